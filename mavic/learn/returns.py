@@ -27,7 +27,7 @@ from mavic.types import Array, record
 
 @record
 class Correction:
-    """What a target does where the instruction changes; leaves 0. or 1., so methods can be vmapped."""
+    """What a target does where the instruction changes; 0. or 1., so methods can be vmapped."""
 
     cut: float | Array  # the return stops at a change and bootstraps V(h', c)
     shift: float | Array  # the return goes on past it, moved by V(h', c) - V(h', c')
