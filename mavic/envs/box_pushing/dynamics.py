@@ -1,13 +1,13 @@
 """Box Pushing: two robots, two small boxes, and a big one that moves only if both push it.
 
-Everything is whole cells: x to the right, y up, the goal row is `size - 1`. Boxes move north alone, so of a box only
-its row is state. A tick is elementwise integer arithmetic on scalars, without tables or branches: thousands of lanes
-become one vectorised loop.
+Everything is whole cells: x to the right, y up, the goal row is `size - 1`. Boxes move north alone,
+so of a box only its row is state. A tick is elementwise integer arithmetic on scalars, without
+tables or branches: thousands of lanes become one vectorised loop.
 
-Two rule sets. `reference` is the public environment to the bit: a remembered waypoint, not where a robot stands,
-decides whether the shared push starts; once started nothing stops it; a Go-To may walk outside the grid. `paper`
-(appendix, Box Pushing) asks both robots to stand below the big box's halves, lets an interruption stop the push, and
-keeps everybody inside.
+Two rule sets. `reference` is the public environment to the bit: a remembered waypoint, not where a
+robot stands, decides whether the shared push starts; once started nothing stops it; a Go-To may
+walk outside the grid. `paper` (appendix, Box Pushing) asks both robots to stand below the halves of
+the big box, lets an interruption stop the push, and keeps everybody inside.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ NOWHERE = -1  # no Go-To has ended yet
 
 @record
 class Robot:
-    """One robot: its cell, its heading (0 N, 1 E, 2 S, 3 W) and the last waypoint a Go-To brought it to."""
+    """One robot: its cell, its heading (0 N, 1 E, 2 S, 3 W), the last waypoint it was sent to."""
 
     x: Array
     y: Array
     heading: Array
-    waypoint: Array  # 0..3 as the Go-To macros, or NOWHERE; kept by `reference` alone, nothing else reads it
+    waypoint: Array  # the Go-To that last ended, or NOWHERE; only `reference` keeps it
 
 
 @record
@@ -91,7 +91,7 @@ class BoxPushing:
 
     @property
     def columns(self) -> tuple[int, int, int, int]:
-        """Columns of small box 0, small box 1 and the big box's halves: also of the four waypoints."""
+        """Columns of small box 0 and 1 and of the big box's halves: also of the four waypoints."""
         side = 1 if self.size >= 8 else 0
         return side, self.size - 1 - side, self.size // 2 - 1, self.size // 2
 
@@ -108,7 +108,7 @@ class BoxPushing:
         )
 
     def tick(self, key: Array, state: State, macro: Array, fresh: Array, effect: Array) -> Tick:
-        """One primitive step; robot 1 acts after robot 0 and meets the boxes where that one left them."""
+        """One primitive step; robot 1 acts after robot 0, on the boxes as that one left them."""
         del key, effect
         chosen = (macro[0].astype(CELL), macro[1].astype(CELL))
         pushing = self._shared_push(state, chosen, (fresh[0], fresh[1]))
@@ -116,8 +116,9 @@ class BoxPushing:
         for robot, wish in zip(state.robots, chosen, strict=True):
             alone, moved, done, bad = self._act(robot, wish, small, state.big)
             robots.append(_choose(pushing, replace(robot, y=robot.y + CELL(1)), alone))
-            small = tuple(
-                jnp.where(pushing, old, new) for old, new in zip(small, moved, strict=True)
+            small = (
+                jnp.where(pushing, small[0], moved[0]),
+                jnp.where(pushing, small[1], moved[1]),
             )
             ended.append(done)
             refused.append(bad & ~pushing)
@@ -132,9 +133,7 @@ class BoxPushing:
         reward = self.step + paid[0] + paid[1] + (prizes[0] + prizes[1] + prizes[2])
         counts = (home[2], home[0] + 1 * home[1], refused[0] + 1 * refused[1], pushing)
         return Tick(
-            state=State(
-                robots=(robots[0], robots[1]), small=(small[0], small[1]), big=big, pushing=pushing
-            ),
+            state=State(robots=(robots[0], robots[1]), small=small, big=big, pushing=pushing),
             reward=jnp.stack([reward, reward]),
             ended=jnp.stack([jnp.where(pushing, home[2], done) for done in ended]),
             terminal=home[0] | home[1] | home[2],
@@ -149,12 +148,9 @@ class BoxPushing:
 
     def observe(self, state: State) -> Array:
         """Small box, big box, empty, wall, teammate: five bits about the cell in front."""
-        return jnp.stack(
-            [
-                self._look(robot, mate, state)
-                for robot, mate in zip(state.robots, state.robots[::-1], strict=True)
-            ]
-        )
+        one, two = state.robots
+        seen = jnp.stack([self._look(one, two, state), self._look(two, one, state)])
+        return ((seen[:, None] >> jnp.arange(5, dtype=CELL)) & 1).astype(jnp.float32)
 
     def available(self, state: State) -> Array:
         """Everything, always."""
@@ -173,20 +169,17 @@ class BoxPushing:
         agreed = (chosen[0] == Macro.PUSH) & (chosen[1] == Macro.PUSH) & fresh[0] & fresh[1]
         ready = agreed & (one.heading == NORTH) & (two.heading == NORTH)
         if self.rules == "reference":
-            left, right = Macro.GO_BIG_SPOT_0, Macro.GO_BIG_SPOT_1
-            placed = ((one.waypoint == left) & (two.waypoint == right)) | (
-                (one.waypoint == right) & (two.waypoint == left)
-            )
-            return state.pushing | (ready & placed)
+            spots = (Macro.GO_BIG_SPOT_0, Macro.GO_BIG_SPOT_1)
+            return state.pushing | (ready & _share(one.waypoint, two.waypoint, *spots))
         _, _, left, right = self.columns
-        placed = ((one.x == left) & (two.x == right)) | ((one.x == right) & (two.x == left))
         below = (one.y == state.big - 1) & (two.y == state.big - 1)
-        return (state.pushing & ~(fresh[0] | fresh[1])) | (ready & placed & below)
+        starts = ready & below & _share(one.x, two.x, left, right)
+        return (state.pushing & ~(fresh[0] | fresh[1])) | starts
 
     def _act(
         self, robot: Robot, macro: Array, small: tuple[Array, Array], big: Array
     ) -> tuple[Robot, tuple[Array, Array], Array, Array]:
-        """A robot on its own: it after the tick, the small boxes, whether its macro ended, whether it is fined."""
+        """A robot on its own: itself and the small boxes after it, whether it ended, was fined."""
         x, y, heading = robot.x, robot.y, robot.heading
         first, last, left, right = self.columns
         go, push = macro < Macro.PUSH, macro == Macro.PUSH
@@ -232,10 +225,11 @@ class BoxPushing:
     def _steer(
         self, robot: Robot, target_x: Array, target_y: int, small: tuple[Array, Array]
     ) -> tuple[Array, Array]:
-        """The Go-To's next direction and how far to turn for it (0 go, 1 turn there, 2 turn right once).
+        """A Go-To's next direction and what to do about it: 0 go, 1 turn there, 2 turn right once.
 
-        The reference compares distance + turn cost of the four neighbours and takes the first least, north first.
-        One move changes the distance by one, so "nearer or farther" (16), turn cost (4) and order (1) make a number.
+        The reference takes the neighbour with the least distance + turn cost, the first of equals,
+        north first. One move changes the distance by one, so farther (16), turn (4) and order (1)
+        make one number to compare.
         """
         x, y = robot.x, robot.y
         nearer = (y < target_y, x < target_x, y > target_y, x > target_x)
@@ -249,7 +243,7 @@ class BoxPushing:
         return best & 3, (best >> 2) & 3
 
     def _shut(self, x: Array, y: Array, small: tuple[Array, Array]) -> Array:
-        """Whether a Go-To avoids the cell: the reference looks at the boxes' columns in small box 0's row alone."""
+        """Whether a Go-To avoids the cell: all boxes are looked for in the row of small box 0."""
         first, last, left, right = self.columns
         boxed = (y == small[0]) & ((x == first) | (x == last) | (x == left) | (x == right))
         if self.rules == "reference":
@@ -266,18 +260,25 @@ class BoxPushing:
         )
 
     def _look(self, robot: Robot, mate: Robot, state: State) -> Array:
+        """What is ahead as one number: stacks of single bits cost as much as all the rest."""
         first, last, left, right = self.columns
         x, y = _ahead(robot)
         small = ((x == first) & (y == state.small[0])) | ((x == last) & (y == state.small[1]))
         big = ((x == left) | (x == right)) & (y == state.big)
         wall = (x < 0) | (y < 0) | (x > self.goal) | (y > self.goal)
         met = (x == mate.x) & (y == mate.y)
-        bits = (small, big, ~(small | big | wall | met), wall, met)
-        return jnp.stack([bit.astype(jnp.float32) for bit in bits])
+        empty = ~(small | big | wall | met)
+        bits = (small, big, empty, wall, met)
+        return sum((bit.astype(CELL) << place for place, bit in enumerate(bits)), start=CELL(0))
 
 
 def _robot(x: int, y: int, heading: int) -> Robot:
     return Robot(x=CELL(x), y=CELL(y), heading=CELL(heading), waypoint=CELL(NOWHERE))
+
+
+def _share(one: Array, two: Array, left: int, right: int) -> Array:
+    """Whether one is at `left` and the other at `right`, either way round."""
+    return ((one == left) & (two == right)) | ((one == right) & (two == left))
 
 
 def _ahead(robot: Robot) -> tuple[Array, Array]:

@@ -16,8 +16,8 @@ ROBOT_COLOURS = ("blue", "orange")
 
 
 def picture(env: BoxPushing, state: State, macro: Array) -> Scene:
-    """Goal row, waypoints, boxes and robots; a robot outside the grid is drawn at its edge and named in a note."""
-    size, (first, last, left, right) = env.size, env.columns
+    """Goal row, waypoints, boxes, robots; one outside the grid is put at its edge, with a note."""
+    size, (first, last, left, _) = env.size, env.columns
     top = size - 1
     sprites = [Sprite(shape="goal", x=0, y=0, width=size, colour="green")]
     sprites += [
