@@ -1,0 +1,147 @@
+"""Remakes the figures of docs/theory.md: `python tests/theory/table.py`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import semi_mdp as tabular
+
+INSTANCES = 200
+N_STEPS = (1, 5, math.inf)
+EXACT = 1e-12
+LABELS = {
+    "none": "naive",
+    "shift": "`shift` (Algorithm 1, line 12)",
+    "cut": "`cut` (our default)",
+    "literal": "return equation, literally",
+    "double": "line 12 and the equation",
+    "appendix": "appendix, no bootstrap when an instruction ends",
+}
+
+
+def fixed_points(count: int, arrivals: str, reading: str) -> np.ndarray:
+    """Deviation of the fixed point from V_c. `[count, len(N_STEPS)]`"""
+    worlds = tabular.worlds(count, arrivals)
+    return np.array([[tabular.deviation(w, reading, n) for n in N_STEPS] for w in worlds])
+
+
+def divergent(count: int, arrivals: str, reading: str) -> float:
+    """Share of instances whose expected one-step update diverges."""
+    worlds = tabular.worlds(count, arrivals)
+    return float(np.mean([tabular.spectral_radius(w, reading, 1) > 1 for w in worlds]))
+
+
+def leaks(count: int, arrivals: str, reading: str) -> np.ndarray:
+    """Leak of the other classes' errors into a class's target. `[count, len(N_STEPS)]`"""
+    worlds = tabular.worlds(count, arrivals)
+    return np.array([[tabular.leak_of_errors(w, reading, n) for n in N_STEPS] for w in worlds])
+
+
+def losses(count: int, arrivals: str, reading: str) -> tuple[np.ndarray, np.ndarray]:
+    """Shortfall of policy iteration's outcome in M_c, matched and uninterrupted. `[count]` each"""
+    matched, unbroken = [], []
+    for world in tabular.worlds(count, arrivals):
+        kernels = tabular.rows(world)
+        policy = tabular.iterate_policy(kernels, reading)
+        matched.append(tabular.loss(kernels, policy))
+        unbroken.append(tabular.loss(tabular.rows(tabular.uninterrupted(world)), policy))
+    return np.array(matched), np.array(unbroken)
+
+
+def interruption_gap(count: int, arrivals: str) -> np.ndarray:
+    """How far V_c with interruptions is from V_c without any. `[count]`"""
+    gaps = []
+    for world in tabular.worlds(count, arrivals):
+        unbroken = tabular.single_values(tabular.rows(tabular.uninterrupted(world)), world.policy)
+        matched = tabular.single_values(tabular.rows(world), world.policy)
+        gaps.append(np.abs(matched - unbroken).max() / np.abs(unbroken).max())
+    return np.array(gaps)
+
+
+def _number(value: float) -> str:
+    if abs(value) < EXACT:
+        return "<1e-12" if value else "0"
+    return f"{value:.2g}"
+
+
+def _slashed(values: np.ndarray) -> str:
+    texts = [_number(v) for v in values]
+    return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
+
+
+def _table(head: list[str], lines: list[list[str]]) -> str:
+    rule = ["---"] * len(head)
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *lines])
+
+
+def lemma_table(count: int) -> str:
+    """Lemma 1: every reading against V_c."""
+    lines = []
+    for reading, label in LABELS.items():
+        line = [label]
+        for arrivals in tabular.ARRIVALS:
+            found = fixed_points(count, arrivals, reading)
+            line.append(f"{_slashed(np.median(found, 0))} (worst {_slashed(found.max(0))})")
+        line += [f"{divergent(count, arrivals, reading):.0%}" for arrivals in tabular.ARRIVALS]
+        lines.append(line)
+    return _table(
+        ["reading", "anytime", "boundary", "diverges, anytime", "diverges, boundary"], lines
+    )
+
+
+def leak_table(count: int) -> str:
+    """Errors of the other classes in a class's target."""
+    return _table(
+        ["target", "anytime, n = 1 / 5 / ∞", "boundary, n = 1 / 5 / ∞"],
+        [
+            [LABELS[r], *(_slashed(leaks(count, a, r).max(0)) for a in tabular.ARRIVALS)]
+            for r in ("none", "shift", "cut")
+        ],
+    )
+
+
+def theorem_table(count: int) -> str:
+    """Theorem 1: where policy iteration ends."""
+    lines = []
+    for reading in ("none", "literal", "shift", "cut"):
+        line = [LABELS[reading]]
+        for arrivals in tabular.ARRIVALS:
+            matched, unbroken = losses(count, arrivals, reading)
+            line.append(
+                f"{(matched > 1e-9).sum()} of {count} (worst loss {_number(matched.max())})"
+            )
+            line.append(f"{_number(unbroken.mean())} (worst {_number(unbroken.max())})")
+        lines.append(line)
+    return _table(
+        [
+            "reading",
+            "anytime: suboptimal",
+            "anytime: mean loss uninterrupted",
+            "boundary: suboptimal",
+            "boundary: mean loss uninterrupted",
+        ],
+        lines,
+    )
+
+
+def gap_table(count: int) -> str:
+    """What interruptions themselves do to the value of one and the same policy."""
+    lines = []
+    for arrivals in tabular.ARRIVALS:
+        gap = interruption_gap(count, arrivals)
+        lines.append([arrivals, _number(np.median(gap)), _number(gap.max())])
+    return _table(["arrivals", "median", "worst"], lines)
+
+
+TABLES = (lemma_table, leak_table, theorem_table, gap_table)
+
+
+def main() -> None:
+    """Print every table of the page."""
+    for table in TABLES:
+        print(table(INSTANCES), end="\n\n")
+
+
+if __name__ == "__main__":
+    main()
