@@ -1,11 +1,16 @@
 """What a world must offer, and the conformance test that proves it does.
 
-A world is a record (a pytree): rewards and rates are array leaves, so a grid of settings is one `vmap`; sizes and
-rule sets are static. All methods are pure. Agents with fewer macros or smaller observations than others are padded.
+A world is a record (a pytree): rewards and rates are array leaves, so a grid of settings is one
+`vmap`; sizes and rule sets are static. All methods are pure. Agents with fewer macros or smaller
+observations than others are padded.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import inspect
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mavic.instructions import suggest
 from mavic.types import Array, Scene, Tick
 
 
@@ -56,8 +62,9 @@ class Env(Protocol):
         """The first state."""
 
     def tick(self, key: Array, state: Any, macro: Array, fresh: Array, effect: Array) -> Tick:
-        """One primitive step. `macro` [N] runs; `fresh` [N]: chosen just now (if an old one was still running it was
-        interrupted); `effect` [N]: 0, or 1 + the index in `effects` of what the agent's instruction asks."""
+        """One primitive step. `macro` [N] runs; `fresh` [N]: chosen just now (if an old one was
+        still running it was interrupted); `effect` [N]: 0, or 1 + the index in `effects` of what
+        the agent's instruction asks."""
 
     def check(self, state: Any) -> Array:
         """Bool, one per name in `conditions`."""
@@ -75,3 +82,248 @@ class Env(Protocol):
 def macro_count(env: Env) -> int:
     """M: the largest number of macros any agent has."""
     return max(len(macros) for macros in env.macros)
+
+
+Factory = Callable[..., Env]
+
+WORLDS: dict[str, str | Factory] = {  # a text is "module:name", imported when first asked for
+    "box_pushing": "mavic.envs.box_pushing.dynamics:BoxPushing",
+    "warehouse": "mavic.envs.warehouse.dynamics:Warehouse",
+    "overcooked": "mavic.envs.overcooked.dynamics:Overcooked",
+}
+
+
+def register(name: str, factory: str | Factory) -> None:
+    """Make a world of yours known to `make`; `factory` is callable, or "module:name"."""
+    if WORLDS.get(name, factory) != factory:
+        raise ValueError(f"a world called {name!r} is already registered")
+    WORLDS[name] = factory
+
+
+def make(name: str, **options: Any) -> Env:
+    """The world of that name; `options` are its constructor's."""
+    if name not in WORLDS:
+        raise ValueError(f"no world is called {name!r}; {suggest(name, tuple(WORLDS))}")
+    factory = WORLDS[name]
+    if isinstance(factory, str):
+        module, _, attribute = factory.partition(":")
+        factory = getattr(importlib.import_module(module), attribute)
+    if dataclasses.is_dataclass(factory):
+        allowed = tuple(field.name for field in dataclasses.fields(factory) if field.init)
+        for option in options:
+            if option not in allowed:
+                raise ValueError(f"{name} has no option {option!r}; {suggest(option, allowed)}")
+    return factory(**options)
+
+
+class EnvError(AssertionError):
+    """A world breaks the protocol; the message says where and how."""
+
+
+def check_env(env: Env, key: Array | None = None, ticks: int = 200) -> None:
+    """The conformance test for any world: raises `EnvError` at the first broken promise.
+
+    It looks at names, shapes and types; compares compiled with eager, batched with single, twice
+    with once; plays episodes of random macros with random interruptions; and looks at pictures.
+    """
+    key = jax.random.key(0) if key is None else key
+    _check_names(env)
+    first = _check_shapes(env, key)
+    _check_purity(env, key, first)
+    states, macros = _check_rollout(env, key, ticks)
+    for index in range(0, ticks, max(ticks // 8, 1)):
+        state, macro = jax.tree.map(lambda leaf, i=index: leaf[i, 0], (states, macros))
+        _check_scene(env, state, macro)
+
+
+def _require(held: Any, message: str) -> None:
+    if not bool(held):
+        raise EnvError(message)
+
+
+def _check_names(env: Env) -> None:
+    """What a world says about itself."""
+    members = [name for name in vars(Env) if not name.startswith("_")]
+    missing = [name for name in members if not hasattr(env, name)]
+    _require(not missing, f"the world lacks {', '.join(missing)}")
+    _require(isinstance(env.name, str) and env.name, f"name is {env.name!r}, not a text")
+    for field in ("agents", "events", "conditions", "effects"):
+        names = getattr(env, field)
+        texts = isinstance(names, tuple) and all(isinstance(name, str) and name for name in names)
+        _require(texts, f"{field} must be a tuple of texts, got {names!r}")
+        _require(len(set(names)) == len(names), f"{field} names something twice: {names!r}")
+    _require(len(env.agents) > 0, "agents is empty")
+    _require(env.events[:1] == ("solved",), f'events[0] must be "solved", got {env.events!r}')
+    _require(
+        len(env.macros) == len(env.agents),
+        f"macros has {len(env.macros)} enums for {len(env.agents)} agents",
+    )
+    for agent, enum in zip(env.agents, env.macros, strict=True):
+        good = isinstance(enum, type) and issubclass(enum, IntEnum)
+        _require(good, f"macros of {agent} must be an IntEnum, got {enum!r}")
+        _require(
+            [int(macro) for macro in enum] == list(range(len(enum))),
+            f"macros of {agent} must be numbered 0, 1, 2 … without gaps",
+        )
+    _require(
+        isinstance(env.horizon, int) and env.horizon > 0,
+        f"horizon must be a positive int, got {env.horizon!r}",
+    )
+    _require(
+        isinstance(env.horizon_ends, bool), f"horizon_ends is {env.horizon_ends!r}, not a bool"
+    )
+    for method in ("observe", "available", "check"):
+        inputs = list(inspect.signature(getattr(env, method)).parameters)
+        _require(inputs == ["state"], f"{method} must depend on the state alone, takes {inputs}")
+
+
+def _check_shapes(env: Env, key: Array) -> Any:
+    """Shapes and types of everything the methods give; returns the first state."""
+    agents, macros = len(env.agents), macro_count(env)
+    for leaf in jax.tree.leaves(env):
+        _require(
+            jnp.issubdtype(jnp.result_type(leaf), jnp.number),
+            f"a leaf of the world is no number: {leaf!r}",
+        )
+    state = env.reset(key)
+    leaves = jax.tree.leaves(state)
+    _require(leaves, "reset gives a state without arrays")
+    for leaf in leaves:
+        _require(
+            isinstance(leaf, jax.Array), f"the state holds {type(leaf).__name__}, not an array"
+        )
+    seen = env.observe(state)
+    _require(seen.ndim == 2, f"observe must give [N, O], gave shape {seen.shape}")
+    _expect("observe", seen, (agents, seen.shape[1]), jnp.floating)
+    _expect("available", env.available(state), (agents, macros), jnp.bool_)
+    _expect("check", env.check(state), (len(env.conditions),), jnp.bool_)
+    zeros = jnp.zeros(agents, jnp.int32)
+    tick = jax.eval_shape(env.tick, key, state, zeros, jnp.ones(agents, bool), zeros)
+    _require(isinstance(tick, Tick), f"tick gives {type(tick).__name__}, not a Tick")
+    _expect("tick: reward", tick.reward, (agents,), jnp.floating)
+    _expect("tick: ended", tick.ended, (agents,), jnp.bool_)
+    _expect("tick: terminal", tick.terminal, (), jnp.bool_)
+    _expect("tick: events", tick.events, (len(env.events),), jnp.floating)
+    _expect("tick: judged", tick.judged, (agents,), jnp.integer)
+    before, after = str(jax.tree.structure(state)), str(jax.tree.structure(tick.state))
+    _require(before == after, f"tick changes the state's structure from {before} to {after}")
+    for old, new in zip(leaves, jax.tree.leaves(tick.state), strict=True):
+        _require(
+            (old.shape, old.dtype) == (new.shape, new.dtype),
+            f"tick turns a leaf of the state from {old.dtype}{old.shape} to {new.dtype}{new.shape}",
+        )
+    return state
+
+
+def _expect(what: str, array: Any, shape: tuple[int, ...], kind: Any) -> None:
+    good = array.shape == shape and jnp.issubdtype(array.dtype, kind)
+    wanted = f"{kind.__name__}{list(shape)}"
+    _require(good, f"{what} must be {wanted}, is {array.dtype}{list(array.shape)}")
+
+
+def _check_purity(env: Env, key: Array, state: Any, ticks: int = 4) -> None:
+    """Eager, compiled, repeated and batched calls agree."""
+    compiled = jax.jit(type(env).tick)
+    batched = jax.jit(jax.vmap(type(env).tick, (None, 0, 0, 0, 0, 0)))
+    rows = []
+    for key_tick in jax.random.split(key, ticks):
+        key_macro, key_fresh, key_effect, key_world = jax.random.split(key_tick, 4)
+        macro = _draw(key_macro, env.available(state))
+        fresh = jax.random.bernoulli(key_fresh, 0.5, macro.shape)
+        effect = jax.random.randint(key_effect, macro.shape, 0, len(env.effects) + 1)
+        inputs = (key_world, state, macro, fresh, effect)
+        once = compiled(env, *inputs)
+        _same(once, compiled(env, *inputs), "the same key gives two different ticks")
+        _same(once, env.tick(*inputs), "a compiled tick differs from an eager one")
+        _same(state, inputs[1], "tick changes its input")
+        rows.append((inputs, once))
+        state = once.state
+    stacked, singles = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+    _same(batched(env, *stacked), singles, "a batched tick differs from single ones")
+    for method in ("observe", "available", "check"):
+        call = getattr(env, method)
+        many = jax.vmap(call)(stacked[1])
+        each = jnp.stack([call(inputs[1]) for inputs, _ in rows])
+        _same(many, each, f"batched {method} differs from single calls")
+    _same(env.reset(key), env.reset(key), "the same key gives two different first states")
+    _same(env.reset(key), jax.jit(env.reset)(key), "a compiled reset differs from an eager one")
+
+
+def _same(one: Any, two: Any, message: str) -> None:
+    """Whole numbers agree exactly, floats up to the compiler's freedom to reorder a sum."""
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
+        _require(np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True), message)
+
+
+def _draw(key: Array, available: Array) -> Array:
+    """One available macro per agent, uniformly."""
+    return jax.random.categorical(key, jnp.where(available, 0.0, -jnp.inf)).astype(jnp.int32)
+
+
+def _check_rollout(env: Env, key: Array, ticks: int, lanes: int = 8) -> tuple[Any, Array]:
+    """Random episodes with interruptions; returns states and macros [T, W, …]."""
+    own = np.zeros((len(env.agents), macro_count(env)), bool)
+    for agent, enum in enumerate(env.macros):
+        own[agent, : len(enum)] = True
+
+    def play(env: Env, key: Array) -> Any:
+        def step(carry: Any, key: Array) -> Any:
+            state, macro, idle, time = carry
+            key_macro, key_fresh, key_effect, key_world, key_reset = jax.random.split(key, 5)
+            available = env.available(state)
+            fresh = idle | jax.random.bernoulli(key_fresh, 0.1, idle.shape)
+            macro = jnp.where(fresh, _draw(key_macro, available), macro)
+            effect = jax.random.randint(key_effect, macro.shape, 0, len(env.effects) + 1)
+            tick = env.tick(key_world, state, macro, fresh, effect)
+            seen = env.observe(tick.state)
+            facts = {
+                "a macro is available that its agent does not have": ~jnp.any(available & ~own),
+                "an agent has no macro available": jnp.all(jnp.any(available, 1)),
+                "an observation is not finite": jnp.all(jnp.isfinite(seen)),
+                "a reward is not finite": jnp.all(jnp.isfinite(tick.reward)),
+                "an event count is negative or not finite": jnp.all(
+                    jnp.isfinite(tick.events) & (tick.events >= 0)
+                ),
+                "judged is no macro of the agent": jnp.all(
+                    (tick.judged >= 0) & (tick.judged < own.sum(1))
+                ),
+                '"solved" happened and the episode went on': (tick.events[0] == 0) | tick.terminal,
+            }
+            over = tick.terminal | (time + 1 >= env.horizon)
+            after = jax.tree.map(
+                lambda new, old: jnp.where(over, new, old), env.reset(key_reset), tick.state
+            )
+            carry = (after, macro, tick.ended | over, jnp.where(over, 0, time + 1))
+            return carry, (facts, tick.state, macro)
+
+        key_first, key_steps = jax.random.split(key)
+        agents = len(env.agents)
+        carry = (env.reset(key_first), jnp.zeros(agents, jnp.int32), jnp.ones(agents, bool), 0)
+        return jax.lax.scan(step, carry, jax.random.split(key_steps, ticks))[1]
+
+    runs = jax.jit(jax.vmap(play, (None, 0), 1))(env, jax.random.split(key, lanes))
+    facts, states, macros = runs
+    for message, held in facts.items():
+        bad = np.argwhere(~np.asarray(held))
+        _require(not len(bad), f"{message} (random play, tick {bad[0][0] if len(bad) else ''})")
+    return states, macros
+
+
+def _check_scene(env: Env, state: Any, macro: Array) -> None:
+    """A picture that every painter can draw."""
+    from mavic.envs import paint
+
+    scene = env.scene(state, macro)
+    _require(isinstance(scene, Scene), f"scene gives {type(scene).__name__}, not a Scene")
+    slack = 1e-6
+    for sprite in scene.sprites:
+        right, below = sprite.x + sprite.width, sprite.y + sprite.height
+        inside = -slack <= min(sprite.x, sprite.y) and right <= scene.width + slack
+        _require(inside and below <= scene.height + slack, f"{sprite} lies outside the picture")
+        _require(sprite.shape in paint.SHAPES, f"{sprite}: {suggest(sprite.shape, paint.SHAPES)}")
+        colours = tuple(paint.PALETTE)
+        _require(sprite.colour in colours, f"{sprite}: {suggest(sprite.colour, colours)}")
+        _require(sprite.heading in ("", *"NESW"), f"{sprite}: heading must be N, E, S, W or empty")
+    _require(paint.text(scene).strip(), "the picture is empty")
