@@ -1,0 +1,237 @@
+"""`squeeze` against a slow loop over primitive ticks, on random episodes one after another."""
+
+import dataclasses
+import functools
+import math
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from mavic.learn.returns import CORRECTIONS, targets
+from mavic.learn.squeeze import squeeze
+from mavic.types import Row
+
+T, W, N, M = 16, 3, 2, 5
+SEEN = 2  # numbers in an observation
+
+
+def _chances(*shape):
+    """Booleans that are mostly false, so that macros last and episodes hold several."""
+    return arrays(bool, shape, elements=st.sampled_from([False, False, True]), fill=st.just(False))
+
+
+@st.composite
+def played(draw):
+    """Rows `[T, W, N]` as a world makes them: macros end by themselves, at a change of instruction,
+    and with the episode; a lane plays episodes one after another and then idles."""
+    own_end, change = draw(_chances(T, W, N)), draw(_chances(T, W))
+    task_over, too_late = draw(_chances(T, W)), draw(_chances(T, W))
+    in_use = draw(arrays(int, W, elements=st.integers(0, T)))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    reward = rng.integers(-9, 10, (T, W, N)).astype(np.float32)
+    chosen, kinds = rng.integers(M, size=(T, W, N)), rng.integers(4, size=(T, W, N))
+
+    rows = {f.name: np.zeros((T, W), np.float32) for f in dataclasses.fields(Row)}
+    stamp = np.arange(1, T * W * N * SEEN + 1, dtype=np.float32).reshape(T, W, N, SEEN)
+    for name in ("fresh", "ended", "broken_off"):
+        rows[name] = np.ones((T, W, N), bool)
+    for name in ("switched", "terminal", "truncated", "alive"):
+        rows[name] = np.zeros((T, W), bool)
+    for name in ("macro", "previous", "kind", "phrase"):
+        rows[name] = np.zeros((T, W, N), np.int32)
+    rows["time"] = np.zeros((T, W), np.int32)
+    rows["available"] = np.zeros((T, W, N, M), bool)
+    rows["observation"], rows["next_observation"] = np.zeros_like(stamp), stamp
+    rows["reward"] = reward
+
+    for w in range(W):
+        start = True
+        for t in range(in_use[w]):
+            if start:
+                begun, time = np.ones(N, bool), 0
+                macro, previous = np.full(N, -1), np.full(N, -1)
+                memory, masks = -stamp[t, w], np.zeros((N, M), bool)
+                kind = kinds[t, w]
+            previous = np.where(begun, macro, previous)
+            macro = np.where(begun, chosen[t, w], macro)
+            masks = np.where(begun[:, None], np.eye(M, dtype=bool)[macro], masks)
+            terminal = task_over[t, w]
+            truncated = not terminal and (too_late[t, w] or t + 1 == in_use[w])
+            over = terminal or truncated
+            switched = change[t, w] and not over
+            ended = own_end[t, w] | switched | over
+            rows["alive"][t, w], rows["time"][t, w] = True, time
+            rows["fresh"][t, w], rows["ended"][t, w] = begun, ended
+            rows["broken_off"][t, w] = over & ~own_end[t, w]
+            rows["terminal"][t, w], rows["truncated"][t, w] = terminal, truncated
+            rows["switched"][t, w] = switched
+            rows["macro"][t, w], rows["previous"][t, w] = macro, previous
+            rows["kind"][t, w], rows["phrase"][t, w] = kind, 10 * kind
+            rows["observation"][t, w], rows["available"][t, w] = memory, masks
+            memory = np.where(ended[:, None], stamp[t, w], memory)
+            kind = kinds[t, w] if switched else kind
+            begun, time, start = ended, time + 1, over
+    return Row(**rows)
+
+
+def by_loop(rows, gamma, drop_unfinished):
+    """For each lane and agent its macro rows, one after another, walking tick by tick."""
+    found = {}
+    for w in range(W):
+        for i in range(N):
+            made, new_episode = [], True
+            reward = length = 0
+            for t in range(T):
+                if not rows.alive[t, w]:
+                    break
+                if rows.fresh[t, w, i]:
+                    reward, length, began_at_start = 0.0, 0, new_episode
+                new_episode = False
+                reward += gamma**length * float(rows.reward[t, w, i])
+                length += 1
+                over = rows.terminal[t, w] or rows.truncated[t, w]
+                unfinished = over and rows.broken_off[t, w, i]
+                if rows.ended[t, w, i] and not (unfinished and drop_unfinished):
+                    everyone = [rows.phrase[t, w, (i + j) % N] for j in range(N)]
+                    made.append(
+                        SimpleNamespace(
+                            observation=rows.observation[t, w, i],
+                            available=rows.available[t, w, i],
+                            previous=rows.previous[t, w, i],
+                            macro=rows.macro[t, w, i],
+                            phrases=everyone,
+                            instructed=any(rows.kind[t, w]),
+                            reward=reward,
+                            discount=0.0 if rows.terminal[t, w] else gamma**length,
+                            next_observation=rows.next_observation[t, w, i],
+                            switched=rows.switched[t, w],
+                            first=began_at_start,
+                            last=False,
+                            time=rows.time[t, w],
+                        )
+                    )
+                if over:
+                    if made:
+                        made[-1].last = True
+                    new_episode = True
+            found[w, i] = made
+    return found
+
+
+@functools.partial(jax.jit, static_argnames="drop_unfinished")
+def _squeeze(rows, gamma, drop_unfinished=False):
+    return squeeze(rows, gamma, drop_unfinished=drop_unfinished)
+
+
+@jax.jit
+def _realised(got, value):
+    return targets(
+        reward=got.reward,
+        discount=got.discount,
+        kept=value + 100,  # nobody may read it
+        arrived=value,
+        switched=got.switched,
+        last=got.last,
+        correction=CORRECTIONS["none"],
+        n_steps=math.inf,
+    )
+
+
+FAST = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+GAMMAS = st.sampled_from([0.5, 0.95, 0.992, 1.0])
+
+
+@FAST
+@given(rows=played(), gamma=GAMMAS, drop_unfinished=st.booleans())
+def test_every_macro_row_is_what_the_loop_finds(rows, gamma, drop_unfinished):
+    got = _squeeze(rows, gamma, drop_unfinished=drop_unfinished)
+    got = jax.tree.map(np.asarray, got)
+    wanted = by_loop(rows, gamma, drop_unfinished)
+    assert got.longest == max(len(made) for made in wanted.values())
+    for (w, i), made in wanted.items():
+        assert got.valid[:, w, i].tolist() == [True] * len(made) + [False] * (T - len(made))
+        assert not got.first[len(made) :, w, i].any()
+        assert not got.last[len(made) :, w, i].any()
+        for k, row in enumerate(made):
+            for name, value in vars(row).items():
+                np.testing.assert_allclose(
+                    getattr(got, name)[k, w, i], value, rtol=1e-5, atol=1e-4, err_msg=name
+                )
+
+
+@FAST
+@given(rows=played(), gamma=GAMMAS)
+def test_no_tick_is_lost_and_none_counted_twice(rows, gamma):
+    got = _squeeze(rows, gamma)
+    valid = np.asarray(got.valid)
+    assert (valid.sum(axis=0) == (rows.ended & rows.alive[..., None]).sum(axis=0)).all()
+    undiscounted = np.where(valid, np.asarray(_squeeze(rows, 1.0).reward), 0.0)
+    alive = rows.alive[..., None]
+    np.testing.assert_allclose(
+        undiscounted.sum(axis=0), np.where(alive, rows.reward, 0.0).sum(axis=0), atol=1e-4
+    )
+    episodes = (rows.alive & (rows.terminal | rows.truncated)).sum(axis=0)
+    for flag in (got.first, got.last):
+        np.testing.assert_array_equal(np.asarray(flag).sum(axis=0), episodes[:, None].repeat(N, 1))
+
+
+@FAST
+@given(rows=played(), gamma=GAMMAS)
+def test_squeezed_returns_are_the_primitive_returns(rows, gamma):
+    """Squeeze and targets together: from every decision on, the discounted rewards of all ticks to
+    the episode's end, and the bootstrap there unless it truly ended."""
+    got = _squeeze(rows, gamma)
+    value = np.arange(T * W * N, dtype=np.float32).reshape(T, W, N) % 7
+    realised = _realised(got, value)
+    for w in range(W):
+        for i in range(N):
+            decisions = [t for t in range(T) if rows.alive[t, w] and rows.fresh[t, w, i]]
+            at_end = np.asarray(value[:, w, i])[np.asarray(got.last)[:, w, i]].tolist()
+            onward, primitive = 0.0, {}
+            for t in reversed(range(T)):
+                if not rows.alive[t, w]:
+                    continue
+                if rows.terminal[t, w]:
+                    onward = 0.0 * at_end.pop()
+                elif rows.truncated[t, w]:
+                    onward = at_end.pop()
+                onward = float(rows.reward[t, w, i]) + gamma * onward
+                primitive[t] = onward
+            np.testing.assert_allclose(
+                np.asarray(realised)[: len(decisions), w, i],
+                [primitive[t] for t in decisions],
+                rtol=1e-5,
+                atol=1e-3,
+            )
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        lambda rows: dataclasses.replace(rows, terminal=np.zeros_like(rows.terminal)),
+        lambda rows: dataclasses.replace(rows, fresh=np.ones_like(rows.fresh)),
+        lambda rows: dataclasses.replace(rows, ended=rows.ended ^ rows.broken_off),
+        lambda rows: dataclasses.replace(rows, time=rows.time + 1),
+    ],
+    ids=["ends unseen", "macros cut up", "unfinished macros dropped", "clock off by one"],
+)
+def test_the_loop_sees_wrong_rows(mistake):
+    """The comparison can fail: each mistake shows in some example."""
+
+    @settings(FAST, phases=[Phase.generate])
+    @given(rows=played())
+    def compare(rows):
+        got, wanted = _squeeze(mistake(rows), 0.95), by_loop(rows, 0.95, False)
+        for (w, i), made in wanted.items():
+            assert np.asarray(got.valid)[:, w, i].sum() == len(made)
+            for name in ("reward", "discount", "first", "last"):
+                column = np.asarray(getattr(got, name))[: len(made), w, i]
+                np.testing.assert_allclose(column, [getattr(r, name) for r in made], atol=1e-4)
+
+    with pytest.raises(AssertionError):
+        compare()
