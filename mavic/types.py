@@ -13,6 +13,7 @@ from typing import Any, TypeVar, dataclass_transform
 import jax
 
 Array = jax.Array
+RUNS = "runs"  # the vmapped axis of seeds and settings: all runs of a program loop together
 T = TypeVar("T")
 
 
@@ -74,3 +75,118 @@ class Scene:
     height: float
     sprites: tuple[Sprite, ...]
     notes: tuple[str, ...] = ()  # one line each, below the picture
+
+
+@record
+class Rules:
+    """What each kind asks and pays; row 0 is no instruction."""
+
+    allowed: Array  # [C, N, M] bool
+    addressed: Array  # [C, N] bool: whom the kind is meant for
+    replaces: Array  # [C] bool: ±pay a tick instead of the task's reward; else task reward plus penalty or bonus
+    pay: Array  # [C] each tick, rule replace
+    penalty: Array  # [C] once for each forbidden macro chosen, rule add
+    bonus: Array  # [C] once for each allowed macro chosen, rule add
+    outcome: Array  # [C, V] +1: the event fulfils the instruction and ends it, -1: breaks it and ends it
+    credit: Array  # [C] what that pays or costs
+    condition: Array  # [C] 0, or 1 + the condition of the world under which the kind may be given
+    effect: Array  # [C] 0, or 1 + what the world does differently while it holds
+    given: Array  # [C] bool: whether the schedule hands it out
+    names: tuple[str, ...] = static()
+
+
+@record
+class Schedule:
+    """When instructions arrive and end. All leaves, so a grid of schedules is one vmap."""
+
+    rate: Array  # [] chance a tick that one starts while none is active
+    hold_min: Array  # [] ticks it governs, drawn uniformly from hold_min..hold_max
+    hold_max: Array
+    once: Array  # [] bool: at most one an episode
+    overlap: Array  # [] bool: a new one of another kind may replace a running one
+    one_agent: Array  # [] bool: it addresses one random agent instead of all that the kind is meant for
+    from_start: Array  # [] chance that one is drawn at reset and held for the whole episode
+
+
+@record
+class Phrases:
+    """The phrases of each kind as integers, all that is needed to draw one inside a compiled program."""
+
+    table: Array  # [C, Q] phrase numbers of the kind, padded
+    count: Array  # [C] how many of them are real
+
+
+@record
+class Instruction:
+    """Who is asked what, now; one clock for all agents."""
+
+    kind: Array  # [N] 0 = not addressed
+    phrase: Array  # [N] 0 = silence
+    left: Array  # [] ticks it will still govern
+    held: Array  # [] ticks it has governed
+    obeyed: Array  # [] bool: no forbidden decision so far
+    decided: Array  # [] bool: some addressed agent has decided under it
+    given: Array  # [] how many this episode has seen
+
+
+@record
+class World:
+    """An environment with its macro clock and its instruction clock."""
+
+    state: Any
+    macro: Array  # [N] running macro; -1 before the first
+    previous: Array  # [N] the macro that ran before it; -1 if none
+    idle: Array  # [N] decides now
+    observation: Array  # [N, O] as of the agent's last decision
+    available: Array  # [N, M] likewise
+    instruction: Instruction
+    time: Array  # [] ticks so far
+    key: Array  # the episode's key
+
+
+@record
+class Row:
+    """One tick of one episode: what was decided, under which instruction, what came of it."""
+
+    observation: Array  # [N, O] on which the running macro was chosen
+    available: Array  # [N, M] likewise
+    previous: Array  # [N] the macro that ran before it (-1: none), as of that choice
+    macro: Array  # [N] running in this tick
+    fresh: Array  # [N] chosen in this tick
+    kind: Array  # [N] governing this tick
+    phrase: Array  # [N]
+    reward: Array  # [N] what the learner is paid, instruction included
+    task: Array  # [] the task's own reward, mean over agents
+    complied: Array  # [N] the running macro is allowed (true when not addressed)
+    ended: Array  # [N] the macro ended: by itself, interrupted, or with the episode
+    broken_off: Array  # [N] it ended only because the episode did
+    switched: Array  # [] the instruction changed after this tick
+    terminal: Array  # [] true end
+    truncated: Array  # [] cut by the horizon
+    events: Array  # [V]
+    closed: Array  # [] kind of the instruction judged after this tick, 0 if none was
+    followed: Array  # [] it was followed
+    next_observation: Array  # [N, O] what each agent sees after the tick
+    time: Array  # [] index of the tick in its episode
+    alive: Array  # [] the tick belongs to an episode
+
+
+@record
+class MacroRows:
+    """One row a finished macro and agent, in the order they ended; rows of a lane's episodes follow one another."""
+
+    observation: Array  # [K, W, N, O]
+    available: Array  # [K, W, N, M]
+    previous: Array  # [K, W, N]
+    macro: Array  # [K, W, N]
+    phrases: Array  # [K, W, N, N] of all agents, the row's own agent first
+    instructed: Array  # [K, W, N] bool: anybody is instructed during the row
+    reward: Array  # [K, W, N] discounted sum over the macro's ticks
+    discount: Array  # [K, W, N] gamma^tau, 0 at a true end
+    next_observation: Array  # [K, W, N, O]
+    switched: Array  # [K, W, N] the instruction changed at the row's end
+    first: Array  # [K, W, N] first row of an episode: memory starts empty
+    last: Array  # [K, W, N] last row of an episode
+    time: Array  # [K, W, N] tick of the episode at which the macro ended
+    valid: Array  # [K, W, N] bool
+    longest: Array  # [] number of rows in the fullest lane

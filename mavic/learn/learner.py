@@ -1,0 +1,299 @@
+"""Mac-IAC: each agent its own actor, critic and target critic; one update from one batch of complete episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from mavic.learn import loss, nets, through_time
+from mavic.learn.nets import Scale, Shape
+from mavic.learn.returns import Correction, targets
+from mavic.types import RUNS, Array, MacroRows, record, replace, static
+
+
+@record
+class Hyper:
+    """The learner's numbers: leaves, so a grid of them is one vmap. Pairs are [uninstructed, instructed]."""
+
+    gamma: Array
+    actor_rate: Array
+    critic_rate: Array
+    rate_end: Array  # both rates fall linearly to this share at the end of training
+    epsilon_start: Array
+    epsilon_end: Array  # [2]
+    epsilon_episodes: Array  # linear until then
+    entropy_start: Array  # [2]
+    entropy_end: Array  # [2]
+    entropy_episodes: Array
+    mild_advantage: Array  # [2] weight of negative advantages
+    mild_error: Array  # [2] weight of critic errors that call for a lower value
+    normalise: Array  # [2] 1: advantages divided by their root mean square
+    time_weight: Array  # 1: actor terms weighted by gamma^t
+    popart_beta: Array  # 0: off
+    target_episodes: Array  # target critic copied whenever this many more episodes are done
+    clip: Array  # gradient norm, per agent and network
+    episodes: Array  # of the whole training
+
+
+@record
+class Fixed:
+    """What shapes the compiled program."""
+
+    shape: Shape = static()
+    n_steps: float = static(5)
+    batch: int = static(64)
+    drop_unfinished: bool = static(False)
+
+
+@record
+class Learner:
+    """Everything that training changes; leading axis of all but `episodes` is the agent."""
+
+    actor: Any
+    critic: Any
+    target: Any
+    actor_optimiser: Any
+    critic_optimiser: Any
+    scale: Scale
+    episodes: Array  # [] finished so far
+
+
+ADAM = optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-8)
+
+
+def init(key: Array, fixed: Fixed) -> Learner:
+    """A learner that has seen nothing."""
+    actor_key, critic_key = jax.random.split(key)
+    agents = fixed.shape.agents
+    actor = jax.vmap(lambda k: nets.init_actor(k, fixed.shape))(
+        jax.random.split(actor_key, agents)
+    )
+    critic = jax.vmap(lambda k: nets.init_critic(k, fixed.shape))(
+        jax.random.split(critic_key, agents)
+    )
+    scale = jax.tree.map(lambda x: jnp.stack([x] * agents), nets.unit_scale())
+    return Learner(
+        actor=actor,
+        critic=critic,
+        target=jax.tree.map(jnp.copy, critic),  # a buffer of its own: training donates them
+        actor_optimiser=jax.vmap(ADAM.init)(actor),
+        critic_optimiser=jax.vmap(ADAM.init)(critic),
+        scale=scale,
+        episodes=jnp.int32(0),
+    )
+
+
+def epsilon(hyper: Hyper, episodes: Array) -> Array:
+    """[2] exploration by context after so many episodes."""
+    done = jnp.minimum(episodes / hyper.epsilon_episodes, 1.0)
+    return hyper.epsilon_start + done * (hyper.epsilon_end - hyper.epsilon_start)
+
+
+def entropy_weight(hyper: Hyper, episodes: Array) -> Array:
+    """[2] entropy bonus by context after so many episodes."""
+    done = jnp.minimum(episodes / hyper.entropy_episodes, 1.0)
+    return hyper.entropy_start + done * (hyper.entropy_end - hyper.entropy_start)
+
+
+def update(
+    fixed: Fixed,
+    hyper: Hyper,
+    correction: Correction,
+    vectors: Array,
+    learner: Learner,
+    rows: MacroRows,
+) -> tuple[Learner, dict[str, Array]]:
+    """One critic and one actor step for every agent. Must run under a `vmap` with axis name RUNS."""
+    blocks = through_time.blocks_for(jax.lax.pmax(rows.longest, RUNS))
+    share = jnp.minimum(learner.episodes / hyper.episodes, 1.0)
+    decay = 1.0 + share * (hyper.rate_end - 1.0)
+    now = {
+        "epsilon": epsilon(hyper, learner.episodes),
+        "entropy": entropy_weight(hyper, learner.episodes),
+        "decay": decay,
+    }
+    by_agent = jax.tree.map(
+        lambda x: jnp.moveaxis(x, 2, 0), {k: v for k, v in vars(rows).items() if k != "longest"}
+    )
+    state = {k: v for k, v in vars(learner).items() if k != "episodes"}
+    state, metrics = jax.vmap(
+        lambda s, r: _update_agent(fixed, hyper, correction, vectors, now, blocks, s, r)
+    )(state, by_agent)
+
+    episodes = learner.episodes + fixed.batch
+    copies = episodes // hyper.target_episodes > learner.episodes // hyper.target_episodes
+    state["target"] = jax.tree.map(
+        lambda new, old: jnp.where(copies, new, old), state["critic"], state["target"]
+    )
+    metrics = jax.tree.map(lambda x: x.mean(0), metrics)
+    return replace(learner, **state, episodes=episodes), metrics
+
+
+def seen_before(rows: dict) -> dict:
+    """What the networks see when the row's macro is chosen."""
+    return {k: rows[k] for k in ("observation", "previous", "phrases")}
+
+
+def seen_after(rows: dict) -> dict:
+    """What they would see when it has ended, were the instruction still the row's own."""
+    return {
+        "observation": rows["next_observation"],
+        "previous": rows["macro"],
+        "phrases": rows["phrases"],
+    }
+
+
+def values(fixed: Fixed, vectors: Array, critic: Any, scale: Scale, rows: dict, blocks: Array) -> dict:
+    """One agent's V(h, c), V(h', c) and V(h', c') for all rows [K, W]."""
+    net = nets.with_phrases(critic, vectors)
+    found = through_time.forward(
+        lambda carry, block: loss.value_segment(fixed.shape, scale, net, carry, block),
+        nets.empty(fixed.shape, rows["macro"].shape[1]),
+        {
+            "seen": seen_before(rows),
+            "next_seen": seen_after(rows),
+            "first": rows["first"],
+            "instructed": rows["instructed"],
+        },
+        blocks,
+    )
+    # the next row starts where this one ended; a row that is the episode's last has no next, nor a new instruction
+    arrived = jnp.where(rows["last"], found["kept"], jnp.roll(found["value"], -1, axis=0))
+    return {**found, "arrived": arrived}
+
+
+def _update_agent(
+    fixed: Fixed,
+    hyper: Hyper,
+    correction: Correction,
+    vectors: Array,
+    now: dict,
+    blocks: Array,
+    state: dict,
+    rows: dict,
+) -> tuple[dict, dict]:
+    shape = fixed.shape
+    rows = through_time.pad(rows)
+    context = rows["instructed"].astype(jnp.int32)
+    valid = rows["valid"].astype(jnp.float32)
+    weight = valid / jnp.maximum(valid.sum(), 1.0)
+    carry = nets.empty(shape, rows["macro"].shape[1])
+
+    found = values(fixed, vectors, state["target"], state["scale"], rows, blocks)
+    target = targets(
+        reward=rows["reward"],
+        discount=rows["discount"],
+        kept=found["kept"],
+        arrived=found["arrived"],
+        switched=rows["switched"],
+        last=rows["last"],
+        correction=correction,
+        n_steps=fixed.n_steps,
+    )
+    scale = _track(state["scale"], target, context, valid, hyper.popart_beta)
+    critic = nets.rescale(state["critic"], state["scale"], scale)
+    copied = nets.rescale(state["target"], state["scale"], scale)
+
+    grads, critic_loss, judged = phrase_gradient(
+        lambda n, c, b: loss.critic_segment(shape, scale, n, c, b),
+        critic,
+        vectors,
+        carry,
+        {
+            "seen": seen_before(rows),
+            "first": rows["first"],
+            "instructed": rows["instructed"],
+            "target": target,
+            "mild": hyper.mild_error[context],
+            "weight": weight,
+        },
+        blocks,
+    )
+    critic, critic_optimiser = _descend(
+        grads, critic, state["critic_optimiser"], hyper.critic_rate * now["decay"], hyper.clip
+    )
+
+    advantage = target - judged["value"]
+    per_context = jax.nn.one_hot(context, nets.CONTEXTS) * valid[..., None]
+    count = jnp.maximum(per_context.sum((0, 1)), 1.0)
+    square = (per_context * advantage[..., None] ** 2).sum((0, 1)) / count
+    divisor = jnp.where(hyper.normalise > 0, jnp.sqrt(square) + 1e-6, 1.0)
+    advantage = advantage / divisor[context]
+    advantage *= jnp.where(advantage < 0, hyper.mild_advantage[context], 1.0)
+    timed = jnp.where(hyper.time_weight > 0, hyper.gamma ** rows["time"], 1.0)
+
+    grads, _, acted = phrase_gradient(
+        lambda n, c, b: loss.actor_segment(shape, n, c, b),
+        state["actor"],
+        vectors,
+        carry,
+        {
+            "seen": seen_before(rows),
+            "first": rows["first"],
+            "instructed": rows["instructed"],
+            "available": rows["available"],
+            "macro": rows["macro"],
+            "epsilon": now["epsilon"][context],
+            "entropy": now["entropy"][context],
+            "advantage": advantage,
+            "weight": weight * timed,
+        },
+        blocks,
+    )
+    actor, actor_optimiser = _descend(
+        grads, state["actor"], state["actor_optimiser"], hyper.actor_rate * now["decay"], hyper.clip
+    )
+
+    def mean(x: Array) -> Array:
+        return (per_context * x[..., None]).sum((0, 1)) / count
+
+    metrics = {
+        "value": mean(judged["value"]),
+        "target": mean(target),
+        "entropy": mean(acted["entropy"]),
+        "critic_loss": critic_loss,
+        "rows": per_context.sum((0, 1)),
+    }
+    made = {
+        "actor": actor,
+        "critic": critic,
+        "target": copied,
+        "actor_optimiser": actor_optimiser,
+        "critic_optimiser": critic_optimiser,
+        "scale": scale,
+    }
+    return made, metrics
+
+
+def phrase_gradient(
+    segment: Callable, params: Any, vectors: Array, carry: Array, rows: dict, blocks: Array
+) -> tuple[Any, Array, dict]:
+    """Through time, then through the projection of the phrases, which all blocks share."""
+    net, pull = jax.vjp(lambda p: nets.with_phrases(p, vectors), params)
+    grads, total, outputs = through_time.gradient(segment, net, carry, rows, blocks)
+    return pull(grads)[0], total, outputs
+
+
+def _descend(grads: Any, params: Any, state: Any, rate: Array, clip: Array) -> tuple[Any, Any]:
+    norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(grads)))
+    grads = jax.tree.map(lambda g: g * jnp.minimum(1.0, clip / (norm + 1e-9)), grads)
+    steps, state = ADAM.update(grads, state)
+    return jax.tree.map(lambda p, s: p - rate * s, params, steps), state
+
+
+def _track(scale: Scale, target: Array, context: Array, valid: Array, beta: Array) -> Scale:
+    """Move the running statistics of the values towards this batch's targets, context by context."""
+    hot = jax.nn.one_hot(context, nets.CONTEXTS) * valid[..., None]
+    count = hot.sum((0, 1))
+    mean = (hot * target[..., None]).sum((0, 1)) / jnp.maximum(count, 1.0)
+    square = (hot * target[..., None] ** 2).sum((0, 1)) / jnp.maximum(count, 1.0)
+    step = jnp.where((beta > 0) & (count > 0), beta, 0.0)
+    return Scale(
+        mean=scale.mean + step * (mean - scale.mean),
+        square=scale.square + step * (square - scale.square),
+        weight=scale.weight + step * (1.0 - scale.weight),
+    )

@@ -1,0 +1,53 @@
+"""Losses of one agent over a block of macro rows."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from mavic.learn import nets
+from mavic.learn.nets import Scale, Shape
+from mavic.types import Array
+
+
+def log_policy(logits: Array, available: Array, epsilon: Array) -> tuple[Array, Array]:
+    """Log-probabilities of the behaviour (1-ε)·softmax + ε/|available| and of the softmax alone, over the last axis."""
+    logits = jnp.where(available, logits, -1e9)
+    log_soft = jax.nn.log_softmax(logits)
+    uniform = available / available.sum(-1, keepdims=True)
+    mixed = (1 - epsilon[..., None]) * jnp.exp(log_soft) + epsilon[..., None] * uniform
+    return jnp.log(jnp.maximum(mixed, 1e-20)), log_soft
+
+
+def actor_segment(shape: Shape, net: nets.Net, carry: Array, rows: dict) -> tuple:
+    """Policy gradient through the ε-mixture, plus entropy of the softmax; each row carries its own weights."""
+    carry, _, heads = nets.unroll(shape, net, carry, rows["seen"], rows["first"])
+    logits = nets.of_context(heads, rows["instructed"])
+    mixed, soft = log_policy(logits, rows["available"], rows["epsilon"])
+    taken = jnp.take_along_axis(mixed, rows["macro"][..., None], axis=-1)[..., 0]
+    entropy = -(jnp.exp(soft) * jnp.where(rows["available"], soft, 0.0)).sum(-1)
+    loss = -(rows["weight"] * (rows["advantage"] * taken + rows["entropy"] * entropy)).sum()
+    return carry, loss, {"log_prob": taken, "entropy": entropy}
+
+
+def critic_segment(shape: Shape, scale: Scale, net: nets.Net, carry: Array, rows: dict) -> tuple:
+    """Squared error to the target, in units of the context's scale; errors that call for a lower value weigh `mild`."""
+    carry, _, heads = nets.unroll(shape, net, carry, rows["seen"], rows["first"])
+    values = nets.value(heads, rows["instructed"], scale)
+    spread = scale.spread()[rows["instructed"].astype(jnp.int32)]
+    error = (rows["target"] - values) / spread
+    error_weight = jnp.where(error < 0, rows["mild"], 1.0)
+    loss = (rows["weight"] * error_weight * error**2).sum()
+    return carry, loss, {"value": values}
+
+
+def value_segment(
+    shape: Shape, scale: Scale, net: nets.Net, carry: Array, rows: dict
+) -> tuple[Array, dict]:
+    """V(h, c) of each row, and V(h', c) after it under its own instruction: one extra step of the cell from the true
+    memory with the new observation and the old phrase, whose memory is thrown away (D3)."""
+    carry, carries, heads = nets.unroll(shape, net, carry, rows["seen"], rows["first"])
+    values = nets.value(heads, rows["instructed"], scale)
+    heads = nets.step(shape, net, carries, rows["next_seen"])[1]
+    kept = nets.value(heads, rows["instructed"], scale)
+    return carry, {"value": values, "kept": kept}

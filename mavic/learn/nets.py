@@ -1,0 +1,254 @@
+"""Actor and critic: two dense layers, a GRU, a dense layer and a head, for each agent and each part.
+
+Everything here is for one agent; agents are a stacked leading axis that callers `vmap` over. Inside an agent,
+`parts` is 1 (the `shared` network, the paper's) or 2 (`protected`: part 0 computes all that is uninstructed and
+never sees a phrase, part 1 all the rest; each has its own weights and memory, and both follow the true history).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from mavic.types import Array, record, static
+
+PARTS = {"shared": 1, "protected": 2}
+SLOPE = 0.01  # of the leaky rectifier, as in the reference
+CONTEXTS = 2  # uninstructed, instructed
+
+
+@record
+class Shape:
+    """Sizes of a network."""
+
+    observation: int = static()
+    macros: int = static()
+    agents: int = static()
+    embedding: int = static()
+    hidden: int = static(32)
+    projected: int = static(32)
+    parts: int = static(2)
+    last_macro: bool = static(False)
+
+
+def init_actor(key: Array, shape: Shape) -> Any:
+    """Parameters of one agent's actor."""
+    extra = shape.projected + 1  # own phrase; a teammate is instructed
+    return _init(key, shape, extra, shape.macros, ("own",))
+
+
+def init_critic(key: Array, shape: Shape) -> Any:
+    """Parameters of one agent's critic; one head a context, so that each can have its own scale."""
+    return _init(key, shape, 2 * shape.projected, CONTEXTS, ("own", "team"))
+
+
+def _init(key: Array, shape: Shape, extra: int, out: int, projections: tuple[str, ...]) -> Any:
+    def part(key: Array) -> Any:
+        keys = jax.random.split(key, 6 + len(projections))
+        width = shape.hidden
+        inputs = shape.observation + shape.macros * shape.last_macro + extra
+        gain = (2 / (1 + SLOPE**2)) ** 0.5
+        return {
+            "first": _dense(keys[0], inputs, width, gain),
+            "second": _dense(keys[1], width, width, gain),
+            "gru": _gru(keys[2], width),
+            "third": _dense(keys[3], width, width, gain),
+            "head": _dense(keys[4], width, out, 1.0),
+            "project": {
+                name: _dense(k, shape.embedding, shape.projected, 1.0)["w"]
+                for name, k in zip(projections, keys[6:], strict=True)
+            },
+        }
+
+    return jax.vmap(part)(jax.random.split(key, shape.parts))
+
+
+def _dense(key: Array, inputs: int, outputs: int, gain: float) -> dict[str, Array]:
+    bound = gain * (6 / (inputs + outputs)) ** 0.5  # Xavier uniform
+    w = jax.random.uniform(key, (inputs, outputs), minval=-bound, maxval=bound)
+    return {"w": w, "b": jnp.zeros(outputs)}
+
+
+def _gru(key: Array, width: int) -> dict[str, Array]:
+    bound = width**-0.5
+    keys = jax.random.split(key, 4)
+
+    def uniform(k: Array, *shape: int) -> Array:
+        return jax.random.uniform(k, shape, minval=-bound, maxval=bound)
+
+    return {
+        "wi": uniform(keys[0], width, 3 * width),
+        "wh": uniform(keys[1], width, 3 * width),
+        "bi": uniform(keys[2], 3 * width),
+        "bh": uniform(keys[3], 3 * width),
+    }
+
+
+class Net(NamedTuple):
+    """Weights, and the phrases as they see them."""
+
+    params: Any
+    table: dict[str, Array]
+
+
+def with_phrases(params: Any, vectors: Array) -> Net:
+    """Project every phrase once, [parts, P, projected]: rows then look theirs up. Silence (row 0, the zero vector)
+    stays zero, for there is no bias; a part that is not the last sees nothing but silence."""
+    parts = params["head"]["b"].shape[0]
+    sees = (jnp.arange(parts) == parts - 1).astype(vectors.dtype)
+    projected = {name: vectors @ w for name, w in params["project"].items()}
+    table = {name: row * sees[:, None, None] for name, row in projected.items()}
+    return Net(params, {**table, "sees": sees})
+
+
+@jax.custom_vjp
+def _lookup(table: Array, index: Array) -> Array:
+    return table[index]
+
+
+def _lookup_forward(table: Array, index: Array) -> tuple[Array, tuple[Array, int]]:
+    return table[index], (index, jnp.zeros(table.shape[0]))
+
+
+def _lookup_backward(saved: tuple, gradient: Array) -> tuple[Array, None]:
+    # as a matrix product: a scatter would add in no fixed order on a GPU, and runs could not be repeated exactly
+    index, rows = saved
+    hot = jax.nn.one_hot(index.reshape(-1), rows.shape[0], dtype=gradient.dtype)
+    return hot.T @ gradient.reshape(-1, gradient.shape[-1]), None
+
+
+_lookup.defvjp(_lookup_forward, _lookup_backward)
+
+
+def _inputs(shape: Shape, table: dict[str, Array], seen: dict[str, Array]) -> Array:
+    """[..., in] of one part. `seen`: observation [..., O], previous [...], phrases [..., N] own first."""
+    pieces = [seen["observation"]]
+    if shape.last_macro:
+        pieces.append(jax.nn.one_hot(seen["previous"], shape.macros))
+    phrases = seen["phrases"]
+    pieces.append(_lookup(table["own"], phrases[..., 0]))
+    if "team" in table:
+        team = [_lookup(table["team"], phrases[..., i]) for i in range(1, shape.agents)]
+        pieces.append(sum(team) / max(len(team), 1) if team else jnp.zeros_like(pieces[-1]))
+    else:
+        instructed = (phrases[..., 1:] > 0).any(-1, keepdims=True)
+        pieces.append(instructed * table["sees"])
+    return jnp.concatenate(pieces, axis=-1)
+
+
+def _leaky(x: Array) -> Array:
+    return jnp.where(x >= 0, x, SLOPE * x)
+
+
+def _apply(layer: dict[str, Array], x: Array) -> Array:
+    return x @ layer["w"] + layer["b"]
+
+
+def _cell(gru: dict[str, Array], carry: Array, gates_in: Array) -> Array:
+    """One GRU step (PyTorch's convention: the reset gate acts on the hidden product, bias included)."""
+    from_hidden = carry @ gru["wh"] + gru["bh"]
+    reset_in, update_in, new_in = jnp.split(gates_in, 3, axis=-1)
+    reset_h, update_h, new_h = jnp.split(from_hidden, 3, axis=-1)
+    reset = jax.nn.sigmoid(reset_in + reset_h)
+    update = jax.nn.sigmoid(update_in + update_h)
+    new = jnp.tanh(new_in + reset * new_h)
+    return new + update * (carry - new)
+
+
+def _enter(part: Any, x: Array) -> Array:
+    """Inputs → what the GRU takes in."""
+    hidden = _leaky(_apply(part["second"], _leaky(_apply(part["first"], x))))
+    return hidden @ part["gru"]["wi"] + part["gru"]["bi"]
+
+
+def _leave(part: Any, carry: Array) -> Array:
+    """GRU state → head."""
+    return _apply(part["head"], _leaky(_apply(part["third"], carry)))
+
+
+def empty(shape: Shape, *batch: int) -> Array:
+    """Memory at the start of an episode: [parts, *batch, hidden]."""
+    return jnp.zeros((shape.parts, *batch, shape.hidden))
+
+
+def step(shape: Shape, net: Net, carry: Array, seen: dict[str, Array]) -> tuple[Array, Array]:
+    """One decision of every lane: new memory [parts, ..., H] and heads [parts, ..., out]."""
+
+    def one(part: Any, table: Any, carry: Array) -> tuple[Array, Array]:
+        carry = _cell(part["gru"], carry, _enter(part, _inputs(shape, table, seen)))
+        return carry, _leave(part, carry)
+
+    return jax.vmap(one)(net.params, net.table, carry)
+
+
+def unroll(
+    shape: Shape, net: Net, carry: Array, seen: dict[str, Array], first: Array
+) -> tuple[Array, Array, Array]:
+    """Rows [B, W] in order, memory emptied before each `first` row. Gives the memory after the block, the memory
+    after each row [parts, B, W, H] and the heads [parts, B, W, out]."""
+
+    def one(part: Any, table: Any, carry: Array) -> tuple[Array, Array, Array]:
+        gates = _enter(part, _inputs(shape, table, seen))
+
+        def on(carry: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
+            begins, gates_in = row
+            carry = _cell(part["gru"], jnp.where(begins[:, None], 0.0, carry), gates_in)
+            return carry, carry
+
+        carry, carries = jax.lax.scan(on, carry, (first, gates))
+        return carry, carries, _leave(part, carries)
+
+    return jax.vmap(one)(net.params, net.table, carry)
+
+
+def of_context(heads: Array, instructed: Array) -> Array:
+    """[parts, ..., out] → [..., out]: the part that speaks in each row's context."""
+    return heads[0] if heads.shape[0] == 1 else jnp.where(instructed[..., None], heads[1], heads[0])
+
+
+def value(heads: Array, instructed: Array, scale: Scale) -> Array:
+    """[parts, ..., CONTEXTS] → [...]: the value in the task's units."""
+    raw = of_context(heads, instructed)
+    raw = jnp.where(instructed, raw[..., 1], raw[..., 0])
+    return scale.unscale(raw, instructed)
+
+
+@record
+class Scale:
+    """PopArt statistics of one agent's values, one a context; mean 0 and spread 1 when it is off."""
+
+    mean: Array  # [CONTEXTS]
+    square: Array  # [CONTEXTS]
+    weight: Array  # [CONTEXTS] how much has been averaged, for debiasing
+
+    def centre(self) -> Array:
+        """[CONTEXTS] the mean used."""
+        return jnp.where(self.weight > 0, self.mean / jnp.maximum(self.weight, 1e-8), 0.0)
+
+    def spread(self) -> Array:
+        """[CONTEXTS] the standard deviation used."""
+        square = self.square / jnp.maximum(self.weight, 1e-8)
+        return jnp.where(
+            self.weight > 0, jnp.sqrt(jnp.maximum(square - self.centre() ** 2, 1e-2)), 1.0
+        )
+
+    def unscale(self, raw: Array, instructed: Array) -> Array:
+        """Head output → value."""
+        i = instructed.astype(jnp.int32)
+        return raw * self.spread()[i] + self.centre()[i]
+
+
+def unit_scale() -> Scale:
+    """No scaling."""
+    zeros = jnp.zeros(CONTEXTS)
+    return Scale(mean=zeros, square=zeros, weight=zeros)
+
+
+def rescale(params: Any, old: Scale, new: Scale) -> Any:
+    """Change the value heads so that values stay as they were under new statistics (PopArt)."""
+    ratio = old.spread() / new.spread()
+    head = params["head"]
+    moved = (head["b"] * old.spread() + old.centre() - new.centre()) / new.spread()
+    return {**params, "head": {"w": head["w"] * ratio, "b": moved}}

@@ -1,0 +1,61 @@
+"""From parameters to decisions: what training, evaluation and a loaded policy all call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from mavic.learn import nets
+from mavic.learn.loss import log_policy
+from mavic.learn.nets import Net, Shape
+from mavic.types import Array
+
+
+def empty(shape: Shape, lanes: int) -> Array:
+    """No memory: [N, parts, W, H]."""
+    return jnp.zeros((shape.agents, shape.parts, lanes, shape.hidden))
+
+
+def with_phrases(params: Any, vectors: Array) -> Net:
+    """All agents' networks and the phrases as each sees them; computed once for fixed parameters."""
+    return jax.vmap(nets.with_phrases, in_axes=(0, None))(params, vectors)
+
+
+def own_first(phrase: Array) -> Array:
+    """[W, N] → [N, W, N]: everybody's phrases as each agent sees them, its own first."""
+    agents = phrase.shape[-1]
+    order = (jnp.arange(agents)[:, None] + jnp.arange(agents)) % agents
+    return jnp.moveaxis(phrase[..., order], -2, 0)
+
+
+def heads(
+    shape: Shape,
+    net: Net,
+    memory: Array,
+    observation: Array,
+    previous: Array,
+    phrase: Array,
+    idle: Array,
+) -> tuple[Array, Array]:
+    """One decision of all agents in all lanes: heads of the speaking part [N, W, out], and the memory, which only
+    moves for agents that are idle."""
+    seen = {
+        "observation": jnp.moveaxis(observation, -2, 0),
+        "previous": jnp.moveaxis(previous, -1, 0),
+        "phrases": own_first(phrase),
+    }
+    after, out = jax.vmap(lambda n, c, s: nets.step(shape, n, c, s))(net, memory, seen)
+    moves = jnp.moveaxis(idle, -1, 0)[:, None, :, None]
+    instructed = (phrase > 0).any(-1)
+    spoken = jax.vmap(nets.of_context, in_axes=(0, None))(out, instructed)
+    return spoken, jnp.where(moves, after, memory)
+
+
+def choose(logits: Array, available: Array, epsilon: Array, draws: Array, greedy: Array) -> Array:
+    """Macros from logits [..., M] with one uniform number each; `greedy` takes the likeliest."""
+    mixed, soft = log_policy(logits, available, epsilon)
+    total = jnp.cumsum(jnp.exp(mixed) * available, axis=-1)
+    sampled = (total <= jnp.minimum(draws, 1 - 1e-6)[..., None] * total[..., -1:]).sum(-1)
+    return jnp.where(greedy, jnp.argmax(soft, -1), sampled).astype(jnp.int32)

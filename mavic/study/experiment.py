@@ -1,0 +1,157 @@
+"""One cell of a table — world, method, network, preset, schedule, rule — made into what a program runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from mavic import instructions
+from mavic.envs import api
+from mavic.language import lexicon as lexicons
+from mavic.language.lexicon import Lexicon
+from mavic.learn import policy as deciding
+from mavic.learn.learner import Fixed, Hyper
+from mavic.learn.returns import CORRECTIONS, Correction
+from mavic.study.methods import METHODS, NETWORKS, RULES, SCHEDULE_OVERRIDES, Preset, fixed_of, hyper_of, look_up
+from mavic.types import Array, Phrases, World, record
+from mavic.world import instruct
+from mavic.world.rollout import Policy
+from mavic.world.step import Setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """What is trained and judged; several with the same network and preset shape run in one program."""
+
+    world: str = "box_pushing"
+    """Which world: see `mavic worlds`."""
+    method: str = "mavic"
+    """vanilla, naive, switch, mavic or mavic-shift."""
+    network: str = "protected"
+    """shared (the paper's) or protected (separate parts for instructed and uninstructed)."""
+    preset: str = "tuned"
+    """tuned or paper."""
+    schedule: str = "live"
+    """live (instructions come and go) or paper (at most one an episode, held to its end)."""
+    rule: str = "by-kind"
+    """by-kind (as the instruction file says) or add (a penalty everywhere, paper-literal)."""
+    overlap: bool = False
+    """A new instruction may replace a running one."""
+    one_agent: bool = False
+    """Instructions address one random agent."""
+    kinds: tuple[str, ...] | None = None
+    """Only these kinds are given (default: all)."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Options of the world, such as size=8."""
+
+    def __post_init__(self) -> None:
+        look_up(METHODS, self.method, "method")
+        look_up(dict.fromkeys(NETWORKS), self.network, "network")
+        look_up(dict.fromkeys(RULES), self.rule, "rule")
+        look_up(instruct.SCHEDULES, self.schedule, "schedule")
+
+    def key(self) -> str:
+        """Its row group in `table.json`."""
+        return f"{self.preset}/{self.network}/{self.schedule}/{self.rule}" + "/overlap" * self.overlap
+
+    def name(self) -> str:
+        """A name for folders."""
+        return "-".join([self.method, *self.key().split("/")])
+
+
+@record
+class Run:
+    """The leaves of one training: stacked over seeds and cells, they are the vmapped axis."""
+
+    hyper: Hyper
+    correction: Correction
+    setting: Setting  # as it is trained
+    test: Setting  # as it is judged
+    key: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """A world and its words on the host, with what follows from them."""
+
+    env: api.Env
+    lexicon: Lexicon
+    file: instructions.InstructionFile
+
+    def fixed(self, preset: Preset, network: str) -> Fixed:
+        """The shape of the program."""
+        observation = jax.eval_shape(lambda k: self.env.observe(self.env.reset(k)), jax.random.key(0))
+        return fixed_of(
+            preset,
+            network,
+            observation=observation.shape[-1],
+            macros=api.macro_count(self.env),
+            agents=len(self.env.agents),
+            embedding=self.lexicon.vectors.shape[1],
+        )
+
+
+def bench_of(world: str, **options: Any) -> Bench:
+    """A world by name with its own instruction file."""
+    env = api.make(world, **options)
+    file = instructions.read(lexicons.instruction_path(world))
+    return Bench(env=env, lexicon=lexicons.make(file), file=file)
+
+
+def schedule_of(cell: Cell, name: str) -> Any:
+    """The schedule's numbers in a cell's world."""
+    numbers = dict(instruct.SCHEDULES[name])
+    numbers |= SCHEDULE_OVERRIDES.get((cell.world, name), {})
+    if name in ("live", "paper"):
+        numbers |= dict(overlap=cell.overlap, one_agent=cell.one_agent)
+    return instruct.schedule(**numbers)
+
+
+def run_of(cell: Cell, preset: Preset, bench: Bench, seed: int) -> Run:
+    """One training of a cell."""
+    method = METHODS[cell.method]
+    rules = instruct.rules_of(bench.env, bench.file, rule=cell.rule, only=cell.kinds)
+    phrases = Phrases(table=bench.lexicon.table, count=bench.lexicon.count)
+    trained = {"none": "off", "interrupt": cell.schedule, "per_episode": "from_start"}
+    heard = phrases
+    if method.instructions == "none":  # judged without being told: its phrases are silence
+        heard = Phrases(table=jnp.zeros_like(phrases.table), count=phrases.count)
+
+    def setting(schedule: str) -> Setting:
+        return Setting(env=bench.env, rules=rules, schedule=schedule_of(cell, schedule), phrases=heard)
+
+    return Run(
+        hyper=hyper_of(preset),
+        correction=jax.tree.map(jnp.float32, CORRECTIONS[method.correction]),
+        setting=setting(trained[method.instructions]),
+        test=setting(cell.schedule),
+        key=jax.random.key(seed),
+    )
+
+
+def stack(runs: list[Run]) -> Run:
+    """Many trainings as one, their leaves stacked on a new first axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *runs)
+
+
+def acting(fixed: Fixed, actor: Any, vectors: Array, epsilon: Array, greedy: Array | bool = False) -> Policy:
+    """The team as a rollout policy; `epsilon` [2] by context."""
+    net = deciding.with_phrases(actor, vectors)
+    shape = fixed.shape
+
+    def act(memory: Array, world: World, draws: Array) -> tuple[Array, Array]:
+        memory = jnp.where((world.time == 0)[:, None], 0.0, memory)
+        phrase = world.instruction.phrase
+        logits, memory = deciding.heads(
+            shape, net, memory, world.observation, world.macro, phrase, world.idle
+        )
+        explore = epsilon[(phrase > 0).any(-1).astype(jnp.int32)]
+        macro = deciding.choose(
+            logits.swapaxes(0, 1), world.available, explore[:, None], draws, jnp.asarray(greedy)
+        )
+        return macro, memory
+
+    return Policy(start=lambda lanes: deciding.empty(shape, lanes), act=act)

@@ -1,0 +1,171 @@
+"""What can be compared: methods, networks, schedules and presets, as rows of tables."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+
+from mavic.instructions import suggest
+from mavic.learn.learner import Fixed, Hyper
+from mavic.learn.nets import PARTS, Shape
+
+Pair = tuple[float, float]  # uninstructed, instructed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """What is optimised: which data, and what happens to values at an instruction boundary."""
+
+    instructions: str  # none | interrupt | per_episode
+    correction: str  # none | shift | cut
+
+
+METHODS = {
+    "vanilla": Method(instructions="none", correction="none"),
+    "naive": Method(instructions="interrupt", correction="none"),
+    "switch": Method(instructions="per_episode", correction="none"),
+    "mavic": Method(instructions="interrupt", correction="cut"),
+    "mavic-shift": Method(instructions="interrupt", correction="shift"),
+}
+NETWORKS = tuple(PARTS)
+RULES = ("by-kind", "add")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """The learner's numbers; pairs are for uninstructed and for instructed decisions."""
+
+    episodes: int = 50_000
+    """Training episodes."""
+    batch: int = 32
+    """Complete episodes an update."""
+    gamma: float = 0.995
+    """Discount a tick."""
+    actor_rate: float = 5e-4
+    """Adam step size of the actors."""
+    critic_rate: float = 3e-3
+    """Adam step size of the critics."""
+    rate_end: float = 1.0
+    """Share of both step sizes left at the end (linear)."""
+    n_steps: float = 1
+    """Macro rows a target looks ahead; 1 is one-step TD, inf Monte Carlo."""
+    epsilon_start: float = 1.0
+    """Exploration at the start."""
+    epsilon_end: Pair = (0.01, 0.01)
+    """Exploration from `epsilon_episodes` on."""
+    epsilon_episodes: int = 4_000
+    """Episodes until then."""
+    entropy_start: Pair = (0.0, 0.0)
+    """Entropy bonus at the start."""
+    entropy_end: Pair = (0.0, 0.0)
+    """Entropy bonus from `entropy_episodes` on."""
+    entropy_episodes: int = 1
+    """Episodes until then."""
+    mild_advantage: Pair = (1.0, 1.0)
+    """Weight of negative advantages (hysteresis; 1 is none)."""
+    mild_error: Pair = (1.0, 1.0)
+    """Weight of critic errors that call for a lower value."""
+    normalise: Pair = (0.0, 0.0)
+    """1: advantages divided by their root mean square."""
+    time_weight: bool = True
+    """Weight actor terms by gamma^t, as the reference does."""
+    popart: float = 0.0
+    """Step of the running value statistics; 0 is off."""
+    target_episodes: int = 32
+    """Episodes between copies of the target critic."""
+    clip: float = 1e9
+    """Largest gradient norm."""
+    hidden: int = 32
+    """Width of every layer."""
+    last_macro: bool = False
+    """Agents see which macro they ran last."""
+    drop_unfinished: bool = False
+    """Forget macros that run when the episode ends, as the reference does."""
+
+
+_PAPER_BOX = Preset()  # the paper's table for Box Pushing: n-step 0 is one-step TD
+_TUNED_BOX = Preset(
+    episodes=96_000,
+    batch=64,
+    actor_rate=2e-3,
+    critic_rate=3e-3,
+    n_steps=5,
+    epsilon_end=(0.01, 0.1),
+    epsilon_episodes=8_000,
+    entropy_start=(0.0, 0.1),
+    entropy_episodes=60_000,
+    mild_advantage=(0.1, 1.0),
+    normalise=(0.0, 1.0),
+    target_episodes=64,
+)
+
+PRESETS: dict[str, dict[str, Preset]] = {
+    "paper": {"box_pushing": _PAPER_BOX},
+    "tuned": {"box_pushing": _TUNED_BOX},
+}
+
+# D12: solved Box Pushing episodes last 6 ticks, so the paper's schedule needs a higher rate there
+SCHEDULE_OVERRIDES: dict[tuple[str, str], dict] = {("box_pushing", "paper"): dict(rate=0.05)}
+
+
+def look_up(table: dict, name: str, what: str):
+    """A row of a table, or an error that lists the rows."""
+    if name not in table:
+        raise ValueError(f"{what} {name!r} is unknown; {suggest(name, tuple(table))}")
+    return table[name]
+
+
+def preset_of(name: str, world: str, **changes) -> Preset:
+    """A preset's numbers for a world, some of them changed."""
+    preset = look_up(look_up(PRESETS, name, "preset"), world, f"{name} preset for world")
+    return dataclasses.replace(preset, **{k: v for k, v in changes.items() if v is not None})
+
+
+def fixed_of(preset: Preset, network: str, *, observation: int, macros: int, agents: int, embedding: int) -> Fixed:
+    """What shapes the compiled program."""
+    return Fixed(
+        shape=Shape(
+            observation=observation,
+            macros=macros,
+            agents=agents,
+            embedding=embedding,
+            hidden=preset.hidden,
+            projected=preset.hidden,
+            parts=look_up(PARTS, network, "network"),
+            last_macro=preset.last_macro,
+        ),
+        n_steps=preset.n_steps,
+        batch=preset.batch,
+        drop_unfinished=preset.drop_unfinished,
+    )
+
+
+def hyper_of(preset: Preset) -> Hyper:
+    """The numbers that can be vmapped over."""
+
+    def number(value) -> jnp.ndarray:
+        return jnp.asarray(np.asarray(value, np.float32))
+
+    return Hyper(
+        gamma=number(preset.gamma),
+        actor_rate=number(preset.actor_rate),
+        critic_rate=number(preset.critic_rate),
+        rate_end=number(preset.rate_end),
+        epsilon_start=number(preset.epsilon_start),
+        epsilon_end=number(preset.epsilon_end),
+        epsilon_episodes=number(preset.epsilon_episodes),
+        entropy_start=number(preset.entropy_start),
+        entropy_end=number(preset.entropy_end),
+        entropy_episodes=number(preset.entropy_episodes),
+        mild_advantage=number(preset.mild_advantage),
+        mild_error=number(preset.mild_error),
+        normalise=number(preset.normalise),
+        time_weight=number(preset.time_weight),
+        popart_beta=number(preset.popart),
+        target_episodes=jnp.int32(preset.target_episodes),
+        clip=number(preset.clip),
+        episodes=number(preset.episodes),
+    )

@@ -1,0 +1,53 @@
+"""Key → learner: many trainings in one compiled program, in chunks on the host."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from mavic.learn import learner as learning
+from mavic.learn.learner import Fixed, Learner
+from mavic.learn.squeeze import squeeze
+from mavic.study.experiment import Run, acting
+from mavic.types import RUNS, Array
+from mavic.world.rollout import rollout
+
+
+def start(fixed: Fixed, runs: Run) -> Learner:
+    """Fresh learners, one a run."""
+    return jax.vmap(lambda run: learning.init(jax.random.fold_in(run.key, 0), fixed))(runs)
+
+
+def one_update(fixed: Fixed, lanes: int, vectors: Array, run: Run, learner: Learner) -> tuple[Learner, dict]:
+    """Play a batch of episodes, learn from it."""
+    explore = learning.epsilon(run.hyper, learner.episodes)
+    played = rollout(
+        run.setting,
+        acting(fixed, learner.actor, vectors, explore),
+        jax.random.fold_in(run.key, 1),
+        episodes=fixed.batch,
+        lanes=lanes,
+        first=learner.episodes,
+    )
+    rows = squeeze(played.rows, run.hyper.gamma, drop_unfinished=fixed.drop_unfinished)
+    learner, metrics = learning.update(fixed, run.hyper, run.correction, vectors, learner, rows)
+    alive = played.rows.alive
+    metrics["ticks"] = alive.sum().astype(jnp.float32)
+    metrics["task"] = (played.rows.task * alive).sum() / fixed.batch
+    return learner, metrics
+
+
+@partial(jax.jit, static_argnames=("fixed", "lanes", "updates"), donate_argnames="learner")
+def chunk(fixed: Fixed, lanes: int, updates: int, vectors: Array, runs: Run, learner: Learner) -> tuple[Learner, dict]:
+    """`updates` updates of every run; metrics are means over them, ticks their sum."""
+
+    def one_run(run: Run, learner: Learner) -> tuple[Learner, dict]:
+        learner, metrics = jax.lax.scan(
+            lambda state, _: one_update(fixed, lanes, vectors, run, state), learner, length=updates
+        )
+        ticks = metrics["ticks"].sum()
+        return learner, {**jax.tree.map(lambda x: x.mean(0), metrics), "ticks": ticks}
+
+    return jax.vmap(one_run, axis_name=RUNS)(runs, learner)

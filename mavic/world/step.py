@@ -1,0 +1,115 @@
+"""One tick of the world: idle agents decide, the environment moves, the instruction clock strikes."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from mavic.envs.api import Env
+from mavic.types import Array, Phrases, Row, Rules, Schedule, World, record, replace
+from mavic.world import instruct
+
+
+@record
+class Setting:
+    """All that defines what happens in a world, apart from who acts."""
+
+    env: Env
+    rules: Rules
+    schedule: Schedule
+    phrases: Phrases
+
+
+def reset(setting: Setting, key: Array) -> World:
+    """The first moment of an episode: everybody decides."""
+    env = setting.env
+    state_key, draw_key, key = jax.random.split(key, 3)
+    state = env.reset(state_key)
+    agents = len(env.agents)
+    possible = instruct.possible_kinds(env.check(state), setting.rules)
+    draws = jax.random.uniform(draw_key, (instruct.DRAWS,))
+    return World(
+        state=state,
+        macro=jnp.full(agents, -1, jnp.int32),
+        previous=jnp.full(agents, -1, jnp.int32),
+        idle=jnp.ones(agents, bool),
+        observation=env.observe(state),
+        available=env.available(state),
+        instruction=instruct.begin(
+            draws, possible, setting.rules, setting.schedule, setting.phrases
+        ),
+        time=jnp.int32(0),
+        key=key,
+    )
+
+
+def draws_for(world: World) -> Array:
+    """The uniform numbers of this tick: one an agent for its choice, then the clock's. They depend only on the
+    episode's key and the time, so an episode is the same in whatever lane or batch it is played."""
+    agents = world.macro.shape[0]
+    return jax.random.uniform(jax.random.fold_in(world.key, world.time), (agents + instruct.DRAWS,))
+
+
+def step(setting: Setting, world: World, choice: Array, draws: Array) -> tuple[World, Row]:
+    """`choice` [N] is taken by idle agents, the others go on; `draws` [DRAWS]: the clock's uniform numbers."""
+    env, rules = setting.env, setting.rules
+    instruction = world.instruction
+    macro = jnp.where(world.idle, choice, world.macro)
+    previous = jnp.where(world.idle, world.macro, world.previous)
+    tick_key = jax.random.fold_in(jax.random.fold_in(world.key, world.time), 1)
+    tick = env.tick(tick_key, world.state, macro, world.idle, rules.effect[instruction.kind])
+
+    complied = instruct.comply(instruction, tick.judged, rules)
+    reward = instruct.pay(instruction, tick.reward, complied, world.idle, tick.events, rules)
+
+    truncated = ~tick.terminal & (world.time + 1 >= env.horizon)
+    over = tick.terminal | truncated
+    judgement = instruct.advance(
+        draws,
+        instruction,
+        complied,
+        world.idle,
+        tick.events,
+        instruct.possible_kinds(env.check(tick.state), rules),
+        over,
+        rules,
+        setting.schedule,
+        setting.phrases,
+    )
+    ended = tick.ended | judgement.switched | over
+    seen = env.observe(tick.state)
+    row = Row(
+        observation=world.observation,
+        available=world.available,
+        previous=previous,
+        macro=macro,
+        fresh=world.idle,
+        kind=instruction.kind,
+        phrase=instruction.phrase,
+        reward=reward,
+        task=tick.reward.mean(),
+        complied=complied,
+        ended=ended,
+        broken_off=over & ~tick.ended,
+        switched=judgement.switched,
+        terminal=tick.terminal | (truncated & env.horizon_ends),
+        truncated=truncated,
+        events=tick.events,
+        closed=judgement.closed,
+        followed=judgement.followed,
+        next_observation=seen,
+        time=world.time,
+        alive=jnp.asarray(True),
+    )
+    after = replace(
+        world,
+        state=tick.state,
+        macro=macro,
+        previous=previous,
+        idle=ended,
+        observation=jnp.where(ended[:, None], seen, world.observation),
+        available=jnp.where(ended[:, None], env.available(tick.state), world.available),
+        instruction=judgement.instruction,
+        time=world.time + 1,
+    )
+    return after, row

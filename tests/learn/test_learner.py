@@ -1,0 +1,207 @@
+"""The learner sees what the agents saw: replayed decisions, gradients through time, protection of the base."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mavic.learn import learner as learning
+from mavic.learn import loss, nets, through_time
+from mavic.learn.returns import CORRECTIONS
+from mavic.learn.squeeze import squeeze
+from mavic.study.experiment import Cell, acting, bench_of, run_of
+from mavic.study.methods import preset_of
+from mavic.types import replace
+from mavic.world import instruct
+from mavic.world.rollout import alone, rollout
+
+BENCH = bench_of("box_pushing", size=4)
+PRESET = preset_of("tuned", "box_pushing", batch=12, episodes=1000, last_macro=True)
+VECTORS = BENCH.lexicon.vectors
+LANES = 3
+NETWORKS = ["shared", "protected"]
+
+
+@partial(jax.jit, static_argnames="network")
+def played(network: str, seed: int):
+    """A loud random team, its greedy episodes under frequent instructions to one agent, and their macro rows."""
+    fixed = BENCH.fixed(PRESET, network)
+    run = run_of(Cell(network=network), PRESET, BENCH, 0)
+    busy = instruct.schedule(rate=0.2, hold_min=2, hold_max=6, one_agent=True)
+    learner = learning.init(jax.random.key(seed), fixed)
+    learner = replace(learner, actor=jax.tree.map(lambda x: x * 3.0, learner.actor))
+
+    def play(key):
+        policy = acting(fixed, learner.actor, VECTORS, jnp.zeros(2), greedy=True)
+        setting = replace(run.setting, schedule=busy)
+        return rollout(setting, policy, key, episodes=12, lanes=LANES).rows
+
+    return learner, squeeze(alone(play)(jax.random.key(seed)), PRESET.gamma)
+
+
+def by_agent(rows):
+    fields = {k: v for k, v in vars(rows).items() if k != "longest"}
+    return jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), through_time.pad(fields))
+
+
+def replayed_logits(fixed, actor, mine, first=None):
+    net = nets.with_phrases(actor, VECTORS)
+    first = mine["first"] if first is None else first
+    start = nets.empty(fixed.shape, LANES)
+    heads = nets.unroll(fixed.shape, net, start, learning.seen_before(mine), first)[2]
+    return jnp.where(mine["available"], nets.of_context(heads, mine["instructed"]), -1e9)
+
+
+def regret(logits, mine):
+    """How far below the best logit the taken macro's is: 0 where the replay agrees with the rollout."""
+    taken = jnp.take_along_axis(logits, mine["macro"][..., None], axis=-1)[..., 0]
+    return jnp.where(mine["valid"], logits.max(-1) - taken, 0.0)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_replay_decides_as_the_rollout_did(network):
+    """Across episode, macro and instruction boundaries; a memory shifted or reset at the wrong row fails."""
+    fixed = BENCH.fixed(PRESET, network)
+    learner, rows = played(network, 1)
+    mine = by_agent(rows)
+    assert int(rows.switched.sum()) > 20
+    assert int(rows.first.sum()) == 12 * 2 == int(rows.last.sum())
+    logits = jax.vmap(partial(replayed_logits, fixed))(learner.actor, mine)
+    np.testing.assert_allclose(regret(logits, mine), 0.0, atol=1e-3)
+    # negative controls: forgetting the episode boundary, or the neighbour's instruction, is noticed
+    never = jnp.zeros_like(mine["first"])
+    wrong = jax.vmap(partial(replayed_logits, fixed))(learner.actor, mine, never)
+    assert regret(wrong, mine).max() > 1e-2
+    deaf = {**mine, "phrases": jnp.zeros_like(mine["phrases"])}
+    wrong = jax.vmap(partial(replayed_logits, fixed))(learner.actor, deaf)
+    assert regret(wrong, mine).max() > 1e-2
+
+
+def actor_rows(mine, key):
+    shape = mine["macro"].shape
+    return {
+        "seen": learning.seen_before(mine),
+        "first": mine["first"],
+        "instructed": mine["instructed"],
+        "available": mine["available"],
+        "macro": mine["macro"],
+        "epsilon": jnp.full(shape, 0.1),
+        "entropy": jnp.full(shape, 0.05),
+        "advantage": jax.random.normal(key, shape),
+        "weight": mine["valid"].astype(jnp.float32),
+    }
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_gradients_in_blocks_equal_plain_back_propagation(network):
+    fixed = BENCH.fixed(PRESET, network)
+    learner, rows = played(network, 2)
+    mine = jax.tree.map(lambda x: x[0], by_agent(rows))
+    actor = jax.tree.map(lambda x: x[0], learner.actor)
+    data = actor_rows(mine, jax.random.key(0))
+    carry = nets.empty(fixed.shape, LANES)
+    segment = partial(loss.actor_segment, fixed.shape)
+    blocks = through_time.blocks_for(rows.longest)
+    got, total, _ = jax.jit(partial(learning.phrase_gradient, segment))(
+        actor, VECTORS, carry, data, blocks
+    )
+    plain = jax.value_and_grad(lambda p: segment(nets.with_phrases(p, VECTORS), carry, data)[1])
+    want_total, want = jax.jit(plain)(actor)
+    np.testing.assert_allclose(total, want_total, rtol=1e-4)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3 * float(jnp.abs(b).max()))
+
+
+def test_contexts_do_not_touch_each_others_parameters():
+    """`protected`: losses of instructed rows leave the base part alone, and the other way round."""
+    fixed = BENCH.fixed(PRESET, "protected")
+    learner, rows = played("protected", 3)
+    mine = jax.tree.map(lambda x: x[0], by_agent(rows))
+    actor = jax.tree.map(lambda x: x[0], learner.actor)
+    data = actor_rows(mine, jax.random.key(0))
+    carry = nets.empty(fixed.shape, LANES)
+
+    def size(weight, part):
+        chosen = {**data, "weight": data["weight"] * weight}
+        grads = jax.grad(
+            lambda p: loss.actor_segment(
+                fixed.shape, nets.with_phrases(p, VECTORS), carry, chosen
+            )[1]
+        )
+        return sum(float(jnp.abs(g[part]).sum()) for g in jax.tree.leaves(grads(actor)))
+
+    instructed = mine["instructed"].astype(jnp.float32)
+    assert size(instructed, 0) == 0.0 < size(instructed, 1)
+    assert size(1 - instructed, 1) == 0.0 < size(1 - instructed, 0)
+
+
+def test_uninstructed_part_never_sees_a_phrase():
+    fixed = BENCH.fixed(PRESET, "protected")
+    learner, rows = played("protected", 4)
+    actor = jax.tree.map(lambda x: x[0], learner.actor)
+    mine = jax.tree.map(lambda x: x[0], by_agent(rows))
+    heads = []
+    for phrases in (mine["phrases"], jnp.zeros_like(mine["phrases"])):
+        seen = {**learning.seen_before(mine), "phrases": phrases}
+        start = nets.empty(fixed.shape, LANES)
+        net = nets.with_phrases(actor, VECTORS)
+        heads.append(nets.unroll(fixed.shape, net, start, seen, mine["first"])[2])
+    np.testing.assert_array_equal(heads[0][0], heads[1][0])
+    assert jnp.abs(heads[0][1] - heads[1][1]).max() > 1e-3
+
+
+def updated(network, learner, rows, correction="cut", **changes):
+    fixed = BENCH.fixed(PRESET, network)
+    hyper = run_of(Cell(network=network), PRESET, BENCH, 0).hyper
+    hyper = replace(hyper, **{k: jnp.asarray(v) for k, v in changes.items()})
+    step = alone(partial(learning.update, fixed))
+    made = jax.tree.map(jnp.float32, CORRECTIONS[correction])
+    return jax.jit(step)(hyper, made, VECTORS, learner, rows)[0]
+
+
+def test_a_teammates_parameters_never_change_an_agents_update():
+    learner, rows = played("protected", 5)
+    other = jax.tree.map(lambda x: x.at[1].multiply(1.5), learner.critic)
+    one = updated("protected", learner, rows)
+    two = updated("protected", replace(learner, critic=other, target=other), rows)
+    for a, b in zip(jax.tree.leaves(one.actor), jax.tree.leaves(two.actor), strict=True):
+        np.testing.assert_array_equal(a[0], b[0])
+    pairs = zip(jax.tree.leaves(one.actor), jax.tree.leaves(two.actor), strict=True)
+    assert max(float(jnp.abs(a[1] - b[1]).max()) for a, b in pairs) > 0
+
+
+def test_values_after_a_row_are_true_counterfactuals():
+    """V(h', c) is what the critic would say had the instruction not changed: the next row's value where it did not."""
+    fixed = BENCH.fixed(PRESET, "shared")
+    learner, rows = played("shared", 6)
+    mine = by_agent(rows)
+    blocks = through_time.blocks_for(rows.longest)
+    critic = jax.tree.map(lambda x: x * 3.0, learner.critic)
+    found = jax.vmap(lambda c, s, m: learning.values(fixed, VECTORS, c, s, m, blocks))(
+        critic, learner.scale, mine
+    )
+    inside = mine["valid"] & ~mine["last"]
+    same = inside & ~mine["switched"]
+    np.testing.assert_allclose(
+        jnp.where(same, found["kept"], 0), jnp.where(same, found["arrived"], 0), atol=1e-4
+    )
+    differs = jnp.abs(found["kept"] - found["arrived"])[inside & mine["switched"]]
+    assert (differs > 1e-3).mean() > 0.8
+
+
+def test_popart_keeps_values_while_it_moves_the_scale():
+    learner, _ = played("shared", 7)
+    critic = jax.tree.map(lambda x: x[0], learner.critic)
+    old = nets.unit_scale()
+    new = nets.Scale(
+        mean=jnp.array([20.0, -3.0]), square=jnp.array([900.0, 25.0]), weight=jnp.array([0.5, 0.9])
+    )
+    moved = nets.rescale(critic, old, new)
+    hidden = jax.random.normal(jax.random.key(0), (7, 32))
+    for context in (False, True):
+        flag = jnp.full(7, context)
+        before = nets.value(hidden @ critic["head"]["w"] + critic["head"]["b"][:, None], flag, old)
+        after = nets.value(hidden @ moved["head"]["w"] + moved["head"]["b"][:, None], flag, new)
+        np.testing.assert_allclose(before, after, rtol=1e-4, atol=1e-3)
