@@ -10,7 +10,6 @@ Axes beside the usual ones: `B` Turtlebots (2), `P` people, `K` tools, `H` = 2 h
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import reduce
@@ -55,8 +54,10 @@ def _pick(index: Array, values: Sequence[float] | Array) -> Array:
     )
 
 
-def _step_times() -> np.ndarray:
-    return np.array([27.0] + [20.0] * macros.MOST_TOOLS, np.float32)
+def _one_hot(index: Array, size: int) -> Array:
+    """Bool, one axis more; an index outside is nowhere."""
+    axis = jnp.arange(size).reshape((1,) * index.ndim + (size,))
+    return index[..., None] == axis
 
 
 @record
@@ -66,9 +67,7 @@ class Warehouse:
     rules: str = static("paper")
     people: int = static(2)
     tools: int = static(3)
-    noise: float = static(
-        0.0
-    )  # standard deviation of a move in metres; static, so that none costs nothing
+    noise: float = static(0.0)  # of a move, in metres; static, so that none costs nothing
     delivery: float | Array = 100.0
     delay: float | Array = -20.0  # for a tool that comes when its step's time is over
     drop: float | Array = -10.0  # for a failed pass
@@ -76,9 +75,8 @@ class Warehouse:
     speed: float | Array = 0.8  # metres a tick
     look: float | Array = 6.0  # ticks, at least 2
     hand_over: float | Array = 4.0  # ticks of a pass, at least 2
-    step_times: np.ndarray | Array = dataclasses.field(
-        default_factory=_step_times
-    )  # [≥ K+1] or [P, ≥ K+1]
+    # Ticks of each assembly step, [≥ K+1] for everybody or [P, ≥ K+1]; a tuple can be hashed.
+    step_times: tuple | np.ndarray | Array = (27.0,) + (20.0,) * macros.MOST_TOOLS
 
     def __post_init__(self) -> None:
         if self.rules not in RULES:
@@ -166,7 +164,7 @@ class Warehouse:
         state, handed = self._deliver(state, macro[:bots], effect[bots])
         state, fetch_ended, released, failed = self._fetch(state, macro, fresh[bots])
         delivered = handed.sum((0, 1))
-        late = (handed.any(2) & (state.left <= 0)).sum()
+        late = (handed.any(2) & (state.left <= 0)[None]).sum()
         terminal = state.received.all()
         state = self._remember(self._work(state))
         earned = self.delivery * delivered.sum() + self.delay * late + self.drop * failed
@@ -194,17 +192,16 @@ class Warehouse:
         last had received then.
         """
         people, tools = self.people, self.tools
-        places = jnp.arange(people + 3)
-        place = state.place[:, None] == places  # [B, P+3]
+        place = _one_hot(state.place, people + 3)  # [B, P+3]
         beside = place[:, :people, None]  # [B, P, 1]
-        step = beside & (state.step[:, None] == jnp.arange(tools + 1))
+        step = beside & _one_hot(state.step, tools + 1)[None]
         staged = (state.staged != EMPTY).sum()
-        ready = (state.place >= people)[:, None] & (staged == 1 + jnp.arange(SPOTS))
-        carrier = [place, *([step, beside & state.received] if self.paper else [step])]
+        ready = (state.place >= people)[:, None] & _one_hot(staged - 1, SPOTS)[None]
+        carrier = [place, *([step, beside & state.received[None]] if self.paper else [step])]
         carrier += [state.basket, ready]
         # By position: the reference's remembered waypoint is out of date while driving.
         at_table = (state.xy == jnp.asarray(macros.TABLE, state.xy.dtype)).all(1)
-        counts = (state.staged[:, None] == jnp.arange(tools)).sum(0)
+        counts = _one_hot(state.staged, tools).sum(0)
         known = state.seen & at_table[:, None]
         searcher = [counts, at_table, *([known.reshape(-1)] if self.paper else [])]
         bots = jnp.concatenate(
@@ -254,7 +251,7 @@ class Warehouse:
             move = move + self.noise * jax.random.normal(key, gap.shape, gap.dtype)
         moved = state.xy + move
         if self.noise:
-            moved = jnp.clip(moved, 0, jnp.asarray(macros.ROOM))
+            moved = jnp.clip(moved, 0, jnp.asarray([macros.ROOM]))
         away = (
             self.people + 2 if self.paper else state.place
         )  # the reference remembers the last waypoint
@@ -270,16 +267,15 @@ class Warehouse:
         """Bool [P, K]: the one tool each person asks for, none if it has all."""
         lacked = ~received
         lowest = lacked & (jnp.cumsum(lacked, 1) == 1)
-        asked = effect == 1 + jnp.arange(self.tools)
+        asked = _one_hot(effect - 1, self.tools)[None]
         heard = (lacked & asked).any(1, keepdims=True)
         return jnp.where(heard, lacked & asked, lowest)
 
     def _deliver(self, state: State, macro: Array, effect: Array) -> tuple[State, Array]:
         """Who stands with a person that asks for what it carries hands it over: [B, P, K]."""
-        person = jnp.arange(self.people)
-        beside = (macro == state.place)[:, None] & (macro[:, None] == person)  # [B, P]
+        beside = (macro == state.place)[:, None] & _one_hot(macro, self.people)  # [B, P]
         wanted = self._requests(state.received, effect) & ~state.served[:, None]
-        handed = beside[:, :, None] & wanted & (state.basket > 0)[:, None, :]
+        handed = beside[:, :, None] & wanted[None] & (state.basket > 0)[:, None, :]
         first, second = handed[0], handed[1] & ~handed[0].any(1, keepdims=True)
         handed = jnp.stack([first, second])
         given = first | second
@@ -294,9 +290,8 @@ class Warehouse:
     def _fetch(self, state: State, macro: Array, fresh: Array) -> tuple[State, Array, Array, Array]:
         """Fetch's tick: its macro ended, whose wait [B] a pass ended, a pass failed."""
         own = macro[macros.TURTLEBOTS]
-        bots, tools = jnp.arange(macros.TURTLEBOTS), jnp.arange(self.tools)
-        target = own == macros.PASS + bots  # [B]
-        sought = own == macros.LOOK + tools  # [K]
+        target = _one_hot(own - macros.PASS, macros.TURTLEBOTS)  # [B]
+        sought = _one_hot(own - macros.LOOK, self.tools)  # [K]
         passing, looking = target.any(), sought.any()
         full = state.staged[-1] != EMPTY
         findable = ~full & (sought & (state.shelf > 0)).any()
@@ -314,7 +309,7 @@ class Warehouse:
         released = finishing & ~doomed & getting
         failed = finishing & passing & ~released.any()
 
-        front = state.staged[0] == tools  # [K]
+        front = _one_hot(state.staged[0], self.tools)
         dropped = failed & self.paper
         found = finishing & findable
         gone = released.any() | dropped
@@ -323,7 +318,7 @@ class Warehouse:
         state = replace(
             state,
             timer=jnp.where(released, 0, state.timer),
-            basket=state.basket + (released[:, None] & front),
+            basket=state.basket + (released[:, None] & front[None]),
             busy=busy,
             doomed=doomed & ~finishing,
             staged=jnp.stack(
@@ -352,6 +347,6 @@ class Warehouse:
 
     def _remember(self, state: State) -> State:
         """A Turtlebot with a person sees what that person has."""
-        beside = state.place[:, None] == jnp.arange(self.people)  # [B, P]
-        now = (beside[:, :, None] & state.received).any(1)
+        beside = _one_hot(state.place, self.people)  # [B, P]
+        now = (beside[:, :, None] & state.received[None]).any(1)
         return replace(state, seen=jnp.where(beside.any(1)[:, None], now, state.seen))
