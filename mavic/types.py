@@ -180,7 +180,7 @@ class MacroRows:
     previous: Array  # [K, W, N]
     macro: Array  # [K, W, N]
     phrases: Array  # [K, W, N, N] of all agents, the row's own agent first
-    instructed: Array  # [K, W, N] bool: anybody is instructed during the row
+    kind: Array  # [K, W, N] of the joint instruction during the row; 0 = nobody is instructed
     reward: Array  # [K, W, N] discounted sum over the macro's ticks
     discount: Array  # [K, W, N] gamma^tau, 0 at a true end
     next_observation: Array  # [K, W, N, O]

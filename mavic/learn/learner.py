@@ -31,7 +31,9 @@ class Hyper:
     entropy_episodes: Array
     mild_advantage: Array  # [2] weight of negative advantages
     mild_error: Array  # [2] weight of critic errors that call for a lower value
-    normalise: Array  # [2] 1: advantages divided by their root mean square
+    centre: Array  # [2] 1: advantages of each kind less their mean
+    normalise: Array  # [2] 1: advantages of each kind divided by their root mean square
+    through_mixture: Array  # 1: policy gradient of the ε-mixture; 0: of the softmax under it
     time_weight: Array  # 1: actor terms weighted by gamma^t
     popart_beta: Array  # 0: off
     target_episodes: Array  # target critic copied whenever this many more episodes are done
@@ -46,6 +48,7 @@ class Fixed:
     shape: Shape = static()
     n_steps: float = static(5)
     batch: int = static(64)
+    kinds: int = static(2)
     drop_unfinished: bool = static(False)
 
 
@@ -157,7 +160,7 @@ def values(fixed: Fixed, vectors: Array, critic: Any, scale: Scale, rows: dict, 
             "seen": seen_before(rows),
             "next_seen": seen_after(rows),
             "first": rows["first"],
-            "instructed": rows["instructed"],
+            "instructed": rows["kind"] > 0,
         },
         blocks,
     )
@@ -178,7 +181,8 @@ def _update_agent(
 ) -> tuple[dict, dict]:
     shape = fixed.shape
     rows = through_time.pad(rows)
-    context = rows["instructed"].astype(jnp.int32)
+    instructed = rows["kind"] > 0
+    context = instructed.astype(jnp.int32)
     valid = rows["valid"].astype(jnp.float32)
     weight = valid / jnp.maximum(valid.sum(), 1.0)
     carry = nets.empty(shape, rows["macro"].shape[1])
@@ -206,7 +210,7 @@ def _update_agent(
         {
             "seen": seen_before(rows),
             "first": rows["first"],
-            "instructed": rows["instructed"],
+            "instructed": instructed,
             "target": target,
             "mild": hyper.mild_error[context],
             "weight": weight,
@@ -217,12 +221,9 @@ def _update_agent(
         grads, critic, state["critic_optimiser"], hyper.critic_rate * now["decay"], hyper.clip
     )
 
-    advantage = target - judged["value"]
-    per_context = jax.nn.one_hot(context, nets.CONTEXTS) * valid[..., None]
-    count = jnp.maximum(per_context.sum((0, 1)), 1.0)
-    square = (per_context * advantage[..., None] ** 2).sum((0, 1)) / count
-    divisor = jnp.where(hyper.normalise > 0, jnp.sqrt(square) + 1e-6, 1.0)
-    advantage = advantage / divisor[context]
+    advantage = _normalise(
+        target - judged["value"], rows["kind"], valid, fixed.kinds, hyper.centre, hyper.normalise
+    )
     advantage *= jnp.where(advantage < 0, hyper.mild_advantage[context], 1.0)
     timed = jnp.where(hyper.time_weight > 0, hyper.gamma ** rows["time"], 1.0)
 
@@ -234,12 +235,13 @@ def _update_agent(
         {
             "seen": seen_before(rows),
             "first": rows["first"],
-            "instructed": rows["instructed"],
+            "instructed": instructed,
             "available": rows["available"],
             "macro": rows["macro"],
             "epsilon": now["epsilon"][context],
             "entropy": now["entropy"][context],
             "advantage": advantage,
+            "through_mixture": jnp.broadcast_to(hyper.through_mixture, advantage.shape),
             "weight": weight * timed,
         },
         blocks,
@@ -247,6 +249,9 @@ def _update_agent(
     actor, actor_optimiser = _descend(
         grads, state["actor"], state["actor_optimiser"], hyper.actor_rate * now["decay"], hyper.clip
     )
+
+    per_context = jax.nn.one_hot(context, nets.CONTEXTS) * valid[..., None]
+    count = jnp.maximum(per_context.sum((0, 1)), 1.0)
 
     def mean(x: Array) -> Array:
         return (per_context * x[..., None]).sum((0, 1)) / count
@@ -283,6 +288,21 @@ def _descend(grads: Any, params: Any, state: Any, rate: Array, clip: Array) -> t
     grads = jax.tree.map(lambda g: g * jnp.minimum(1.0, clip / (norm + 1e-9)), grads)
     steps, state = ADAM.update(grads, state)
     return jax.tree.map(lambda p, s: p - rate * s, params, steps), state
+
+
+def _normalise(
+    advantage: Array, kind: Array, valid: Array, kinds: int, centre: Array, divide: Array
+) -> Array:
+    """Advantages on one footing: kinds pay on different scales, and a critic that lags behind one of them would lift
+    or sink all its advantages alike. The switches are by context, the statistics by kind."""
+    hot = jax.nn.one_hot(kind, kinds) * valid[..., None]
+    count = jnp.maximum(hot.sum((0, 1)), 1.0)
+    context = (jnp.arange(kinds) > 0).astype(jnp.int32)
+    mean = (hot * advantage[..., None]).sum((0, 1)) / count * centre[context]
+    advantage = advantage - hot @ mean
+    square = (hot * advantage[..., None] ** 2).sum((0, 1)) / count
+    divisor = jnp.where(divide[context] > 0, jnp.sqrt(square) + 1e-6, 1.0)
+    return advantage * (hot @ (1.0 / divisor))
 
 
 def _track(scale: Scale, target: Array, context: Array, valid: Array, beta: Array) -> Scale:

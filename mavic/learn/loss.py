@@ -24,7 +24,8 @@ def actor_segment(shape: Shape, net: nets.Net, carry: Array, rows: dict) -> tupl
     carry, _, heads = nets.unroll(shape, net, carry, rows["seen"], rows["first"])
     logits = nets.of_context(heads, rows["instructed"])
     mixed, soft = log_policy(logits, rows["available"], rows["epsilon"])
-    taken = jnp.take_along_axis(mixed, rows["macro"][..., None], axis=-1)[..., 0]
+    followed = jnp.where(rows["through_mixture"][..., None] > 0, mixed, soft)
+    taken = jnp.take_along_axis(followed, rows["macro"][..., None], axis=-1)[..., 0]
     entropy = -(jnp.exp(soft) * jnp.where(rows["available"], soft, 0.0)).sum(-1)
     loss = -(rows["weight"] * (rows["advantage"] * taken + rows["entropy"] * entropy)).sum()
     return carry, loss, {"log_prob": taken, "entropy": entropy}

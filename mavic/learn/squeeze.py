@@ -33,7 +33,7 @@ def squeeze(rows: Row, gamma: Array | float, *, drop_unfinished: bool = False) -
         jnp.arange(rows.macro.shape[1]), jnp.arange(agents), indexing="ij"
     )
     when = jnp.zeros(rows.macro.shape, jnp.int32)
-    when = when.at[slot, lane, agent].set(clock, mode="drop", unique_indices=True)
+    when = when.at[slot, lane, agent].set(clock, mode="drop")
 
     def pick(values: Array) -> Array:
         """[T, W, N, ...] at the ticks at which macros ended."""
@@ -44,18 +44,17 @@ def squeeze(rows: Row, gamma: Array | float, *, drop_unfinished: bool = False) -
         """[T, W] → [T, W, N]: the same for all agents."""
         return jnp.broadcast_to(values[..., None], rows.macro.shape)
 
-    valid = clock < count
+    valid = clock < count[None]
     first = pick(rows.time[..., None] == elapsed) & valid
     following = jnp.concatenate([valid[1:] & ~first[1:], jnp.zeros_like(valid[:1])])
     own_first = (jnp.arange(agents)[:, None] + jnp.arange(agents)) % agents
-    instructed = (rows.kind > 0).any(axis=-1)
     return MacroRows(
         observation=pick(rows.observation),
         available=pick(rows.available),
         previous=pick(rows.previous),
         macro=pick(rows.macro),
         phrases=pick(rows.phrase[..., own_first]),
-        instructed=pick(everyone(instructed)),
+        kind=pick(everyone(rows.kind.max(axis=-1))),
         reward=pick(gathered),
         discount=pick(discount),
         next_observation=pick(rows.next_observation),

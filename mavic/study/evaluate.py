@@ -38,7 +38,7 @@ def compliance_sums(rows: Row, kinds: int) -> dict[str, Array]:
     """How instructions were followed: counts by kind [C], decisions and steps of addressed agents."""
     alive = rows.alive
     kind = jnp.where(alive, rows.closed, 0)
-    hot = jax.nn.one_hot(kind, kinds)
+    hot = jax.nn.one_hot(kind, kinds).at[..., 0].set(0.0)
     addressed = (rows.kind > 0) & alive[..., None]
     decides = addressed & rows.fresh
     return {

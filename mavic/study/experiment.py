@@ -91,6 +91,7 @@ class Bench:
             macros=api.macro_count(self.env),
             agents=len(self.env.agents),
             embedding=self.lexicon.vectors.shape[1],
+            kinds=len(self.file.kinds) + 1,
         )
 
 

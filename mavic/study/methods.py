@@ -68,8 +68,13 @@ class Preset:
     """Weight of negative advantages (hysteresis; 1 is none)."""
     mild_error: Pair = (1.0, 1.0)
     """Weight of critic errors that call for a lower value."""
+    centre: Pair = (0.0, 0.0)
+    """1: advantages of each kind less their mean."""
     normalise: Pair = (0.0, 0.0)
-    """1: advantages divided by their root mean square."""
+    """1: advantages of each kind divided by their root mean square."""
+    through_mixture: bool = True
+    """Policy gradient of the ε-mixture (the reference's) or of the softmax under it, which does not vanish where the
+    softmax has given a macro up."""
     time_weight: bool = True
     """Weight actor terms by gamma^t, as the reference does."""
     popart: float = 0.0
@@ -124,7 +129,7 @@ def preset_of(name: str, world: str, **changes) -> Preset:
     return dataclasses.replace(preset, **{k: v for k, v in changes.items() if v is not None})
 
 
-def fixed_of(preset: Preset, network: str, *, observation: int, macros: int, agents: int, embedding: int) -> Fixed:
+def fixed_of(preset: Preset, network: str, *, observation: int, macros: int, agents: int, embedding: int, kinds: int) -> Fixed:
     """What shapes the compiled program."""
     return Fixed(
         shape=Shape(
@@ -139,6 +144,7 @@ def fixed_of(preset: Preset, network: str, *, observation: int, macros: int, age
         ),
         n_steps=preset.n_steps,
         batch=preset.batch,
+        kinds=kinds,
         drop_unfinished=preset.drop_unfinished,
     )
 
@@ -162,7 +168,9 @@ def hyper_of(preset: Preset) -> Hyper:
         entropy_episodes=number(preset.entropy_episodes),
         mild_advantage=number(preset.mild_advantage),
         mild_error=number(preset.mild_error),
+        centre=number(preset.centre),
         normalise=number(preset.normalise),
+        through_mixture=number(preset.through_mixture),
         time_weight=number(preset.time_weight),
         popart_beta=number(preset.popart),
         target_episodes=jnp.int32(preset.target_episodes),

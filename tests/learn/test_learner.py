@@ -43,6 +43,7 @@ def played(network: str, seed: int):
 
 def by_agent(rows):
     fields = {k: v for k, v in vars(rows).items() if k != "longest"}
+    fields["instructed"] = rows.kind > 0
     return jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), through_time.pad(fields))
 
 
@@ -89,6 +90,7 @@ def actor_rows(mine, key):
         "macro": mine["macro"],
         "epsilon": jnp.full(shape, 0.1),
         "entropy": jnp.full(shape, 0.05),
+        "through_mixture": jnp.ones(shape),
         "advantage": jax.random.normal(key, shape),
         "weight": mine["valid"].astype(jnp.float32),
     }

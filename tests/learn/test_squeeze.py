@@ -103,7 +103,7 @@ def by_loop(rows, gamma, drop_unfinished):
                             previous=rows.previous[t, w, i],
                             macro=rows.macro[t, w, i],
                             phrases=everyone,
-                            instructed=any(rows.kind[t, w]),
+                            kind=max(rows.kind[t, w]),
                             reward=reward,
                             discount=0.0 if rows.terminal[t, w] else gamma**length,
                             next_observation=rows.next_observation[t, w, i],

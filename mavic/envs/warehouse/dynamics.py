@@ -252,9 +252,8 @@ class Warehouse:
         moved = state.xy + move
         if self.noise:
             moved = jnp.clip(moved, 0, jnp.asarray([macros.ROOM]))
-        away = (
-            self.people + 2 if self.paper else state.place
-        )  # the reference remembers the last waypoint
+        # A driving Turtlebot is nowhere; the reference remembers its last waypoint instead.
+        away = self.people + 2 if self.paper else state.place
         state = replace(
             state,
             xy=jnp.where(near[:, None], goal, moved),
