@@ -1,0 +1,293 @@
+"""From macros to primitives: where each cook's macro leads in this tick, and when it has ended.
+
+Two rule sets. `reference` has the quirks of the reference, cell numbers included. `paper` follows
+the appendix: a macro ends when it is hopeless (nothing to take, nowhere to put it, seen in
+somebody's hands), when the way is blocked by a cook, or when it has done its work.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mavic.envs.overcooked import belief, paths
+from mavic.envs.overcooked.kitchen import NOWHERE, Kitchen, cell_of
+from mavic.envs.overcooked.macros import Goal, MacroTable, Mode, Primitive, Thing
+from mavic.envs.overcooked.paths import is_beside, is_in_view, look_up
+from mavic.envs.overcooked.state import (
+    CHOPS,
+    FOODS,
+    PLATES,
+    Place,
+    State,
+    can_be_blended,
+    in_hand,
+    is_patty,
+    is_raw,
+)
+from mavic.types import Array, record
+
+NOTHING = len(Thing)
+
+
+@record
+class Steering:
+    """What the cooks' macros do in this tick."""
+
+    primitive: Array  # [B]
+    ended: Array  # [B] the macro ends with this tick, whatever happens
+    pushes: Array  # [B] the reference's count of a chop's pushes
+
+
+@record
+class Aim:
+    """A cook's macro taken apart, and where it leads by what the cook remembers."""
+
+    mode: Array  # []
+    goal: Array  # []
+    target: Array  # [] cell, NOWHERE if the macro leads nowhere
+    held: Array  # [] `Thing` or NOTHING
+
+
+def _read(table: np.ndarray, index: Array) -> Array:
+    return jnp.asarray(table).at[index].get(mode="clip")
+
+
+def aim(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Aim:
+    """[B] of everything."""
+    goal = _read(macros.goal, macro)
+    stations = (*kitchen.boards, kitchen.blender, *kitchen.ovens, kitchen.delivery)
+    places = jnp.broadcast_to(jnp.asarray(stations, jnp.int32)[None], (macro.size, len(stations)))
+    cells = [state.recalled[:, : len(Thing)], places]
+    if kitchen.passes:
+        cells.append(_first_free_pass(kitchen, state)[:, None])
+    known = jnp.concatenate(cells, axis=1)
+    chosen = jnp.arange(known.shape[1])[None] == goal[:, None]
+    target = jnp.sum(jnp.where(chosen, known, 0), axis=1)
+    return Aim(
+        mode=_read(macros.mode, macro),
+        goal=goal,
+        target=jnp.where(jnp.any(chosen, axis=1), target, NOWHERE),
+        held=in_hand(state),
+    )
+
+
+def _first_free_pass(kitchen: Kitchen, state: State) -> Array:
+    """[B] the first counter inside the room where a cook remembers nothing."""
+    passes = jnp.asarray(kitchen.passes, jnp.int32)
+    laden = jnp.any(state.recalled[:, None, : len(Thing)] == passes[None, :, None], axis=2)
+    free = jnp.any(~laden, axis=1)
+    return jnp.where(free, passes[jnp.argmin(laden, axis=1)], NOWHERE)
+
+
+def _is_food(thing: Array) -> Array:
+    return thing < FOODS
+
+
+def _is_plate(thing: Array) -> Array:
+    return (thing == PLATES[0]) | (thing == PLATES[1])
+
+
+def _flag(flags: Array, thing: Array) -> Array:
+    """flags [6] read at thing [B]; False for NOTHING."""
+    chosen = jnp.arange(flags.shape[0])[None] == thing[:, None]
+    return jnp.any(chosen & flags[None], axis=1)
+
+
+def workable(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Array:
+    """Bool [B, 4]: the directions where a station waits for the work that the macro does."""
+    raw = is_raw(kitchen, state)
+    places = [(board, Place.BOARD_1 + k) for k, board in enumerate(kitchen.boards)]
+    jobs = [("CHOP", cell, jnp.any(raw & (state.place == place))) for cell, place in places]
+    if kitchen.patty:
+        jobs.append(("BLEND", kitchen.blender, can_be_blended(kitchen, state)))
+        for k, oven in enumerate(kitchen.ovens):
+            waits = (state.place[Thing.DISH] == Place.OVEN_1 + k) & ~is_patty(state)
+            jobs.append(("COOK", oven, waits))
+    around = state.cook[:, None] + jnp.asarray(paths.STEPS[:4])[None]
+    found = jnp.zeros(around.shape, bool)
+    for name, cell, waits in jobs:
+        chosen = (macro == macros.number(name))[:, None]
+        found = found | (chosen & (around == cell) & waits)
+    return found
+
+
+def steer_paper(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Steering:
+    """The primitives of this tick under the paper's rules."""
+    goals = aim(kitchen, macros, state, macro)
+    work = workable(kitchen, macros, state, macro)
+    push = jnp.argmax(work, axis=1)
+    walk = jax.vmap(partial(paths.shortest, kitchen))(
+        state.cook, goals.target, state.recalled[:, : len(Thing)], state.recalled[:, len(Thing) :]
+    )
+    travels = (goals.mode == Mode.GET) | (goals.mode == Mode.GO)
+    primitive = jnp.where(travels, walk, _read(macros.primitive, macro))
+    primitive = jnp.where(goals.mode == Mode.WORK, push, primitive)
+    idle = hopeless(kitchen, macros, state, macro)
+    primitive = jnp.where(idle, Primitive.STAY, primitive)
+    plates = _is_plate(goals.goal) & (goals.held != NOTHING)
+    arrives = travels & is_beside(state.cook, goals.target) & ~plates
+    ended = idle | (goals.mode == Mode.MOVE) | (primitive == Primitive.STAY) | arrives
+    return Steering(primitive=primitive, ended=ended, pushes=state.pushes)
+
+
+def has_ended_paper(
+    kitchen: Kitchen,
+    macros: MacroTable,
+    before: State,
+    after: State,
+    macro: Array,
+    primitive: Array,
+) -> Array:
+    """Bool [B]: macros that end by what came of the tick."""
+    travels = (_read(macros.mode, macro) == Mode.GET) | (_read(macros.mode, macro) == Mode.GO)
+    onto_floor = look_up(kitchen.is_floor(), paths.step_from(before.cook, primitive))
+    blocked = travels & onto_floor & (after.cook == before.cook)
+    return blocked | hopeless(kitchen, macros, after, macro)
+
+
+def hopeless(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Array:
+    """Bool [B]: macros with nothing left to do, as far as the cook can know."""
+    goals = aim(kitchen, macros, state, macro)
+    nowhere = goals.target == NOWHERE
+    get = nowhere | _get_is_hopeless(kitchen, macros, state, macro, goals)
+    go = nowhere | (is_beside(state.cook, goals.target) & ~_has_use(kitchen, state, goals))
+    work = (goals.held != NOTHING) | ~jnp.any(workable(kitchen, macros, state, macro), axis=1)
+    return (
+        ((goals.mode == Mode.GET) & get)
+        | ((goals.mode == Mode.GO) & go)
+        | ((goals.mode == Mode.WORK) & work)
+    )
+
+
+def _has_use(kitchen: Kitchen, state: State, goals: Aim) -> Array:
+    """Whether what is in hand can be meant for the station."""
+    ready = _is_food(goals.held) & ~_flag(is_raw(kitchen, state), goals.held)
+    bowl = (goals.held == Thing.DISH) & ~is_patty(state)
+    oven = (goals.goal == Goal.OVEN_1) | (goals.goal == Goal.OVEN_2)
+    any_use = goals.held != NOTHING
+    return jnp.where(goals.goal == Goal.BLENDER, ready, jnp.where(oven, bowl, any_use))
+
+
+def _get_is_hopeless(
+    kitchen: Kitchen, macros: MacroTable, state: State, macro: Array, goals: Aim
+) -> Array:
+    target, held = goals.target, goals.held
+    seen = is_in_view(state.cook, target)
+    raw = is_raw(kitchen, state)
+    patty = is_patty(state)
+    if kitchen.patty:
+        plates_it = _is_plate(goals.goal) & (held == Thing.DISH) & patty
+        plates_it |= (macro == macros.number("GET_PATTY")) & _is_plate(held)
+    else:
+        plates_it = _is_plate(goals.goal) & _is_food(held) & ~_flag(raw, held)
+        plates_it |= _is_food(goals.goal) & _is_plate(held)
+    busy = (held != NOTHING) & ~plates_it
+
+    others = state.cook[None, :] == target[:, None]
+    carried = seen & jnp.any(others, axis=1)
+    missing = seen & (_at(state.cell, goals.goal) != target)
+    place = _at(state.place, goals.goal)
+    plated = seen & ~_is_plate(goals.goal) & ((place == Place.PLATE_1) | (place == Place.PLATE_2))
+    on_board = (place == Place.BOARD_1) | (place == Place.BOARD_2)
+    unchopped = is_beside(state.cook, target) & on_board & _flag(raw, goals.goal)
+    over = busy | carried | missing | plated | unchopped
+    if kitchen.patty:
+        in_oven = (target == kitchen.ovens[0]) | (target == kitchen.ovens[1])
+        blended = _is_food(goals.goal) & (in_oven | (target == kitchen.blender))
+        not_bowl = (macro == macros.number("GET_BOWL")) & (in_oven | state.recalled_patty)
+        not_patty = (macro == macros.number("GET_PATTY")) & ~state.recalled_patty
+        over = over | blended | not_bowl | not_patty | (seen & (place == Place.DISH))
+    return over
+
+
+def _at(values: Array, index: Array) -> Array:
+    """values [6] read at index [B]; 0 beyond."""
+    chosen = jnp.arange(values.shape[0])[None] == index[:, None]
+    return jnp.sum(jnp.where(chosen, values[None], 0), axis=1)
+
+
+# Cells that the reference's controllers name.
+CORNER, BELOW_CORNER, NEAR_DELIVERY = cell_of(1, 1), cell_of(2, 1), cell_of(3, 1)
+FIRST_BOARD = cell_of(1, 0)
+
+
+def steer_reference(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Steering:
+    """The primitives of this tick under the reference's rules."""
+    goals = aim(kitchen, macros, state, macro)
+    grid = jax.vmap(partial(belief.reference_grid, kitchen))(state.recalled, state.cook)
+    one = partial(_steer_one, kitchen, state)
+    primitive, ended = jax.vmap(one)(state.cook, goals, grid)
+
+    onto = jax.vmap(lambda cells, cell: cells[cell])
+    move = _read(macros.primitive, macro)
+    free = onto(grid, paths.step_from(state.cook, move)) == belief.SPACE
+    moves = goals.mode == Mode.MOVE
+    primitive = jnp.where(moves, jnp.where(free, move, Primitive.STAY), primitive)
+
+    work = workable(kitchen, macros, state, macro)
+    chops, can = goals.mode == Mode.WORK, jnp.any(work, axis=1)
+    primitive = jnp.where(
+        chops, jnp.where(can, jnp.argmax(work, axis=1), Primitive.STAY), primitive
+    )
+    pushes = state.pushes + (chops & can)
+    chopped = pushes >= CHOPS
+    ended = jnp.where(chops, ~can | chopped, ended | moves)
+    return Steering(primitive=primitive, ended=ended, pushes=jnp.where(chopped, 0, pushes))
+
+
+def _steer_one(
+    kitchen: Kitchen, state: State, cook: Array, goals: Aim, grid: Array
+) -> tuple[Array, Array]:
+    """The primitive and end of one cook's GET or GO under the reference's rules."""
+    target, goal, held = goals.target, goals.goal, goals.held
+    food, plate = goal < FOODS, _is_plate(goal)
+    board = (goal == Goal.BOARD_1) | (goal == Goal.BOARD_2)
+    beside, seen = is_beside(cook, target), is_in_view(cook, target)
+    cell = target.clip(0, grid.size - 1)
+    crowded = grid == belief.COOK
+    path = paths.reference(cook, cell, crowded | (grid == belief.SPACE), crowded)
+
+    laden = is_raw(kitchen, state) & (state.cell == target)
+    on_board = (target == kitchen.boards[0]) | (target == kitchen.boards[1])
+    carries = held < FOODS
+    raw_held = carries & is_raw(kitchen, state)[held.clip(0, NOTHING - 1)]
+    gone = (food | plate) & (state.cell[goal.clip(0, NOTHING - 1)] != target)
+    waits = (
+        (plate & raw_held) | (board & (held == NOTHING)) | (food & on_board & jnp.any(laden)) | gone
+    )
+    plates_it = plate & carries & ~raw_held
+    a_plate = state.cell[PLATES[0] : PLATES[1] + 1] == target
+    counter = goal == Goal.PASS
+
+    primitive = jnp.where(beside & waits & ~counter, Primitive.STAY, path)
+    ended = jnp.where(counter, beside, (path == Primitive.STAY) | (beside & ~plates_it))
+
+    taken = crowded[cell] & seen & ~counter
+    primitive, ended = jnp.where(taken, Primitive.STAY, primitive), ended | taken
+    queue = crowded[BELOW_CORNER] & ~counter
+    yields = queue & (target == FIRST_BOARD) & (cook == NEAR_DELIVERY)
+    plated = food & seen & jnp.any(a_plate)
+    steps_aside = queue & (goal == Goal.DELIVERY) & (cook == CORNER)
+    primitive = jnp.where(yields & ~plated, Primitive.RIGHT, primitive)
+    ended = ended & ~yields
+    primitive, ended = jnp.where(plated, Primitive.STAY, primitive), ended | plated
+    primitive = jnp.where(steps_aside, Primitive.RIGHT, primitive)
+    ended = ended & ~steps_aside
+    lost = target == NOWHERE
+    return jnp.where(lost, Primitive.STAY, primitive), ended | lost
+
+
+def has_ended_reference(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Array:
+    """Bool [B]: macros that end by what came of the tick."""
+    goals = aim(kitchen, macros, state, macro)
+    beside = is_beside(state.cook, goals.target)
+    station = (goals.goal >= Goal.BOARD_1) & (goals.goal <= Goal.DELIVERY)
+    idle = station & (goals.held == NOTHING) & beside
+    on_board = (goals.target == kitchen.boards[0]) | (goals.target == kitchen.boards[1])
+    raw = _flag(is_raw(kitchen, state), goals.goal) & on_board & beside
+    stale = (goals.mode == Mode.GET) & (_at(state.cell, goals.goal) != goals.target)
+    return idle | raw | stale

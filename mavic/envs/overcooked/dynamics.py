@@ -1,0 +1,234 @@
+"""Overcooked: cooks who chop, blend, cook, plate and deliver, by macros on what they remember.
+
+`rules="reference"` replays the reference on salad kitchens to the bit; `rules="paper"` is the
+study's: milestones pay once, the one-tick moves work on what they meet, and a macro ends where its
+way is blocked.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from mavic.envs.overcooked import controllers, partner
+from mavic.envs.overcooked.belief import remember
+from mavic.envs.overcooked.kitchen import Kitchen, load
+from mavic.envs.overcooked.macros import NO_MACRO, MacroTable, Mode, enum_for, table_for
+from mavic.envs.overcooked.paths import look_up, step_from
+from mavic.envs.overcooked.pushes import push
+from mavic.envs.overcooked.scene import picture
+from mavic.envs.overcooked.sight import (
+    REFERENCE_TASKS,
+    SLOTS,
+    TASKS,
+    observe_paper,
+    observe_reference,
+)
+from mavic.envs.overcooked.state import Event, Place, State, first_state, follow
+from mavic.instructions import suggest
+from mavic.types import Array, Scene, Tick, record, replace, static
+
+RULES = ("paper", "reference")
+MILESTONES = (
+    Event.TOMATO_CHOPPED,
+    Event.LETTUCE_CHOPPED,
+    Event.ONION_CHOPPED,
+    Event.BLENDED,
+    Event.COOKED,
+)
+BRIDGES = (Event.BOWL_IN_OVEN, Event.PATTY_TAKEN, Event.PATTY_PLATED)
+ONCE = np.isin(np.arange(len(Event)), MILESTONES + BRIDGES)
+
+
+@record
+class Overcooked:
+    """A kitchen, a task and what it pays; rewards are leaves, so a grid of them is one `vmap`."""
+
+    map: str = static("D")  # a shipped map's letter, or the path of one's own
+    task: str = static("")  # default: the patty, or the salad of all three foods
+    cooks: int = static(2)  # who choose macros
+    third_cook: bool = static(False)  # a scripted one beside them
+    rules: str = static("paper")
+    step: Array | float = -0.1
+    milestone: Array | float = 10.0
+    delivery: Array | float = 200.0
+    wrong_delivery: Array | float = -5.0
+    bridges: Array | float = 0.0  # bowl into oven, patty taken, patty plated; for training only
+
+    def __post_init__(self) -> None:
+        """Refuse what does not go together."""
+        if self.rules not in RULES:
+            raise ValueError(f"overcooked: rules {self.rules!r}; {suggest(self.rules, RULES)}")
+        if self.task not in ("", *self.tasks):
+            where = f"overcooked: map {self.kitchen.name}: task {self.task!r}"
+            raise ValueError(f"{where}; {suggest(self.task, self.tasks)}")
+        if self.rules == "reference" and self.kitchen.patty:
+            raise ValueError(f"overcooked: map {self.kitchen.name}: the reference has no blender")
+        if self.cooks not in (2, SLOTS) or self.bodies > SLOTS:
+            raise ValueError("overcooked: two cooks and perhaps a scripted third, or three cooks")
+        if self.third_cook and self.rules == "reference":
+            raise ValueError("overcooked: the reference has no scripted third cook")
+
+    name: ClassVar[str] = "overcooked"
+    horizon: ClassVar[int] = 200  # paper, appendix Overcooked
+    horizon_ends: ClassVar[bool] = False
+    events: ClassVar[tuple[str, ...]] = tuple(e.name.lower().replace("_", "-") for e in Event)
+    conditions: ClassVar[tuple[str, ...]] = ("plate-1-free", "plate-2-free")
+    effects: ClassVar[tuple[str, ...]] = partner.EFFECTS
+
+    @property
+    def kitchen(self) -> Kitchen:
+        """The checked map."""
+        return load(self.map)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """What can be ordered in this kitchen; the last is the default."""
+        return TASKS[-1:] if self.kitchen.patty else REFERENCE_TASKS
+
+    @property
+    def order(self) -> str:
+        """The task in words."""
+        return self.task or self.tasks[-1]
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The cooks that choose macros."""
+        return tuple(f"cook_{k}" for k in range(self.cooks))
+
+    @property
+    def bodies(self) -> int:
+        """All cooks in the kitchen, the scripted one included."""
+        return self.cooks + self.third_cook
+
+    @property
+    def macros(self) -> tuple[type[IntEnum], ...]:
+        """The same enum for every cook."""
+        return (enum_for(self.kitchen),) * self.cooks
+
+    def reset(self, key: Array) -> State:
+        """Everything at its start; the kitchen is deterministic."""
+        del key
+        return first_state(self.kitchen, self.bodies)
+
+    def tick(self, key: Array, state: State, macro: Array, fresh: Array, effect: Array) -> Tick:
+        """One primitive step. Controllers keep nothing of a macro: it can be interrupted."""
+        del key, fresh
+        return self.advance(state, macro, effect)[0]
+
+    def advance(self, state: State, macro: Array, effect: Array) -> tuple[Tick, Array]:
+        """One tick, and the primitives [B] by which the cooks carried out their macros."""
+        table, known = self._table(), self.kitchen
+        running = macro.astype(jnp.int32)
+        if self.third_cook:
+            running = jnp.append(running, partner.choose(known, table, state, effect))
+        paper = self.rules == "paper"
+        steer = controllers.steer_paper if paper else controllers.steer_reference
+        steering = steer(known, table, state, running)
+        moved = replace(state, cook=march(known, state.cook, steering.primitive))
+        moved = replace(moved, pushes=steering.pushes)
+        against = step_from(state.cook, steering.primitive)
+        after, team, events, named = self._work(moved, against)
+        after = remember(known, replace(after, cell=follow(after)))
+        if self.third_cook:
+            after = partner.know_all(after)
+        if paper:
+            ended = controllers.has_ended_paper(
+                known, table, state, after, running, steering.primitive
+            )
+            one_tick = jnp.asarray(table.mode)[running] == Mode.MOVE
+            judged = jnp.where(one_tick & (named != NO_MACRO), named, running)
+        else:
+            ended = controllers.has_ended_reference(known, table, after, running)
+            judged = running
+        tick = Tick(
+            state=after,
+            reward=jnp.broadcast_to(team, (self.cooks,)),
+            ended=(ended | steering.ended)[: self.cooks],
+            terminal=events[Event.SOLVED] > 0,
+            events=events,
+            judged=judged[: self.cooks],
+        )
+        return tick, steering.primitive
+
+    def check(self, state: State) -> Array:
+        """The plates that carry nothing."""
+        laden = [jnp.any(state.place == place) for place in (Place.PLATE_1, Place.PLATE_2)]
+        return ~jnp.stack(laden)
+
+    def observe(self, state: State) -> Array:
+        """[N, O] what lies in each cook's 5x5 window; `sight` says in which order."""
+        look = observe_paper if self.rules == "paper" else observe_reference
+        return look(self.kitchen, self.order, state, self.cooks)
+
+    def available(self, state: State) -> Array:
+        """Everything, always."""
+        del state
+        return jnp.ones((self.cooks, len(self.macros[0])), bool)
+
+    def scene(self, state: State, macro: Array) -> Scene:
+        """A picture of the kitchen (on the host)."""
+        return picture(self, state, macro)
+
+    def _table(self) -> MacroTable:
+        return table_for(enum_for(self.kitchen))
+
+    def _recipe(self) -> np.ndarray:
+        foods = ("tomato", "lettuce", self.kitchen.third_food)
+        return np.array([food in self.order for food in foods])
+
+    def _prices(self) -> Array:
+        """[V] what each event pays."""
+        chops = (Event.TOMATO_CHOPPED, Event.LETTUCE_CHOPPED, Event.ONION_CHOPPED)
+        unwanted = {e for e, wanted in zip(chops, self._recipe(), strict=True) if not wanted}
+        worth: dict[Event, Array | float] = dict.fromkeys(Event, 0.0)
+        worth |= dict.fromkeys(set(MILESTONES) - unwanted, self.milestone)
+        worth |= dict.fromkeys(BRIDGES, self.bridges)
+        worth |= {Event.SOLVED: self.delivery, Event.WRONG_DELIVERY: self.wrong_delivery}
+        return jnp.stack([jnp.asarray(worth[event], float) for event in Event])
+
+    def _work(self, state: State, against: Array) -> tuple[State, Array, Array, Array]:
+        """The cooks' pushes, in order: state, team reward, events [V], macros that name them [B]."""
+        reference = self.rules == "reference"
+        once = jnp.asarray(ONCE & (not reference))
+        prices, reward = self._prices(), jnp.asarray(self.step, float)
+        events, named = jnp.zeros(len(Event)), []
+        for cook in range(self.bodies):
+            done = push(
+                self.kitchen, self._recipe(), self._table(), reference, state, cook, against[cook]
+            )
+            earned = jnp.where(once & state.paid, 0.0, done.events)
+            reward = reward + jnp.sum(prices * earned)
+            state = replace(done.state, paid=state.paid | (done.events > 0))
+            events = events + done.events
+            named.append(done.named)
+        return state, reward, events, jnp.stack(named)
+
+
+def march(kitchen: Kitchen, cook: Array, primitive: Array) -> Array:
+    """[B] cells after all have moved: first come first, queues advance, two may swap places."""
+    number = cook.shape[0]
+    cells = [cook[i] for i in range(number)]
+    wanted = [step_from(cook[i], primitive[i]) for i in range(number)]
+    floor = [look_up(kitchen.is_floor(), want) for want in wanted]
+    done = [wanted[i] == cook[i] for i in range(number)]
+    for _ in range(number):
+        for i in range(number):
+            free, settled = ~done[i], ~done[i]
+            for j in range(number):
+                if j == i:
+                    continue
+                met = ~done[i] & (cells[j] == wanted[i])
+                swap = met & ~done[j] & (wanted[j] == cells[i])
+                here, there = cells[i], cells[j]
+                cells[i] = jnp.where(swap, there, here)
+                cells[j] = jnp.where(swap, here, there)
+                done[j] = done[j] | swap
+                free = free & ~met
+                settled = settled & (~met | done[j])
+            cells[i] = jnp.where(free & floor[i], wanted[i], cells[i])
+            done[i] = done[i] | settled
+    return jnp.stack(cells)

@@ -1,0 +1,185 @@
+"""The cooks' macros: three enums (salads, salads across counters, patties) and their meanings.
+
+The order of the salad macros is the reference's; that of the patty macros is the paper's list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+
+import numpy as np
+
+from mavic.envs.overcooked.kitchen import Kitchen
+
+
+class Primitive(IntEnum):
+    """What a cook can do in one tick; moving against something works on it."""
+
+    RIGHT = 0
+    DOWN = 1
+    LEFT = 2
+    UP = 3
+    STAY = 4
+
+
+class Thing(IntEnum):
+    """What can be carried; the third food is onion or peas, the dish a bowl and later a patty."""
+
+    TOMATO = 0
+    LETTUCE = 1
+    THIRD = 2
+    PLATE_1 = 3
+    PLATE_2 = 4
+    DISH = 5
+
+
+class Goal(IntEnum):
+    """Where a macro leads: to a thing (numbered as in `Thing`) or to a station."""
+
+    TOMATO = 0
+    LETTUCE = 1
+    THIRD = 2
+    PLATE_1 = 3
+    PLATE_2 = 4
+    DISH = 5
+    BOARD_1 = 6
+    BOARD_2 = 7
+    BLENDER = 8
+    OVEN_1 = 9
+    OVEN_2 = 10
+    DELIVERY = 11
+    PASS = 12  # the first free counter inside the room
+    NONE = 13
+
+
+class Mode(IntEnum):
+    """How a macro goes about it."""
+
+    MOVE = 0  # one primitive
+    GET = 1  # go where the thing was last seen and take it
+    GO = 2  # go to the station and use what is in hand there
+    WORK = 3  # push against what stands beside until it is done
+
+
+class SaladMacro(IntEnum):
+    """Macros of an open kitchen for salads (maps A)."""
+
+    STAY = 0
+    GET_TOMATO = 1
+    GET_LETTUCE = 2
+    GET_ONION = 3
+    GET_PLATE_1 = 4
+    GET_PLATE_2 = 5
+    GO_BOARD_1 = 6
+    GO_BOARD_2 = 7
+    DELIVER = 8
+    CHOP = 9
+    RIGHT = 10
+    DOWN = 11
+    LEFT = 12
+    UP = 13
+
+
+class SaladPassMacro(IntEnum):
+    """Macros of a kitchen for salads with counters inside (maps B, C)."""
+
+    STAY = 0
+    GET_TOMATO = 1
+    GET_LETTUCE = 2
+    GET_ONION = 3
+    GET_PLATE_1 = 4
+    GET_PLATE_2 = 5
+    GO_BOARD_1 = 6
+    GO_BOARD_2 = 7
+    DELIVER = 8
+    CHOP = 9
+    GO_COUNTER = 10
+    RIGHT = 11
+    DOWN = 12
+    LEFT = 13
+    UP = 14
+
+
+class PattyMacro(IntEnum):
+    """Macros of a kitchen for patties (map D)."""
+
+    STAY = 0
+    RIGHT = 1
+    DOWN = 2
+    LEFT = 3
+    UP = 4
+    GET_TOMATO = 5
+    GET_LETTUCE = 6
+    GET_PEAS = 7
+    GET_PLATE_1 = 8
+    GET_PLATE_2 = 9
+    GO_BOARD_1 = 10
+    GO_BOARD_2 = 11
+    CHOP = 12
+    GO_BLENDER = 13
+    BLEND = 14
+    GET_BOWL = 15
+    GO_OVEN_1 = 16
+    GO_OVEN_2 = 17
+    COOK = 18
+    GET_PATTY = 19
+    DELIVER = 20
+
+
+MEANINGS: dict[str, tuple[Mode, Goal]] = {
+    "GET_TOMATO": (Mode.GET, Goal.TOMATO),
+    "GET_LETTUCE": (Mode.GET, Goal.LETTUCE),
+    "GET_ONION": (Mode.GET, Goal.THIRD),
+    "GET_PEAS": (Mode.GET, Goal.THIRD),
+    "GET_PLATE_1": (Mode.GET, Goal.PLATE_1),
+    "GET_PLATE_2": (Mode.GET, Goal.PLATE_2),
+    "GET_BOWL": (Mode.GET, Goal.DISH),
+    "GET_PATTY": (Mode.GET, Goal.DISH),
+    "GO_BOARD_1": (Mode.GO, Goal.BOARD_1),
+    "GO_BOARD_2": (Mode.GO, Goal.BOARD_2),
+    "GO_BLENDER": (Mode.GO, Goal.BLENDER),
+    "GO_OVEN_1": (Mode.GO, Goal.OVEN_1),
+    "GO_OVEN_2": (Mode.GO, Goal.OVEN_2),
+    "GO_COUNTER": (Mode.GO, Goal.PASS),
+    "DELIVER": (Mode.GO, Goal.DELIVERY),
+    "CHOP": (Mode.WORK, Goal.NONE),
+    "BLEND": (Mode.WORK, Goal.NONE),
+    "COOK": (Mode.WORK, Goal.NONE),
+}
+NO_MACRO = -1
+
+
+@dataclass(frozen=True)
+class MacroTable:
+    """The meanings of an enum's macros, as arrays [M]."""
+
+    enum: type[IntEnum]
+    mode: np.ndarray
+    goal: np.ndarray
+    primitive: np.ndarray  # of the one-tick macros, else STAY
+
+    def number(self, name: str) -> int:
+        """The macro of that name, `NO_MACRO` where the enum has none."""
+        return int(self.enum[name]) if name in self.enum.__members__ else NO_MACRO
+
+
+def enum_for(kitchen: Kitchen) -> type[IntEnum]:
+    """The enum of macros that a kitchen's cooks have."""
+    if kitchen.patty:
+        return PattyMacro
+    return SaladPassMacro if kitchen.passes else SaladMacro
+
+
+@lru_cache(maxsize=8)
+def table_for(enum: type[IntEnum]) -> MacroTable:
+    """The arrays of an enum."""
+    meaning = [MEANINGS.get(macro.name, (Mode.MOVE, Goal.NONE)) for macro in enum]
+    stay = Primitive.STAY
+    return MacroTable(
+        enum=enum,
+        mode=np.array([mode for mode, _ in meaning], np.int32),
+        goal=np.array([goal for _, goal in meaning], np.int32),
+        primitive=np.array([Primitive.__members__.get(m.name, stay) for m in enum], np.int32),
+    )
