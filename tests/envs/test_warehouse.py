@@ -93,7 +93,7 @@ def event(env: Warehouse, t: Tick, name: str) -> float:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"people": 3, "tools": 4, "noise": 0.05}], ids=["default", "three people"]
+    "options", [{}, pytest.param({"people": 3, "tools": 4, "noise": 0.05}, marks=pytest.mark.slow)]
 )
 def test_conforms(options):
     check_env(make("warehouse", **options))
