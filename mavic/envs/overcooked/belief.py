@@ -13,7 +13,7 @@ from mavic.types import Array, replace
 
 
 def remember(kitchen: Kitchen, state: State) -> State:
-    """What is in view is known; what is missing where it was remembered is believed at its start."""
+    """What is in view is known; what is missing where remembered is believed at its start."""
     cooks = state.cook.shape[0]
     starts = jnp.asarray((*kitchen.homes, NOWHERE, *kitchen.starts[:cooks]), jnp.int32)[None]
     true = jnp.concatenate([state.cell, state.cook])[None]

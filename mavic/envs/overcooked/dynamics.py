@@ -8,8 +8,10 @@ way is blocked.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -191,44 +193,44 @@ class Overcooked:
         return jnp.stack([jnp.asarray(worth[event], float) for event in Event])
 
     def _work(self, state: State, against: Array) -> tuple[State, Array, Array, Array]:
-        """The cooks' pushes, in order: state, team reward, events [V], macros that name them [B]."""
+        """The cooks' pushes in order: state, team reward, events [V], macros that name them [B]."""
         reference = self.rules == "reference"
-        once = jnp.asarray(ONCE & (not reference))
-        prices, reward = self._prices(), jnp.asarray(self.step, float)
-        events, named = jnp.zeros(len(Event)), []
-        for cook in range(self.bodies):
-            done = push(
-                self.kitchen, self._recipe(), self._table(), reference, state, cook, against[cook]
-            )
+        once, prices = jnp.asarray(ONCE & (not reference)), self._prices()
+        at_work = partial(push, self.kitchen, self._recipe(), self._table(), reference)
+
+        def work(so_far: tuple[State, Array], turn: tuple[Array, Array]) -> Any:
+            state, reward = so_far
+            done = at_work(state, *turn)
             earned = jnp.where(once & state.paid, 0.0, done.events)
-            reward = reward + jnp.sum(prices * earned)
             state = replace(done.state, paid=state.paid | (done.events > 0))
-            events = events + done.events
-            named.append(done.named)
-        return state, reward, events, jnp.stack(named)
+            return (state, reward + jnp.sum(prices * earned)), (done.events, done.named)
+
+        turns = (jnp.arange(self.bodies, dtype=jnp.int32), against)
+        start = (state, jnp.asarray(self.step, float))
+        unroll = 1 if reference else self.bodies  # a loop compiles faster, unrolled it runs faster
+        (state, reward), (events, named) = jax.lax.scan(work, start, turns, unroll=unroll)
+        return state, reward, jnp.sum(events, axis=0), named
 
 
 def march(kitchen: Kitchen, cook: Array, primitive: Array) -> Array:
     """[B] cells after all have moved: first come first, queues advance, two may swap places."""
     number = cook.shape[0]
-    cells = [cook[i] for i in range(number)]
-    wanted = [step_from(cook[i], primitive[i]) for i in range(number)]
-    floor = [look_up(kitchen.is_floor(), want) for want in wanted]
-    done = [wanted[i] == cook[i] for i in range(number)]
-    for _ in range(number):
+    wanted = step_from(cook, primitive)
+    floor = look_up(kitchen.is_floor(), wanted)
+
+    def go_round(_: Any, so_far: tuple[Array, Array]) -> tuple[Array, Array]:
+        cells, done = so_far
         for i in range(number):
-            free, settled = ~done[i], ~done[i]
-            for j in range(number):
-                if j == i:
-                    continue
-                met = ~done[i] & (cells[j] == wanted[i])
-                swap = met & ~done[j] & (wanted[j] == cells[i])
-                here, there = cells[i], cells[j]
-                cells[i] = jnp.where(swap, there, here)
-                cells[j] = jnp.where(swap, here, there)
-                done[j] = done[j] | swap
-                free = free & ~met
-                settled = settled & (~met | done[j])
-            cells[i] = jnp.where(free & floor[i], wanted[i], cells[i])
-            done[i] = done[i] | settled
-    return jnp.stack(cells)
+            met = (cells == wanted[i]) & (jnp.arange(number) != i) & ~done[i]
+            swaps = met & ~done & (wanted == cells[i])
+            swap, free = jnp.any(swaps), ~done[i] & ~jnp.any(met)
+            settled = free | swap | jnp.any(met & done)
+            old = cells[i]
+            cells = jnp.where(swaps, old, cells)
+            moves = (free & floor[i]) | swap
+            cells = cells.at[i].set(jnp.where(moves, wanted[i], old))
+            done = (done | swaps).at[i].set(done[i] | settled)
+        return cells, done
+
+    start = (cook, wanted == cook)
+    return jax.lax.fori_loop(0, number, go_round, start, unroll=number == 2)[0]

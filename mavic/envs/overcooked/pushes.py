@@ -77,7 +77,7 @@ def push(
     macros: MacroTable,
     buries: bool,
     state: State,
-    cook: int,
+    cook: Array,
     against: Array,
 ) -> Push:
     """Cook number `cook` moves against cell `against`; nothing happens if that is floor.
@@ -100,13 +100,13 @@ def push(
     )
 
 
-def _meet(kitchen: Kitchen, state: State, cook: int, against: Array) -> Meeting:
+def _meet(kitchen: Kitchen, state: State, cook: Array, against: Array) -> Meeting:
     station = look_up(ground(kitchen), against)
     held = state.place == Place.HAND + cook
     there = (state.place == station) & (state.cell == against)
     on_top = jnp.argmax(there).astype(jnp.int32)
     return Meeting(
-        hand=jnp.int32(Place.HAND + cook),
+        hand=Place.HAND + cook,
         against=against,
         station=station,
         held=held,
