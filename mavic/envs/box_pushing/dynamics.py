@@ -52,8 +52,8 @@ class State:
 class BoxPushing:
     """The world; `size` 4, 6, 8, 10 … Rewards are leaves, so a grid of them is one `vmap`."""
 
-    size: int = static(6)
-    rules: str = static("paper")
+    size: int = static(default=6)
+    rules: str = static(default="paper")
     big: Array | float = 300.0
     small: Array | float = 10.0
     penalty: Array | float = -5.0
