@@ -166,13 +166,18 @@ def _recall(folder: Path, text: str) -> np.ndarray | None:
 
 
 def _remember(folder: Path, text: str, row: np.ndarray) -> None:
-    """Write beside and rename, so that readers and other writers never see half a file."""
+    write_whole(folder / f"{text_name(text)}.npy", lambda file: np.save(file, row))
+
+
+def write_whole(path: Path, write: Callable[[Any], None]) -> None:
+    """Write beside and rename, so that nobody sees half a file; skipped where it is not allowed."""
     with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
         with os.fdopen(handle, "wb") as file:
-            np.save(file, row)
-        os.replace(temporary, folder / f"{text_name(text)}.npy")
+            write(file)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
 
 
 def _built_in(name: str, pooling: str) -> Encoder:

@@ -1,4 +1,4 @@
-"""Make what is shipped, the vectors of all built-in phrases: `python -m mavic.language.ship`."""
+"""Make what is shipped, vectors and heads of all worlds: `python -m mavic.language.ship`."""
 
 from __future__ import annotations
 
@@ -8,40 +8,72 @@ import numpy as np
 
 from mavic import instructions
 from mavic.language import encoder as encoders
-from mavic.language import lexicon
+from mavic.language import lexicon as lexicons
+from mavic.language import understanding
+from mavic.language.phrases import NONE, TESTS, Example, read_tests, training_set
 from mavic.language.text import name as text_name
 
 
 def texts_of(world: str) -> list[str]:
-    """Every built-in phrase of a world."""
-    file = instructions.read(lexicon.instruction_path(world))
-    return [phrase for kind in file.kinds for phrase in kind.train + kind.held_out]
+    """Every phrase of a world that is read as it stands: its instructions and its test files."""
+    folder = lexicons.world_folder(world)
+    file = instructions.read(folder / "instructions.toml")
+    texts = [phrase for kind in file.kinds for phrase in kind.train + kind.held_out]
+    for name in TESTS:
+        texts += [example.text for example in read_tests(folder, name, file.names())]
+    return texts
 
 
-def ship(world: str, encoder: str) -> int:
+def examples_of(world: str) -> list[Example]:
+    """A world's whole training set for the head."""
+    folder = lexicons.world_folder(world)
+    file = instructions.read(folder / "instructions.toml")
+    return training_set({kind.name: list(kind.train) for kind in file.kinds}, world, folder)
+
+
+def ship_vectors(world: str, encoder: str) -> int:
     """Write the vectors of a world under an encoder; returns how many."""
     by_name = {text_name(text): text for text in texts_of(world)}
     names = sorted(by_name)
     opened = encoders.open_encoder(encoder)
     np.savez_compressed(
-        lexicon.shipped_path(world, encoder),
+        lexicons.shipped_path(world, encoder),
         names=np.array(names),
         vectors=opened.encode([by_name[name] for name in names]),
         encoder_hash=np.array(opened.hash),
     )
+    lexicons.shipped.cache_clear()
     return len(names)
 
 
+def ship_head(world: str, encoder: str) -> understanding.Head:
+    """Train and write the head of a world under an encoder."""
+    file = instructions.read(lexicons.instruction_path(world))
+    names = (NONE, *file.names())
+    head = understanding.fit(examples_of(world), names, encoders.open_encoder(encoder))
+    understanding.save(head, understanding.head_path(world, encoder))
+    understanding.load.cache_clear()
+    return head
+
+
 def main() -> None:
-    """Ship every world that has an instruction file, under the encoders named."""
+    """Ship the worlds and encoders named."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--encoder", nargs="*", default=list(encoders.BUILT_IN))
-    parser.add_argument("--world", nargs="*", default=list(lexicon.WORLDS))
+    parser.add_argument("--world", nargs="*", default=list(lexicons.WORLDS))
+    parser.add_argument("--only", choices=("vectors", "heads"))
     chosen = parser.parse_args()
     for encoder in chosen.encoder:
         for world in chosen.world:
-            if lexicon.instruction_path(world).is_file():
-                print(f"{world} {encoder}: {ship(world, encoder)} vectors")
+            if chosen.only != "heads":
+                print(f"{world} {encoder}: {ship_vectors(world, encoder)} vectors", flush=True)
+            if chosen.only != "vectors":
+                head = ship_head(world, encoder)
+                print(
+                    f"{world} {encoder}: head of {len(head.words)} words, "
+                    f"temperature {head.temperature:.2f}, threshold {head.threshold:.2f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

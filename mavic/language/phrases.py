@@ -1,0 +1,142 @@
+"""Phrase files beside a world's instructions: sets for testing, and frames to train the head on.
+
+A test file lists sentences by kind ("none": nothing that can be asked). A training file has blocks
+to say, whose slots are filled and whose frames are shared by all worlds; filling is drawn with a
+fixed seed, so a world's training set is always the same.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from mavic import instructions
+from mavic.language.text import fold
+
+TESTS = ("novel", "instead", "infeasible", "near_domain")
+TRAINING = ("contrasts", "negatives")
+NONE = "none"
+DRAWS = {True: 3, False: 8}  # fillings of one sentence: of a kind (each key), of no kind
+EVERYDAY = 700  # drawn pairs of an everyday verb and object
+SLOT = re.compile(r"\{(\w+)\}")
+
+
+class PhraseFileError(ValueError):
+    """A phrase file is wrong; the message names file and key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A sentence with the kind it asks for; sentences of one group are told apart by slots only."""
+
+    text: str
+    kind: str
+    group: str
+
+
+def read_tests(folder: Path, name: str, kinds: tuple[str, ...]) -> list[Example]:
+    """The sentences of a test file."""
+    path = folder / "phrases" / f"{name}.toml"
+    made = []
+    for kind, texts in _read(path).get("phrases", {}).items():
+        _check_kind(path, kind, kinds)
+        made += [Example(text=text, kind=kind, group=text) for text in texts]
+    return made
+
+
+def training_set(phrases: dict[str, list[str]], world: str, folder: Path | None) -> list[Example]:
+    """Training phrases by kind, everyday negatives, and the filled frames of a world's folder."""
+    kinds, drawn = tuple(phrases), random.Random(world)
+    frames = _read(Path(str(resources.files("mavic"))) / "language" / "data" / "frames.toml")
+    made = [
+        Example(text=text, kind=kind, group=text)
+        for kind, texts in phrases.items()
+        for text in texts
+    ]
+    reserved: set[str] = set()
+    if folder is not None:
+        for name in TRAINING:
+            made += _fill(folder / "phrases" / f"{name}.toml", frames, kinds, drawn)
+        for name in TESTS:
+            reserved |= {fold(e.text) for e in read_tests(folder, name, kinds)}
+        file = instructions.read(folder / "instructions.toml")
+        reserved |= {fold(text) for kind in file.kinds for text in kind.held_out}
+    made += _everyday(frames, drawn)
+    return _distinct(made, reserved)
+
+
+def _distinct(examples: list[Example], reserved: set[str]) -> list[Example]:
+    """Each sentence once; where a kind and no kind claim it, the kind has it."""
+    by_text: dict[str, Example] = {}
+    for example in sorted(examples, key=lambda e: e.kind == NONE):
+        text = fold(example.text)
+        if text and text not in reserved:
+            first = by_text.setdefault(text, example)
+            if example.kind not in (NONE, first.kind):
+                raise PhraseFileError(f"{text!r} is said for {first.kind} and for {example.kind}")
+    return list(by_text.values())
+
+
+def _fill(
+    path: Path, frames: dict[str, Any], kinds: tuple[str, ...], drawn: random.Random
+) -> Iterator[Example]:
+    raw = _read(path)
+    slots = raw.get("slots", {})
+    openings, closings = frames["openings"]["texts"], frames["closings"]["texts"]
+    for block in raw.get("say", []):
+        for key in block.get("keys", [""]):
+            kind = block["kind"].format(key=key)
+            _check_kind(path, kind, kinds)
+            for sentence, choices in _sentences(block, frames):
+                for draw in range(DRAWS[kind != NONE]):
+                    text = sentence.replace("{x}", drawn.choice(choices))
+                    text = _slots(text, slots, key, drawn, path)
+                    if draw:
+                        text = drawn.choice(openings) + text + drawn.choice(closings)
+                    yield Example(text=text, kind=kind, group=sentence)
+
+
+def _sentences(block: dict[str, Any], frames: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    if "frame" in block:
+        return [(sentence, block["texts"]) for sentence in frames["frames"][block["frame"]]]
+    return [(text, [""]) for text in block["texts"]]
+
+
+def _slots(text: str, slots: dict[str, Any], key: str, drawn: random.Random, path: Path) -> str:
+    def word(match: re.Match[str]) -> str:
+        if match[1] not in slots:
+            raise PhraseFileError(f"{path}: no slot {match[1]!r} for {text!r}")
+        choices = slots[match[1]]
+        return drawn.choice(choices[key] if isinstance(choices, dict) else choices)
+
+    return SLOT.sub(word, text)
+
+
+def _everyday(frames: dict[str, Any], drawn: random.Random) -> Iterator[Example]:
+    everyday = frames["everyday"]
+    for text in everyday["sayings"]:
+        yield Example(text=text, kind=NONE, group=text)
+    for _ in range(EVERYDAY):
+        verb, thing = drawn.choice(everyday["verbs"]), drawn.choice(everyday["objects"])
+        opening, closing = (drawn.choice(frames[k]["texts"]) for k in ("openings", "closings"))
+        yield Example(text=f"{opening}{verb} {thing}{closing}", kind=NONE, group=verb)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise PhraseFileError(f"{path}: {error}") from None
+
+
+def _check_kind(path: Path, kind: str, kinds: tuple[str, ...]) -> None:
+    if kind not in (NONE, *kinds):
+        raise PhraseFileError(
+            f"{path}: {kind}: unknown kind; {instructions.suggest(kind, (NONE, *kinds))}"
+        )
