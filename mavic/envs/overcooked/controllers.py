@@ -115,14 +115,20 @@ def workable(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -
     return found
 
 
-def steer_paper(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Steering:
-    """The primitives of this tick under the paper's rules."""
+def steer_paper(
+    kitchen: Kitchen, macros: MacroTable, state: State, macro: Array, polite: bool = False
+) -> Steering:
+    """The primitives of this tick; if `polite`, the last cook walks round the others."""
     goals = aim(kitchen, macros, state, macro)
     work = workable(kitchen, macros, state, macro)
     push = jnp.argmax(work, axis=1)
-    walk = jax.vmap(partial(paths.shortest, kitchen))(
-        state.cook, goals.target, state.recalled[:, : len(Thing)], state.recalled[:, len(Thing) :]
-    )
+    ghosts, people = state.recalled[:, : len(Thing)], state.recalled[:, len(Thing) :]
+    if polite:
+        own = state.cook[:, None]
+        last = (jnp.arange(macro.size) == macro.size - 1)[:, None]
+        others = jnp.where(last & (people != own), people, NOWHERE)
+        ghosts, people = jnp.concatenate([ghosts, others], axis=1), jnp.where(last, own, people)
+    walk = jax.vmap(partial(paths.shortest, kitchen))(state.cook, goals.target, ghosts, people)
     travels = (goals.mode == Mode.GET) | (goals.mode == Mode.GO)
     primitive = jnp.where(travels, walk, _read(macros.primitive, macro))
     primitive = jnp.where(goals.mode == Mode.WORK, push, primitive)

@@ -49,11 +49,11 @@ ONCE = np.isin(np.arange(len(Event)), MILESTONES + BRIDGES)
 class Overcooked:
     """A kitchen, a task and what it pays; rewards are leaves, so a grid of them is one `vmap`."""
 
-    map: str = static("D")  # a shipped map's letter, or the path of one's own
-    task: str = static("")  # default: the patty, or the salad of all three foods
-    cooks: int = static(2)  # who choose macros
-    third_cook: bool = static(False)  # a scripted one beside them
-    rules: str = static("paper")
+    map: str = static(default="D")  # a shipped map's letter, or the path of one's own
+    task: str = static(default="")  # default: the patty, or the salad of all three foods
+    cooks: int = static(default=2)  # who choose macros
+    third_cook: bool = static(default=False)  # a scripted one beside them
+    rules: str = static(default="paper")
     step: Array | float = -0.1
     milestone: Array | float = 10.0
     delivery: Array | float = 200.0
@@ -121,6 +121,7 @@ class Overcooked:
         del key, fresh
         return self.advance(state, macro, effect)[0]
 
+    @jax.jit  # so that a tick outside of any compiled program is fast too
     def advance(self, state: State, macro: Array, effect: Array) -> tuple[Tick, Array]:
         """One tick, and the primitives [B] by which the cooks carried out their macros."""
         table, known = self._table(), self.kitchen
@@ -128,8 +129,10 @@ class Overcooked:
         if self.third_cook:
             running = jnp.append(running, partner.choose(known, table, state, effect))
         paper = self.rules == "paper"
-        steer = controllers.steer_paper if paper else controllers.steer_reference
-        steering = steer(known, table, state, running)
+        if paper:
+            steering = controllers.steer_paper(known, table, state, running, self.third_cook)
+        else:
+            steering = controllers.steer_reference(known, table, state, running)
         moved = replace(state, cook=march(known, state.cook, steering.primitive))
         moved = replace(moved, pushes=steering.pushes)
         against = step_from(state.cook, steering.primitive)
@@ -161,6 +164,7 @@ class Overcooked:
         laden = [jnp.any(state.place == place) for place in (Place.PLATE_1, Place.PLATE_2)]
         return ~jnp.stack(laden)
 
+    @jax.jit
     def observe(self, state: State) -> Array:
         """[N, O] what lies in each cook's 5x5 window; `sight` says in which order."""
         look = observe_paper if self.rules == "paper" else observe_reference

@@ -126,7 +126,8 @@ def _hands(kitchen: Kitchen, state: State, cooks: int) -> Array:
     if not kitchen.patty:
         return (held == jnp.arange(Thing.DISH)[None]).astype(float)
     patty = (held == Thing.DISH) & is_patty(state)
-    return (held + patty == jnp.arange(Thing.DISH + 2)[None]).astype(float)
+    held = jnp.where(held == len(Thing), -1, held + patty)
+    return (held == jnp.arange(Thing.DISH + 2)[None]).astype(float)
 
 
 def _task(task: str, tasks: tuple[str, ...], cooks: int) -> Array:
