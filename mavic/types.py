@@ -85,6 +85,7 @@ class Rules:
     addressed: Array  # [C, N] bool: whom the kind is meant for
     replaces: Array  # [C] bool: ±pay a tick instead of the task's reward; else task reward plus penalty or bonus
     pay: Array  # [C] each tick, rule replace
+    after: Array  # [] ticks' worth of pay at a true end, rule replace: the verdict of the last tick goes on for ever
     penalty: Array  # [C] once for each forbidden macro chosen, rule add
     bonus: Array  # [C] once for each allowed macro chosen, rule add
     outcome: Array  # [C, V] +1: the event fulfils the instruction and ends it, -1: breaks it and ends it

@@ -31,12 +31,15 @@ class Hyper:
     entropy_episodes: Array
     mild_advantage: Array  # [2] weight of negative advantages
     mild_error: Array  # [2] weight of critic errors that call for a lower value
+    mild_end: Array  # [2] what both weights reach at the end of training (linear)
+    balance: Array  # 1: every kind weighs the same in the losses, however many rows it has
     centre: Array  # [2] 1: advantages of each kind less their mean
     normalise: Array  # [2] 1: advantages of each kind divided by their root mean square
     through_mixture: Array  # 1: policy gradient of the ε-mixture; 0: of the softmax under it
     time_weight: Array  # 1: actor terms weighted by gamma^t
     popart_beta: Array  # 0: off
     target_episodes: Array  # target critic copied whenever this many more episodes are done
+    adam_memory: Array  # Adam's second-moment decay
     clip: Array  # gradient norm, per agent and network
     episodes: Array  # of the whole training
 
@@ -65,7 +68,7 @@ class Learner:
     episodes: Array  # [] finished so far
 
 
-ADAM = optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-8)
+ADAM = optax.scale_by_adam  # moments only: step sizes are leaves of `Hyper`
 
 
 def init(key: Array, fixed: Fixed) -> Learner:
@@ -83,8 +86,8 @@ def init(key: Array, fixed: Fixed) -> Learner:
         actor=actor,
         critic=critic,
         target=jax.tree.map(jnp.copy, critic),  # a buffer of its own: training donates them
-        actor_optimiser=jax.vmap(ADAM.init)(actor),
-        critic_optimiser=jax.vmap(ADAM.init)(critic),
+        actor_optimiser=jax.vmap(ADAM().init)(actor),
+        critic_optimiser=jax.vmap(ADAM().init)(critic),
         scale=scale,
         episodes=jnp.int32(0),
     )
@@ -118,6 +121,8 @@ def update(
         "epsilon": epsilon(hyper, learner.episodes),
         "entropy": entropy_weight(hyper, learner.episodes),
         "decay": decay,
+        "mild_advantage": hyper.mild_advantage + share * (hyper.mild_end - hyper.mild_advantage),
+        "mild_error": hyper.mild_error + share * (hyper.mild_end - hyper.mild_error),
     }
     by_agent = jax.tree.map(
         lambda x: jnp.moveaxis(x, 2, 0), {k: v for k, v in vars(rows).items() if k != "longest"}
@@ -184,7 +189,7 @@ def _update_agent(
     instructed = rows["kind"] > 0
     context = instructed.astype(jnp.int32)
     valid = rows["valid"].astype(jnp.float32)
-    weight = valid / jnp.maximum(valid.sum(), 1.0)
+    weight = _weigh(rows["kind"], valid, fixed.kinds, hyper.balance)
     carry = nets.empty(shape, rows["macro"].shape[1])
 
     found = values(fixed, vectors, state["target"], state["scale"], rows, blocks)
@@ -212,19 +217,19 @@ def _update_agent(
             "first": rows["first"],
             "instructed": instructed,
             "target": target,
-            "mild": hyper.mild_error[context],
+            "mild": now["mild_error"][context],
             "weight": weight,
         },
         blocks,
     )
     critic, critic_optimiser = _descend(
-        grads, critic, state["critic_optimiser"], hyper.critic_rate * now["decay"], hyper.clip
+        grads, critic, state["critic_optimiser"], hyper.critic_rate * now["decay"], hyper
     )
 
     advantage = _normalise(
         target - judged["value"], rows["kind"], valid, fixed.kinds, hyper.centre, hyper.normalise
     )
-    advantage *= jnp.where(advantage < 0, hyper.mild_advantage[context], 1.0)
+    advantage *= jnp.where(advantage < 0, now["mild_advantage"][context], 1.0)
     timed = jnp.where(hyper.time_weight > 0, hyper.gamma ** rows["time"], 1.0)
 
     grads, _, acted = phrase_gradient(
@@ -247,7 +252,7 @@ def _update_agent(
         blocks,
     )
     actor, actor_optimiser = _descend(
-        grads, state["actor"], state["actor_optimiser"], hyper.actor_rate * now["decay"], hyper.clip
+        grads, state["actor"], state["actor_optimiser"], hyper.actor_rate * now["decay"], hyper
     )
 
     per_context = jax.nn.one_hot(context, nets.CONTEXTS) * valid[..., None]
@@ -283,11 +288,20 @@ def phrase_gradient(
     return pull(grads)[0], total, outputs
 
 
-def _descend(grads: Any, params: Any, state: Any, rate: Array, clip: Array) -> tuple[Any, Any]:
+def _descend(grads: Any, params: Any, state: Any, rate: Array, hyper: Hyper) -> tuple[Any, Any]:
     norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(grads)))
-    grads = jax.tree.map(lambda g: g * jnp.minimum(1.0, clip / (norm + 1e-9)), grads)
-    steps, state = ADAM.update(grads, state)
+    grads = jax.tree.map(lambda g: g * jnp.minimum(1.0, hyper.clip / (norm + 1e-9)), grads)
+    steps, state = ADAM(b2=hyper.adam_memory).update(grads, state)
     return jax.tree.map(lambda p, s: p - rate * s, params, steps), state
+
+
+def _weigh(kind: Array, valid: Array, kinds: int, balance: Array) -> Array:
+    """Weights of the rows in a loss, summing to one: all alike, or each kind's rows sharing an equal part (a kind whose
+    episodes end soon has few rows, and would be learnt last)."""
+    hot = jax.nn.one_hot(kind, kinds) * valid[..., None]
+    count = hot.sum((0, 1))
+    shared = hot @ (1.0 / jnp.maximum(count, 1.0)) / jnp.maximum((count > 0).sum(), 1)
+    return jnp.where(balance > 0, shared, valid / jnp.maximum(valid.sum(), 1.0))
 
 
 def _normalise(

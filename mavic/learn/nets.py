@@ -197,7 +197,7 @@ def unroll(
             carry = _cell(part["gru"], jnp.where(begins[:, None], 0.0, carry), gates_in)
             return carry, carry
 
-        carry, carries = jax.lax.scan(on, carry, (first, gates))
+        carry, carries = jax.lax.scan(on, carry, (first, gates), unroll=True)
         return carry, carries, _leave(part, carries)
 
     return jax.vmap(one)(net.params, net.table, carry)

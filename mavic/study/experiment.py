@@ -114,7 +114,9 @@ def schedule_of(cell: Cell, name: str) -> Any:
 def run_of(cell: Cell, preset: Preset, bench: Bench, seed: int) -> Run:
     """One training of a cell."""
     method = METHODS[cell.method]
-    rules = instruct.rules_of(bench.env, bench.file, rule=cell.rule, only=cell.kinds)
+    rules = instruct.rules_of(
+        bench.env, bench.file, gamma=preset.gamma, rule=cell.rule, only=cell.kinds
+    )
     phrases = Phrases(table=bench.lexicon.table, count=bench.lexicon.count)
     trained = {"none": "off", "interrupt": cell.schedule, "per_episode": "from_start"}
     heard = phrases

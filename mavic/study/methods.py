@@ -68,6 +68,10 @@ class Preset:
     """Weight of negative advantages (hysteresis; 1 is none)."""
     mild_error: Pair = (1.0, 1.0)
     """Weight of critic errors that call for a lower value."""
+    mild_end: Pair | None = None
+    """What both weights reach at the end of training (linear); None leaves them."""
+    balance: bool = False
+    """Every kind weighs the same in the losses."""
     centre: Pair = (0.0, 0.0)
     """1: advantages of each kind less their mean."""
     normalise: Pair = (0.0, 0.0)
@@ -81,6 +85,8 @@ class Preset:
     """Step of the running value statistics; 0 is off."""
     target_episodes: int = 32
     """Episodes between copies of the target critic."""
+    adam_memory: float = 0.999
+    """Adam's second-moment decay."""
     clip: float = 1e9
     """Largest gradient norm."""
     hidden: int = 32
@@ -168,12 +174,15 @@ def hyper_of(preset: Preset) -> Hyper:
         entropy_episodes=number(preset.entropy_episodes),
         mild_advantage=number(preset.mild_advantage),
         mild_error=number(preset.mild_error),
+        mild_end=number(preset.mild_end or preset.mild_advantage),
+        balance=number(preset.balance),
         centre=number(preset.centre),
         normalise=number(preset.normalise),
         through_mixture=number(preset.through_mixture),
         time_weight=number(preset.time_weight),
         popart_beta=number(preset.popart),
         target_episodes=jnp.int32(preset.target_episodes),
+        adam_memory=number(preset.adam_memory),
         clip=number(preset.clip),
         episodes=number(preset.episodes),
     )

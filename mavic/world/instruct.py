@@ -54,11 +54,16 @@ def rules_of(
     env: Env,
     file: InstructionFile | str | Path,
     *,
+    gamma: float,
     rule: str = "by-kind",
     only: tuple[str, ...] | None = None,
 ) -> Rules:
     """Compile a file's rules for a world. `rule`: "by-kind" as the file says, or "add" everywhere (paper-literal);
-    `only`: the kinds that are handed out (default all)."""
+    `only`: the kinds that are handed out (default all); `gamma` is the discount a tick.
+
+    Under `replace` a true end pays the agent's last verdict for ever, pay/(1-gamma) in all. Without it "push" would
+    be best disobeyed wherever a push ends the episode, and obeying must be best in every state.
+    """
     if not isinstance(file, InstructionFile):
         file = read(file)
     if rule not in ("by-kind", "add"):
@@ -101,6 +106,7 @@ def rules_of(
             np.array([False] + [k.rule == "replace" and rule == "by-kind" for k in every])
         ),
         pay=column([k.pay for k in every]),
+        after=jnp.float32(gamma / (1 - gamma) if gamma < 1 else 0.0),
         penalty=column([k.penalty for k in every]),
         bonus=column([k.bonus for k in every]),
         outcome=jnp.asarray(outcome),
@@ -182,12 +188,13 @@ def pay(
     complied: Array,
     fresh: Array,
     events: Array,
+    terminal: Array,
     rules: Rules,
 ) -> Array:
     """[N] reward under the instruction that governs this tick (D13)."""
     kind = instruction.kind
     once = jnp.where(complied, rules.bonus[kind], rules.penalty[kind]) * fresh
-    each_tick = jnp.where(complied, rules.pay[kind], -rules.pay[kind])
+    each_tick = jnp.where(complied, 1.0, -1.0) * rules.pay[kind] * (1 + rules.after * terminal)
     reward = jnp.where(rules.replaces[kind], each_tick, task + jnp.where(kind > 0, once, 0.0))
     sign = jnp.sign(rules.outcome[kind] @ events)
     return reward + rules.credit[kind] * sign

@@ -60,7 +60,9 @@ def step(setting: Setting, world: World, choice: Array, draws: Array) -> tuple[W
     tick = env.tick(tick_key, world.state, macro, world.idle, rules.effect[instruction.kind])
 
     complied = instruct.comply(instruction, tick.judged, rules)
-    reward = instruct.pay(instruction, tick.reward, complied, world.idle, tick.events, rules)
+    reward = instruct.pay(
+        instruction, tick.reward, complied, world.idle, tick.events, tick.terminal, rules
+    )
 
     truncated = ~tick.terminal & (world.time + 1 >= env.horizon)
     over = tick.terminal | truncated
