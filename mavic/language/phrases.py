@@ -59,16 +59,24 @@ def training_set(phrases: dict[str, list[str]], world: str, folder: Path | None)
         for kind, texts in phrases.items()
         for text in texts
     ]
-    reserved: set[str] = set()
     if folder is not None:
-        for name in TRAINING:
-            made += _fill(folder / "phrases" / f"{name}.toml", frames, kinds, drawn)
-        for name in TESTS:
-            reserved |= {fold(e.text) for e in read_tests(folder, name, kinds)}
-        file = instructions.read(folder / "instructions.toml")
-        reserved |= {fold(text) for kind in file.kinds for text in kind.held_out}
+        for path in (folder / "phrases" / f"{name}.toml" for name in TRAINING):
+            if path.is_file():
+                made += _fill(path, frames, kinds, drawn)
     made += _everyday(frames, drawn)
-    return _distinct(made, reserved)
+    return _distinct(made, _reserved(folder, kinds))
+
+
+def _reserved(folder: Path | None, kinds: tuple[str, ...]) -> set[str]:
+    """What must never be trained on: the held-out phrases and test files of a folder."""
+    texts: set[str] = set()
+    if folder is not None and (folder / "instructions.toml").is_file():
+        file = instructions.read(folder / "instructions.toml")
+        texts |= {fold(text) for kind in file.kinds for text in kind.held_out}
+    for name in TESTS:
+        if folder is not None and (folder / "phrases" / f"{name}.toml").is_file():
+            texts |= {fold(example.text) for example in read_tests(folder, name, kinds)}
+    return texts
 
 
 def _distinct(examples: list[Example], reserved: set[str]) -> list[Example]:
@@ -94,7 +102,7 @@ def _fill(
             kind = block["kind"].format(key=key)
             _check_kind(path, kind, kinds)
             for sentence, choices in _sentences(block, frames):
-                for draw in range(DRAWS[kind != NONE]):
+                for draw in range(block.get("draws", DRAWS[kind != NONE])):
                     text = sentence.replace("{x}", drawn.choice(choices))
                     text = _slots(text, slots, key, drawn, path)
                     if draw:
@@ -115,7 +123,9 @@ def _slots(text: str, slots: dict[str, Any], key: str, drawn: random.Random, pat
         choices = slots[match[1]]
         return drawn.choice(choices[key] if isinstance(choices, dict) else choices)
 
-    return SLOT.sub(word, text)
+    while SLOT.search(text):  # a slot's words may have slots of their own
+        text = SLOT.sub(word, text)
+    return text
 
 
 def _everyday(frames: dict[str, Any], drawn: random.Random) -> Iterator[Example]:

@@ -1,0 +1,116 @@
+"""The arrays that training looks phrases up in."""
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mavic import instructions
+from mavic.language import encoder as encoders
+from mavic.language import lexicon as lexicons
+from mavic.language.ship import texts_of
+from mavic.language.text import name as text_name
+
+WORLDS = lexicons.WORLDS
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("encoder", encoders.BUILT_IN)
+def test_every_built_in_phrase_has_a_shipped_vector(world, encoder):
+    known = lexicons.shipped(encoder)
+    assert not [text for text in texts_of(world) if text_name(text) not in known]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_rows_are_silence_then_phrases_then_spare(world):
+    lexicon = lexicons.load(world)
+    vectors, kind = np.asarray(lexicon.vectors), np.asarray(lexicon.kind)
+    assert vectors.dtype == np.float32 and vectors.shape == (len(lexicon.texts), 384)
+    assert not vectors[0].any() and not vectors[-lexicons.SPARE :].any()
+    np.testing.assert_allclose((vectors[1 : -lexicons.SPARE] ** 2).mean(1), 1, rtol=1e-5)
+    assert kind[0] == 0 and not kind[-lexicons.SPARE :].any() and kind[1 : -lexicons.SPARE].all()
+    file = instructions.read(lexicons.instruction_path(world))
+    assert lexicon.names == ("none", *file.names())
+    row = lexicon.texts.index(file.kinds[1].held_out[0])
+    assert kind[row] == 2 and bool(lexicon.held_out[row])
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_table_draws_every_training_phrase_and_no_other(world):
+    lexicon = lexicons.load(world)
+    share = jnp.linspace(0, 1, 500, endpoint=False)
+
+    @jax.jit
+    def draw(kind, u):
+        return lexicon.table[kind, jnp.floor(u * lexicon.count[kind]).astype(int)]
+
+    file = instructions.read(lexicons.instruction_path(world))
+    for number, kind in enumerate(file.kinds, start=1):
+        drawn = {lexicon.texts[row] for row in np.asarray(draw(number, share))}
+        assert drawn == set(kind.train)
+    assert int(lexicon.count[0]) == 0 and not np.asarray(lexicon.table[0]).any()
+
+
+def test_a_free_sentence_takes_a_spare_row_without_recompiling():
+    lexicon, traces = lexicons.load("box_pushing"), []
+
+    @jax.jit
+    def look_up(lexicon, row):
+        traces.append(1)
+        return lexicon.vectors[row], lexicon.kind[row]
+
+    row = lexicons.spare_row(lexicon, 1)
+    vector = np.arange(384, dtype=np.float32)
+    assert not np.asarray(look_up(lexicon, row)[0]).any()
+    changed = lexicons.with_text(lexicon, 1, vector, kind=3)
+    found, kind = look_up(changed, row)
+    np.testing.assert_array_equal(found, vector)
+    assert int(kind) == 3 and len(traces) == 1
+    assert not np.asarray(changed.vectors[lexicons.spare_row(lexicon, 0)]).any()
+    with pytest.raises(lexicons.LexiconError, match="slot 9"):
+        lexicons.with_text(lexicon, 9, vector)
+
+
+def test_part_of_a_file_makes_a_smaller_lexicon():
+    import dataclasses
+
+    file = instructions.read(lexicons.instruction_path("overcooked"))
+    nine = lexicons.make(dataclasses.replace(file, kinds=file.kinds[:9]))
+    assert nine.names[-1] == "partner-chops" and nine.table.shape[0] == 10
+
+
+def test_built_in_phrases_need_no_encoder_package():
+    """As on a machine without onnxruntime, tokenizers and weights."""
+    code = (
+        "import sys\n"
+        "for name in ('onnxruntime', 'tokenizers', 'huggingface_hub'): sys.modules[name] = None\n"
+        "from mavic.language import lexicon\n"
+        "for world in lexicon.WORLDS:\n"
+        "    for encoder in ('minilm-l3', 'minilm-l6'):\n"
+        "        loaded = lexicon.load(world, encoder)\n"
+        "        assert loaded.understand(loaded.texts[1]).kind == loaded.names[1]\n"
+        "assert 'mavic.envs' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_wrong_names_are_answered_with_the_right_ones():
+    with pytest.raises(lexicons.LexiconError, match="did you mean 'warehouse'"):
+        lexicons.load("warehous")
+    with pytest.raises(instructions.InstructionFileError, match="no such file"):
+        lexicons.load("nowhere.toml")
+
+
+def test_a_lexicon_carries_its_encoder():
+    three, six = (lexicons.load("warehouse", name) for name in ("minilm-l3", "minilm-l6"))
+    assert (three.encoder, six.encoder) == ("minilm-l3", "minilm-l6")
+    assert three.encoder_hash != six.encoder_hash
+    assert not np.allclose(three.vectors, six.vectors)
