@@ -261,6 +261,35 @@ def advance(
     )
 
 
+def give(
+    instruction: Instruction, kind: Array, phrase: Array, agents: Array, hold: Array, rules: Rules
+) -> Judgement:
+    """Give `kind` now to those of `agents` [N] it is meant for, for `hold` ticks; kind 0 ends what is active.
+
+    What was active is judged as if replaced under `overlap`; a word that reaches nobody is silence.
+    """
+    addressed = instruction.kind > 0
+    active, old = addressed.any(), instruction.kind.max()
+    awaits = (rules.outcome[old] != 0).any()
+    counts = instruction.decided & (~awaits | (instruction.held >= UNRESOLVED_COUNTS_AFTER))
+    target = agents & rules.addressed[kind]
+    new = Instruction(
+        kind=jnp.where(target, kind, 0).astype(jnp.int32),
+        phrase=jnp.where(target, phrase, 0).astype(jnp.int32),
+        left=jnp.where(target.any(), hold, 0).astype(jnp.int32),
+        held=jnp.int32(0),
+        obeyed=jnp.asarray(True),
+        decided=jnp.asarray(False),
+        given=instruction.given + target.any(),
+    )
+    return Judgement(
+        instruction=new,
+        switched=active | target.any(),
+        closed=jnp.where(active & counts, old, 0),
+        followed=active & counts & instruction.obeyed & ~awaits,
+    )
+
+
 def _draw(
     draws: Array,
     possible: Array,

@@ -115,3 +115,22 @@ def step(setting: Setting, world: World, choice: Array, draws: Array) -> tuple[W
         time=world.time + 1,
     )
     return after, row
+
+
+def interrupt(
+    setting: Setting, world: World, kind: Array, phrase: Array, agents: Array, hold: Array
+) -> tuple[World, instruct.Judgement]:
+    """A person's word between two ticks, with the effect of the clock's: everybody sees anew and decides.
+
+    `agents` [N] bool: to whom; kind 0 ends the active instruction. The judgement says how that one fared.
+    """
+    judgement = instruct.give(world.instruction, kind, phrase, agents, hold, setting.rules)
+    ended = judgement.switched
+    after = replace(
+        world,
+        idle=world.idle | ended,
+        observation=jnp.where(ended, setting.env.observe(world.state), world.observation),
+        available=jnp.where(ended, setting.env.available(world.state), world.available),
+        instruction=judgement.instruction,
+    )
+    return after, judgement
