@@ -1,12 +1,17 @@
-"""The best known plan for map D under the paper's rules, and the search that found it.
+"""The best plan for map D under the paper's rules, and the search that found it and proves it best.
 
-Under these rules every macro is a sequence of the five one-tick macros, so a search over joint one-
-tick moves covers everything cooks can do. It is a beam search, layer by layer of ticks: 25 joint
-moves for every kept state, equal states merged (what cooks remember does not matter to one-tick
-moves), and the states of the highest bound kept. The bound is optimistic: it adds to what has been
-earned what would follow if every ingredient were carried by the shortest way with no other cook in
-it, work were shared without loss, and a plate were always at hand when it can be. As long as no
-state that could still beat the best plan is dropped, the search is a proof.
+Under these rules every macro is a sequence of the five one-tick macros, so a search over joint
+one-tick moves covers everything two cooks can do. It is a beam search, tick by tick: 25 joint moves
+for every state kept, equal states merged (what cooks remember does not matter to one-tick moves).
+A state's bound is optimistic: what has been earned, and what would follow if every ingredient were
+carried the shortest way with no other cook in it, if work were shared without loss, and if a plate
+came to the oven as early as it can. The beam keeps the states of the highest bound, of equal ones
+those with less left to do.
+
+With 100,000 states kept (some ten minutes on two cores) no state is dropped whose bound exceeds
+154.562, so nothing can earn more than the plan's 156.612: `BEST` is optimal. It takes 56 ticks.
+
+    python -m mavic.envs.overcooked.plan --width 100000
 """
 
 from __future__ import annotations
@@ -47,6 +52,12 @@ LETTERS = {
     "L": PattyMacro.LEFT,
     "U": PattyMacro.UP,
 }
+# One letter per tick and cook.
+BEST = (
+    "RRRDRDRUUULLLLLLLLLRRDDDDDRRDUUUUUDDDDRLUUUUSSSSSLULLDDL",
+    "RRLLLLLLLLLDDRRDDDRRUURDDLLDDDDDDDUUUUUUUUUUUUUUURRULSSS",
+)
+OPTIMUM = 156.6119  # its return, discounted with GAMMA
 JOINT = np.array([[a, b] for a in LETTERS.values() for b in LETTERS.values()], np.int32)
 
 
@@ -169,7 +180,7 @@ def _is_in_hand(place: Array) -> Array:
 def bound(
     kitchen: Kitchen, gamma: float, state: State, time: Array, earned: Array
 ) -> tuple[Array, Array]:
-    """Optimistic return of an episode that earned `earned` in `time` ticks; its rank in the beam."""
+    """Optimistic return of an episode that earned `earned` in `time` ticks; its beam rank."""
     blend, cooked, delivered, all_in_turn = ticks_left(kitchen, state)
     paid = state.paid
 

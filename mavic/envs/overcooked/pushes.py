@@ -171,10 +171,8 @@ def _deliver(
 ) -> tuple[Array, Array]:
     """Whether the task is solved, and [6] what else goes back to its start."""
     on_plate = (state.place == met.own_plate) & jnp.any(met.held & jnp.asarray(IS_PLATE))
-    if kitchen.patty:
-        correct = on_plate[Thing.DISH]
-    else:
-        correct = jnp.all(on_plate[:FOODS] == jnp.asarray(recipe))
+    salad = jnp.all(on_plate[:FOODS] == jnp.asarray(recipe))
+    correct = on_plate[Thing.DISH] if kitchen.patty else salad
     solved = deed.delivers & correct
     gone = met.held | on_plate
     gone = gone | (gone[Thing.DISH] & (state.place == Place.DISH))

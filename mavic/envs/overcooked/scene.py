@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 COOK_COLOURS = ("blue", "orange", "purple")
 FOOD_COLOURS = {"tomato": "red", "lettuce": "green", "onion": "pink", "peas": "green"}
-LOAD = {Place.PLATE_1: "p1", Place.PLATE_2: "p2"}
 
 
 def picture(env: Overcooked, state: State, macro: Array) -> Scene:
-    """Counters, stations, what lies on them, cooks and what they hold; progress as notes."""
+    """Counters, stations, things and cooks, and what these hold; progress as notes."""
     kitchen = env.kitchen
     words = _words(env, state)
     sprites = [
@@ -30,17 +29,11 @@ def picture(env: Overcooked, state: State, macro: Array) -> Scene:
         if cell_of(row, column) not in kitchen.floor
     ]
     sprites.append(_sprite("goal", kitchen.delivery, "✱", "green"))
-    sprites += [
-        _sprite("station", board, f"K{k}", "grey") for k, board in enumerate(kitchen.boards, 1)
-    ]
-    if kitchen.patty:
-        sprites.append(_sprite("station", kitchen.blender, "mix", "sky"))
-        sprites += [
-            _sprite("station", oven, f"O{k}", "slate") for k, oven in enumerate(kitchen.ovens, 1)
-        ]
+    for cell, name, colour, place in _stations(env):
+        inside = [words[thing] for thing in Thing if int(state.place[thing]) == place]
+        sprites.append(_sprite("station", cell, name, colour, " ".join(inside)))
     for thing in reversed(Thing):
-        place = int(state.place[thing])
-        if place == Place.COUNTER or place in (Place.BOARD_1, Place.BOARD_2):
+        if int(state.place[thing]) == Place.COUNTER:
             shape = "plate" if thing in PLATES else "food"
             sprites.append(
                 _sprite(shape, int(state.cell[thing]), words[thing], _colour(env, thing))
@@ -65,9 +58,24 @@ def picture(env: Overcooked, state: State, macro: Array) -> Scene:
     )
 
 
-def _sprite(shape: str, cell: int, label: str, colour: str) -> Sprite:
+def _stations(env: Overcooked) -> list[tuple[int, str, str, Place]]:
+    kitchen = env.kitchen
+    found = [
+        (kitchen.boards[0], "K1", "grey", Place.BOARD_1),
+        (kitchen.boards[1], "K2", "grey", Place.BOARD_2),
+    ]
+    if kitchen.patty:
+        found += [
+            (kitchen.blender, "mix", "sky", Place.BLENDER),
+            (kitchen.ovens[0], "O1", "slate", Place.OVEN_1),
+            (kitchen.ovens[1], "O2", "slate", Place.OVEN_2),
+        ]
+    return found
+
+
+def _sprite(shape: str, cell: int, label: str, colour: str, holds: str = "") -> Sprite:
     row, column = row_column(cell)
-    return Sprite(shape=shape, x=column, y=row, label=label, colour=colour)
+    return Sprite(shape=shape, x=column, y=row, label=label, colour=colour, holds=holds)
 
 
 def _colour(env: Overcooked, thing: Thing) -> str:
@@ -78,32 +86,25 @@ def _colour(env: Overcooked, thing: Thing) -> str:
 
 
 def _words(env: Overcooked, state: State) -> dict[Thing, str]:
-    """A few letters for each thing: t, l, o, p raw; T, L, O chopped; t1, t2 while being chopped."""
+    """A few letters for each thing: tom, tom1, tom2 while being chopped, tom✓ chopped."""
     words = {}
-    for thing, letter in zip(Thing, ("t", "l", env.kitchen.third_food[0]), strict=False):
+    for thing, name in zip(Thing, ("tomato", "lettuce", env.kitchen.third_food), strict=False):
         times = int(state.chopped[thing])
-        words[thing] = letter.upper() if times >= CHOPS else letter + str(times or "")
+        words[thing] = name[:3] + ("✓" if times >= CHOPS else str(times or ""))
     words[Thing.DISH] = "patty" if int(state.cooked) >= COOKS else "bowl"
     for plate, inside in zip(PLATES, (Place.PLATE_1, Place.PLATE_2), strict=True):
-        load = [words[t] for t in (*range(FOODS), Thing.DISH) if int(state.place[t]) == inside]
-        words[plate] = f"{plate - Thing.PLATE_1 + 1}{''.join(load)}"
+        load = [t for t in (*list(Thing)[:FOODS], Thing.DISH) if int(state.place[t]) == inside]
+        words[plate] = " ".join([f"pl{plate - Thing.PLATE_1 + 1}", *(words[t] for t in load)])
     return words
 
 
 def _progress(env: Overcooked, state: State) -> list[str]:
     if not env.kitchen.patty:
         return []
-    dish, notes = int(state.place[Thing.DISH]), []
-    foods = ("tomato", "lettuce", env.kitchen.third_food)
-    inside = [food for k, food in enumerate(foods) if int(state.place[k]) == Place.BLENDER]
-    if inside:
-        notes.append(f"blender: {', '.join(inside)}, {int(state.blended)} of {BLENDS}")
-    if dish == Place.BLENDER:
-        notes.append("blender: bowl")
-    for k in (1, 2):
-        if dish == Place.OVEN_1 + k - 1:
-            patty = int(state.cooked) >= COOKS
-            notes.append(
-                f"oven {k}: {'patty' if patty else f'bowl, {int(state.cooked)} of {COOKS}'}"
-            )
+    notes = []
+    if bool((state.place[:FOODS] == Place.BLENDER).all()):
+        notes.append(f"blending: {int(state.blended)} of {BLENDS}")
+    for k, place in enumerate((Place.OVEN_1, Place.OVEN_2), 1):
+        if int(state.place[Thing.DISH]) == place:
+            notes.append(f"oven {k}: {int(state.cooked)} of {COOKS}")
     return notes
