@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import jax
@@ -15,7 +16,16 @@ from mavic.language.lexicon import Lexicon
 from mavic.learn import policy as deciding
 from mavic.learn.learner import Fixed, Hyper
 from mavic.learn.returns import CORRECTIONS, Correction
-from mavic.study.methods import METHODS, NETWORKS, RULES, SCHEDULE_OVERRIDES, Preset, fixed_of, hyper_of, look_up
+from mavic.study.methods import (
+    METHODS,
+    NETWORKS,
+    RULES,
+    SCHEDULE_OVERRIDES,
+    Preset,
+    fixed_of,
+    hyper_of,
+    look_up,
+)
 from mavic.types import Array, Phrases, World, record
 from mavic.world import instruct
 from mavic.world.rollout import Policy
@@ -53,9 +63,14 @@ class Cell:
         look_up(dict.fromkeys(RULES), self.rule, "rule")
         look_up(instruct.SCHEDULES, self.schedule, "schedule")
 
+    def __hash__(self) -> int:
+        return hash(json.dumps(asdict(self), sort_keys=True))
+
     def key(self) -> str:
         """Its row group in `table.json`."""
-        return f"{self.preset}/{self.network}/{self.schedule}/{self.rule}" + "/overlap" * self.overlap
+        return (
+            f"{self.preset}/{self.network}/{self.schedule}/{self.rule}" + "/overlap" * self.overlap
+        )
 
     def name(self) -> str:
         """A name for folders."""
@@ -83,7 +98,9 @@ class Bench:
 
     def fixed(self, preset: Preset, network: str) -> Fixed:
         """The shape of the program."""
-        observation = jax.eval_shape(lambda k: self.env.observe(self.env.reset(k)), jax.random.key(0))
+        observation = jax.eval_shape(
+            lambda k: self.env.observe(self.env.reset(k)), jax.random.key(0)
+        )
         return fixed_of(
             preset,
             network,
@@ -124,7 +141,9 @@ def run_of(cell: Cell, preset: Preset, bench: Bench, seed: int) -> Run:
         heard = Phrases(table=jnp.zeros_like(phrases.table), count=phrases.count)
 
     def setting(schedule: str) -> Setting:
-        return Setting(env=bench.env, rules=rules, schedule=schedule_of(cell, schedule), phrases=heard)
+        return Setting(
+            env=bench.env, rules=rules, schedule=schedule_of(cell, schedule), phrases=heard
+        )
 
     return Run(
         hyper=hyper_of(preset),
@@ -140,7 +159,9 @@ def stack(runs: list[Run]) -> Run:
     return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *runs)
 
 
-def acting(fixed: Fixed, actor: Any, vectors: Array, epsilon: Array, greedy: Array | bool = False) -> Policy:
+def acting(
+    fixed: Fixed, actor: Any, vectors: Array, epsilon: Array, greedy: Array | bool = False
+) -> Policy:
     """The team as a rollout policy; `epsilon` [2] by context."""
     net = deciding.with_phrases(actor, vectors)
     shape = fixed.shape

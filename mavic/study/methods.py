@@ -99,18 +99,24 @@ class Preset:
 
 _PAPER_BOX = Preset()  # the paper's table for Box Pushing: n-step 0 is one-step TD
 _TUNED_BOX = Preset(
-    episodes=96_000,
-    batch=64,
+    episodes=192_000,
+    batch=128,
     actor_rate=2e-3,
     critic_rate=3e-3,
+    rate_end=0.3,
     n_steps=5,
-    epsilon_end=(0.01, 0.1),
-    epsilon_episodes=8_000,
-    entropy_start=(0.0, 0.1),
-    entropy_episodes=60_000,
+    epsilon_end=(0.01, 0.05),
+    epsilon_episodes=16_000,
+    entropy_start=(0.0, 0.2),
+    entropy_episodes=76_800,
     mild_advantage=(0.1, 1.0),
+    mild_error=(0.3, 1.0),
+    mild_end=(1.0, 1.0),
+    balance=True,
+    centre=(0.0, 1.0),
     normalise=(0.0, 1.0),
-    target_episodes=64,
+    adam_memory=0.99,
+    target_episodes=128,
 )
 
 PRESETS: dict[str, dict[str, Preset]] = {
@@ -135,7 +141,16 @@ def preset_of(name: str, world: str, **changes) -> Preset:
     return dataclasses.replace(preset, **{k: v for k, v in changes.items() if v is not None})
 
 
-def fixed_of(preset: Preset, network: str, *, observation: int, macros: int, agents: int, embedding: int, kinds: int) -> Fixed:
+def fixed_of(
+    preset: Preset,
+    network: str,
+    *,
+    observation: int,
+    macros: int,
+    agents: int,
+    embedding: int,
+    kinds: int,
+) -> Fixed:
     """What shapes the compiled program."""
     return Fixed(
         shape=Shape(

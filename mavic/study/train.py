@@ -20,7 +20,9 @@ def start(fixed: Fixed, runs: Run) -> Learner:
     return jax.vmap(lambda run: learning.init(jax.random.fold_in(run.key, 0), fixed))(runs)
 
 
-def one_update(fixed: Fixed, lanes: int, vectors: Array, run: Run, learner: Learner) -> tuple[Learner, dict]:
+def one_update(
+    fixed: Fixed, lanes: int, vectors: Array, run: Run, learner: Learner
+) -> tuple[Learner, dict]:
     """Play a batch of episodes, learn from it."""
     explore = learning.epsilon(run.hyper, learner.episodes)
     played = rollout(
@@ -40,7 +42,9 @@ def one_update(fixed: Fixed, lanes: int, vectors: Array, run: Run, learner: Lear
 
 
 @partial(jax.jit, static_argnames=("fixed", "lanes", "updates"), donate_argnames="learner")
-def chunk(fixed: Fixed, lanes: int, updates: int, vectors: Array, runs: Run, learner: Learner) -> tuple[Learner, dict]:
+def chunk(
+    fixed: Fixed, lanes: int, updates: int, vectors: Array, runs: Run, learner: Learner
+) -> tuple[Learner, dict]:
     """`updates` updates of every run; metrics are means over them, ticks their sum."""
 
     def one_run(run: Run, learner: Learner) -> tuple[Learner, dict]:

@@ -1,0 +1,367 @@
+"""Training and judging on the host: groups of cells in one program, progress, checkpoints, records.
+
+A group's cells differ only in numbers (method, schedule, rule), so all of them and all seeds train at once. Stopping
+with Ctrl-C loses nothing: the group resumes from its last checkpoint and ends in the same numbers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from safetensors.numpy import load_file, save_file
+
+from mavic.learn.learner import Fixed, Learner
+from mavic.study import evaluate, policy, records, train
+from mavic.study.experiment import Bench, Cell, Run, bench_of, run_of, stack
+from mavic.study.methods import METHODS, Preset, preset_of
+
+JUDGE_KEY = 20_260_000  # shared by all methods and seeds: everybody meets the same episodes
+BASE_EPISODES, GIVEN, LEAK_EPISODES = 1024, 2000, 256  # D15
+
+
+class SessionError(ValueError):
+    """What was asked for cannot be done; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Cells of one world, network and preset, with their seeds."""
+
+    cells: tuple[Cell, ...]
+    seeds: tuple[int, ...]
+    preset: Preset
+
+    def __post_init__(self) -> None:
+        shapes = {(c.world, c.network, c.preset, json.dumps(c.options)) for c in self.cells}
+        if len(shapes) != 1:
+            raise SessionError("cells of one group must share world, network, preset and options")
+
+    def trained(self) -> tuple[Cell, ...]:
+        """What is really trained: cells that differ only in how they are tested share a training."""
+        return tuple(dict.fromkeys(as_trained(cell) for cell in self.cells))
+
+
+def as_trained(cell: Cell) -> Cell:
+    """The cell without what its method never meets in training."""
+    method = METHODS[cell.method]
+    plain: dict[str, Any] = {}
+    if method.instructions != "interrupt":
+        plain |= dict(schedule="live", overlap=False, one_agent=False)
+    if method.instructions == "none":
+        plain |= dict(rule="by-kind", kinds=None)
+    return dataclasses.replace(cell, **plain)
+
+
+def name_of(group: Group) -> str:
+    """A short name that two different groups do not share."""
+    text = json.dumps(_identity(group), sort_keys=True)
+    return f"{group.cells[0].preset}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+
+def groups_of(cells: Iterable[Cell], seeds: Sequence[int], **changes: Any) -> list[Group]:
+    """Sort cells into groups; `changes` are preset numbers to override."""
+    found: dict[tuple, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault((cell.world, cell.network, cell.preset), []).append(cell)
+    return [
+        Group(
+            cells=tuple(g), seeds=tuple(seeds), preset=preset_of(g[0].preset, g[0].world, **changes)
+        )
+        for g in found.values()
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """A group after training: runs are ordered trained cell by trained cell, seed by seed."""
+
+    group: Group
+    bench: Bench
+    fixed: Fixed
+    runs: Run
+    learner: Learner
+    curve: list[dict[str, Any]]
+    steps_per_second: float
+
+    def places(self, cell: Cell) -> list[int]:
+        """Where a cell's seeds stand among the trained runs."""
+        start = self.group.trained().index(as_trained(cell)) * len(self.group.seeds)
+        return list(range(start, start + len(self.group.seeds)))
+
+
+def default_lanes(batch: int) -> int:
+    """Fewer lanes than episodes: a lane that finishes early takes the next one, so none idles for long."""
+    return max(1, batch // 8 if jax.default_backend() == "cpu" else batch // 4)
+
+
+def train_group(
+    group: Group,
+    folder: Path | None = None,
+    *,
+    points: int = 20,
+    lanes: int | None = None,
+    console: Console | None = None,
+    stop_after: int | None = None,
+) -> Trained:
+    """Train all cells and seeds of a group; resumes from `folder` if it holds a checkpoint of the same group.
+
+    `points`: how often progress is judged and saved. `stop_after`: stop as by Ctrl-C after so many points."""
+    console = console or Console()
+    preset = group.preset
+    cell = group.cells[0]
+    bench = bench_of(cell.world, **cell.options)
+    fixed = bench.fixed(preset, cell.network)
+    lanes = lanes or default_lanes(preset.batch)
+    cells = group.trained()
+    runs = stack([run_of(c, preset, bench, s) for c in cells for s in group.seeds])
+    vectors = bench.lexicon.vectors
+    updates = max(1, math.ceil(preset.episodes / preset.batch / points))
+    points = math.ceil(preset.episodes / preset.batch / updates)
+    learner = train.start(fixed, runs)
+    curve: list[dict[str, Any]] = []
+    rates: list[float] = []
+    if folder is not None and (folder / "state.json").is_file():
+        learner, curve = _resume(folder, group, learner, points)
+        console.print(f"resuming {folder} after {len(curve)} of {points} points")
+    label = f"{cell.world} {cell.network} {cell.preset} · {len(cells)} × {len(group.seeds)} runs"
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=console, transient=False) as progress:
+        bar = progress.add_task(label, total=points, completed=len(curve), note="compiling…")
+        while len(curve) < points:
+            began = time.perf_counter()
+            learner, metrics = train.chunk(fixed, lanes, updates, vectors, runs, learner)
+            jax.block_until_ready(learner)
+            spent = time.perf_counter() - began
+            rates.append(float(metrics["ticks"].sum()) / spent)
+            curve.append(_point(fixed, lanes, bench, runs, learner, metrics, rates[-1]))
+            if folder is not None:
+                _save(folder, group, learner, curve)
+            mean = np.mean(curve[-1]["base"])
+            note = f"base {mean:.1f} · compliance {np.nanmean(curve[-1]['compliance']):.0%} · {rates[-1]:,.0f} steps/s"
+            progress.update(bar, completed=len(curve), note=note)
+            if stop_after is not None and len(curve) >= stop_after:
+                raise KeyboardInterrupt
+    return Trained(
+        group=group,
+        bench=bench,
+        fixed=fixed,
+        runs=runs,
+        learner=learner,
+        curve=curve,
+        steps_per_second=float(np.median(rates[1:] or rates)) if rates else 0.0,
+    )
+
+
+def _point(
+    fixed: Fixed, lanes: int, bench: Bench, runs: Run, learner: Learner, metrics: dict, rate: float
+) -> dict[str, Any]:
+    key = jax.random.key(JUDGE_KEY + 1)
+    show = [
+        evaluate.play(
+            fixed, lanes, 128, bench.lexicon.vectors, runs, learner, key, jnp.int32(0),
+            jnp.asarray(told), jnp.asarray(False),
+        )
+        for told in (False, True)
+    ]  # fmt: skip
+    base, live = show[0]["base"], show[1]["live"]
+    given = np.asarray(live["given"].sum(-1))
+    followed = np.asarray(live["followed"].sum(-1))
+    return {
+        "episodes": int(learner.episodes[0]),
+        "base": np.asarray(base["discounted"] / base["episodes"]),
+        "compliance": followed / np.maximum(given, 1),
+        "value": np.asarray(metrics["value"]),
+        "entropy": np.asarray(metrics["entropy"]),
+        "steps_per_second": rate,
+    }
+
+
+def _save(folder: Path, group: Group, learner: Learner, curve: list[dict[str, Any]]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(policy.flatten(learner), folder / "state.part")
+    (folder / "state.part").replace(folder / f"state-{len(curve)}.safetensors")
+    draft = folder / "state.json.part"
+    draft.write_text(json.dumps({"group": _identity(group), "curve": records.plain(curve)}))
+    draft.replace(folder / "state.json")
+    for old in folder.glob("state-*.safetensors"):
+        if old.name != f"state-{len(curve)}.safetensors":
+            old.unlink()
+
+
+def _identity(group: Group) -> dict[str, Any]:
+    return json.loads(
+        json.dumps(
+            {
+                "cells": [dataclasses.asdict(c) for c in group.trained()],
+                "seeds": group.seeds,
+                "preset": dataclasses.asdict(group.preset),
+            }
+        )
+    )
+
+
+def _resume(folder: Path, group: Group, like: Learner, points: int) -> tuple[Learner, list]:
+    state = json.loads((folder / "state.json").read_text())
+    if state["group"] != _identity(group):
+        raise SessionError(
+            f"{folder} holds a checkpoint of other cells, seeds or numbers; choose another folder or remove it"
+        )
+    curve = state["curve"]
+    named = load_file(folder / f"state-{len(curve)}.safetensors")
+    return policy.unflatten(named, like), curve
+
+
+def judge(trained: Trained, *, lanes: int = 256, scale: float = 1.0) -> dict[Cell, dict[str, Any]]:
+    """The `score` lines of all cells of a group, judged together. `scale` below 1 judges with fewer episodes."""
+    group, fixed, bench = trained.group, trained.fixed, trained.bench
+    places = np.array([place for cell in group.cells for place in trained.places(cell)])
+    learner = jax.tree.map(lambda x: x[places], trained.learner)
+    runs = stack([run_of(c, group.preset, bench, s) for c in group.cells for s in group.seeds])
+    vectors = bench.lexicon.vectors
+    names = runs.test.rules.names
+    key = jax.random.key(JUDGE_KEY)
+
+    def play(told: bool, greedy: bool, enough: float) -> dict[str, np.ndarray]:
+        """Batches of episodes until every run has seen enough episodes, or instructions when told."""
+        part = "live" if told else "base"
+        total: dict[str, np.ndarray] = {}
+        for batch in range(64):
+            sums = evaluate.play(
+                fixed, lanes, lanes * 4, vectors, runs, learner, key, jnp.int32(batch * lanes * 4),
+                jnp.asarray(told), jnp.asarray(greedy),
+            )[part]  # fmt: skip
+            total = {k: total.get(k, 0) + np.asarray(v, np.float64) for k, v in sums.items()}
+            seen = total["given"].sum(-1) if told else total["episodes"]
+            if seen.min() >= enough * scale:
+                break
+        return total
+
+    def base(greedy: bool, enough: float) -> dict[str, Any]:
+        sums = play(False, greedy, enough)
+        n = sums["episodes"]
+        return {
+            "episodes": n,
+            "discounted": sums["discounted"] / n,
+            "undiscounted": sums["undiscounted"] / n,
+            "solved": sums["solved"] / n,
+            "length": sums["ticks"] / n,
+        }
+
+    def compliance(greedy: bool, enough: float) -> dict[str, Any]:
+        sums = play(True, greedy, enough)
+        given, followed = sums["given"], sums["followed"]
+        return {
+            "episodes": sums["episodes"],
+            "per_instruction": followed.sum(-1) / given.sum(-1),
+            "per_decision": sums["decisions_complied"] / sums["decisions"],
+            "per_step": sums["steps_complied"] / sums["steps"],
+            "given": {name: given[:, i] for i, name in enumerate(names) if i},
+            "followed": {name: followed[:, i] for i, name in enumerate(names) if i},
+        }
+
+    def leak(number: int) -> np.ndarray:
+        episodes = max(32, math.ceil(LEAK_EPISODES * scale))
+        found = evaluate.leak(
+            fixed, episodes // 4, episodes, vectors, runs, learner, key, jnp.int32(number)
+        )
+        return np.asarray(found["error"] / jnp.abs(found["mean"]))
+
+    given = np.asarray(runs.test.rules.given).any(0)
+    found = {
+        "base": base(False, BASE_EPISODES),
+        "base_greedy": base(True, BASE_EPISODES / 4),
+        "compliance": compliance(False, GIVEN),
+        "compliance_greedy": compliance(True, GIVEN / 4),
+        "leak": {name: leak(i) for i, name in enumerate(names) if i == 0 or given[i]},
+    }
+    seeds = len(group.seeds)
+    return {
+        cell: {
+            "type": "score",
+            "episodes": int(trained.learner.episodes[0]),
+            "optimum": optimum(cell, group.preset),
+            **_counts_once(jax.tree.map(lambda x, n=n: x[n * seeds : (n + 1) * seeds], found)),
+        }
+        for n, cell in enumerate(group.cells)
+    }
+
+
+def _counts_once(score: dict[str, Any]) -> dict[str, Any]:
+    """Episodes as one number: how many every seed played at least."""
+    return {
+        name: {**part, "episodes": int(np.min(part["episodes"]))} if "episodes" in part else part
+        for name, part in score.items()
+    }
+
+
+def optimum(cell: Cell, preset: Preset) -> float | None:
+    """The best return of the uninstructed task under these rules (D23), where it is known."""
+    if cell.world == "box_pushing":
+        from mavic.envs.box_pushing import solve
+
+        return round(solve.best_plan(bench_of(cell.world, **cell.options).env, preset.gamma)[1], 4)
+    return None
+
+
+def facts_of(trained: Trained, cell: Cell, seed: int) -> dict[str, Any]:
+    """What a policy file says of itself."""
+    bench, shape = trained.bench, trained.fixed.shape
+    return {
+        "world": cell.world,
+        "agents": list(bench.env.agents),
+        "macros": [[m.name for m in enum] for enum in bench.env.macros],
+        "macro_counts": [len(enum) for enum in bench.env.macros],
+        "kinds": list(bench.file.names()),
+        "examples": [kind.train[0] for kind in bench.file.kinds],
+        "encoder": bench.lexicon.encoder,
+        "encoder_hash": bench.lexicon.encoder_hash,
+        "shape": dataclasses.asdict(shape),
+        "cell": dataclasses.asdict(cell),
+        "preset": dataclasses.asdict(trained.group.preset),
+        "seed": seed,
+        "versions": records.versions(),
+    }
+
+
+def save_policy(path: Path, trained: Trained, cell: Cell, seed: int) -> Path:
+    """Write the team of one seed."""
+    place = trained.places(cell)[trained.group.seeds.index(seed)]
+    one = jax.tree.map(lambda x: x[place], trained.learner)
+    return policy.save(path, one, facts_of(trained, cell, seed))
+
+
+def record_lines(
+    trained: Trained, cell: Cell, score: dict[str, Any] | None
+) -> list[dict[str, Any]]:
+    """A cell's record: run, curve, score."""
+    part = trained.places(cell)
+    shared = ("episodes", "steps_per_second")
+    curve = [
+        {"type": "curve", **{k: v if k in shared else np.asarray(v)[part] for k, v in p.items()}}
+        for p in trained.curve
+    ]
+    run = records.run_line(
+        cell, trained.group.preset, trained.group.seeds, steps_per_second=trained.steps_per_second
+    )
+    return [run, *curve, *([score] if score else [])]
