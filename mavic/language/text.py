@@ -34,3 +34,12 @@ def check(text: str) -> str:
 def name(text: str) -> str:
     """A short hash of the folded text, by which vectors are kept."""
     return hashlib.sha256(fold(text).encode()).hexdigest()[:16]
+
+
+def lines(raw: bytes) -> list[str]:
+    """The texts of a file, one a line, blank lines left out; a `TextError` if it is not UTF-8."""
+    try:
+        decoded = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TextError(f"not UTF-8 text ({error.reason} at byte {error.start})") from None
+    return [line for line in decoded.splitlines() if line.strip()]

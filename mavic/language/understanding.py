@@ -42,7 +42,7 @@ DROPPED = 0.3  # share of hidden units and of words left out in a training step
 MOST_WORDS = 40  # known words and pairs looked at in one sentence
 SEEN = (2, 8)  # training sentences a word, a pair of words must occur in to be known
 NONE_WEIGHT = 0.7  # weight of "none" against that of all kinds together
-KEEP = 0.975  # share of unseen feasible training sentences the threshold keeps; the target is 0.95
+KEEP = 0.975  # share of unseen feasible frames the threshold keeps; the target is 0.95
 LONG = 400  # characters after which a text is no instruction any more
 NEAREST = 3
 
@@ -273,7 +273,7 @@ def fit(examples: list[Example], names: tuple[str, ...], encoder: encoders.Encod
         words = known_words([t for t, s in zip(texts, seen, strict=True) if s])
         weights = _train(number, texts, vectors, kinds, seen, words, len(names))
         logits[~seen] = _logits(weights, vectors[~seen], bag(unseen_texts, words))
-    weight = _balance(kinds, len(names))
+    weight = _by_frame(examples)
     temperature = min(
         np.geomspace(0.5, 5.0, 40), key=lambda t: float(weight @ _loss(logits / t, kinds))
     )
@@ -288,9 +288,22 @@ def fit(examples: list[Example], names: tuple[str, ...], encoder: encoders.Encod
         words=words,
         weights={key: np.stack([m[key] for m in members]) for key in members[0]},
         temperature=float(temperature),
-        threshold=float(np.quantile(best[kinds > 0], 1 - KEEP)),
+        threshold=_quantile(best[kinds > 0], weight[kinds > 0], 1 - KEEP),
         encoder_hash=encoder.hash,
     )
+
+
+def _by_frame(examples: list[Example]) -> np.ndarray:
+    """Weights by which every frame counts alike, however often it was filled."""
+    fillings = collections.Counter((e.group, e.kind) for e in examples)
+    return np.array([1 / fillings[e.group, e.kind] for e in examples])
+
+
+def _quantile(values: np.ndarray, weight: np.ndarray, share: float) -> float:
+    """The value below which lies that share of the weight."""
+    order = np.argsort(values)
+    below = np.cumsum(weight[order]) / weight.sum()
+    return float(values[order][np.searchsorted(below, share)])
 
 
 def _balance(kinds: np.ndarray, count: int) -> np.ndarray:
