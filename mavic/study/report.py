@@ -14,6 +14,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,9 @@ ORDER = {  # the headline, tuned/protected/live/by-kind, is the first of each
     "schedule": ("live", "paper"),
     "rule": ("by-kind", "add"),
 }
+
+
+Lines = tuple[str, ...]
 
 
 def look(method: str) -> Look:
@@ -423,63 +427,77 @@ def setting(row: Row) -> str:
 
 
 def number(value: float, digits: int = 2, sign: bool = False) -> str:
-    """A number as it is read, with a true minus."""
+    """A number as it is read, with a true minus; with `sign`, also that of what rounds to zero."""
     if not math.isfinite(value):
         return NONE
     text = f"{value:{'+' if sign else ''},.{digits}f}"
-    if float(text.replace(",", "")) == 0:
+    if value == 0 or (not sign and float(text.replace(",", "")) == 0):
         text = text.lstrip("+-")
     return text.replace("-", "−")
 
 
+def hundredths(value: float, digits: int = 1, sign: bool = False) -> str:
+    """A fraction as a number of hundredths; what is not the whole is never rounded up to it."""
+    if value < 1:
+        value = min(value, 1 - 10.0 ** -(digits + 2))
+    return number(100 * value, digits, sign)
+
+
 def percent(value: float, digits: int = 1, sign: bool = False) -> str:
     """A fraction in percent."""
-    text = number(100 * value, digits, sign)
-    return text if text == NONE else f"{text} %"
+    return f"{hundredths(value, digits, sign)} %" if math.isfinite(value) else NONE
 
 
-def _spread(e: Estimate, digits: int = 2, scale: float = 1.0) -> str:
-    text = number(scale * e.mean, digits)
-    if math.isfinite(e.std):
-        text += f" ± {number(scale * e.std, digits)}"
-    return text + (" %" if scale == 100 and text != NONE else "")
+def _spread(e: Estimate, digits: int = 2) -> str:
+    text = number(e.mean, digits)
+    return f"{text} ± {number(e.std, digits)}" if math.isfinite(e.std) else text
 
 
-def _bounds(
-    e: Estimate | Difference, digits: int = 2, scale: float = 1.0, sign: bool = False
-) -> str:
+def _spread_percent(e: Estimate, digits: int = 2) -> str:
+    if not math.isfinite(e.std):
+        return percent(e.mean, digits)
+    return f"{hundredths(e.mean, digits)} ± {number(100 * e.std, digits)} %"
+
+
+def _bounds(e: Estimate, digits: int = 2) -> str:
+    return f"[{number(e.low, digits)}, {number(e.high, digits)}]" if math.isfinite(e.low) else NONE
+
+
+def _bounds_percent(e: Estimate | Difference, digits: int = 2, sign: bool = False) -> str:
     if not math.isfinite(e.low):
         return NONE
-    return f"[{number(scale * e.low, digits, sign)}, {number(scale * e.high, digits, sign)}]"
+    return f"[{hundredths(e.low, digits, sign)}, {hundredths(e.high, digits, sign)}]"
 
 
-def _against_vanilla(row: Row) -> str:
-    found = row.leak_over_vanilla
+def _leak(row: Row) -> Lines:
+    own, found = percent(row.leak.mean, 1, True), row.leak_over_vanilla
     if found is None or not math.isfinite(found.mean):
-        return NONE
+        return (own,)
     verdict = "same" if found.contains_zero else "differs"
-    return f"Δ {number(100 * found.mean, 1, True)} {_bounds(found, 1, 100, True)} {verdict}"
+    return (own, f"Δ {hundredths(found.mean, 1, True)}", _bounds_percent(found, 1, True), verdict)
 
 
-def _paper_text(figure: PaperFigure | None) -> tuple[str, ...]:
+def _paper_text(figure: PaperFigure | None) -> Lines:
     if figure is None:
         return (NONE,)
-    base = f"{number(figure.base)} ± {number(figure.base_std)}"
+    base = (number(figure.base), f"± {number(figure.base_std)}")
     if figure.compliance is None or figure.compliance_std is None:
-        return (base, NONE)
-    return (base, f"{100 * figure.compliance:.0f} ± {100 * figure.compliance_std:.3g} %")
+        return base
+    return (*base, f"{100 * figure.compliance:.0f} ± {100 * figure.compliance_std:.3g} %")
 
 
-def _name(row: Row) -> tuple[str, ...]:
-    return tuple(row.label.replace(" (", "\n(").split("\n"))
+def _name(row: Row) -> Lines:
+    return tuple(row.label.replace(" ", "\n").split("\n"))
 
 
-def _compliance(row: Row) -> tuple[str, ...]:
-    lines = (_spread(row.compliance, 2, 100), _bounds(row.compliance, 2, 100))
-    return lines if row.told else (*lines, "(not told)")
-
-
-Lines = tuple[str, ...]
+def _compliance(row: Row) -> Lines:
+    return (
+        _spread_percent(row.compliance),
+        _bounds_percent(row.compliance),
+        f"worst {percent(row.compliance.min, 2)}",
+        f"greedy {percent(row.compliance_greedy.mean, 2)}",
+        *(() if row.told else ("(not told)",)),
+    )
 
 
 @dataclass(frozen=True)
@@ -492,33 +510,35 @@ class Column:
 
 MAIN = (
     Column("Method", _name),
-    Column("Base return", lambda r: (_spread(r.base), _bounds(r.base))),
-    Column("Worst seed", lambda r: (number(r.base.min),)),
-    Column("Of optimum", lambda r: (percent(r.share.mean, 2), f"≥ {percent(r.share.min, 2)}")),
+    Column(
+        "Base return", lambda r: (_spread(r.base), _bounds(r.base), f"worst {number(r.base.min)}")
+    ),
+    Column("Of optimum", lambda r: (percent(r.share.mean, 2), f"≥{percent(r.share.min, 2)}")),
     Column("Compliance", _compliance),
-    Column("Worst seed", lambda r: (percent(r.compliance.min, 2),)),
-    Column("Greedy", lambda r: (percent(r.compliance_greedy.mean, 2),)),
-    Column("Leak", lambda r: (percent(r.leak.mean, 1, True), _against_vanilla(r))),
+    Column("Leak", _leak),
     Column("Paper", lambda r: _paper_text(r.paper)),
 )
-DETAIL = (
+TASK = (
     Column("Method", _name),
-    Column("Undiscounted", lambda r: (_spread(r.undiscounted), _bounds(r.undiscounted))),
-    Column("Solved", lambda r: (percent(r.solved.mean), f"≥ {percent(r.solved.min)}")),
-    Column("Length", lambda r: (_spread(r.length),)),
-    Column("Base, greedy", lambda r: (_spread(r.base_greedy), _bounds(r.base_greedy))),
+    Column("Undiscounted return", lambda r: (_spread(r.undiscounted), _bounds(r.undiscounted))),
+    Column("Solved", lambda r: (percent(r.solved.mean), f"≥{percent(r.solved.min)}")),
+    Column("Length", lambda r: (_spread(r.length), _bounds(r.length))),
+    Column("Greedy return", lambda r: (_spread(r.base_greedy), _bounds(r.base_greedy))),
+    Column("Episodes", lambda r: (f"{r.base_episodes:,}",)),
+)
+OBEDIENCE = (
+    Column("Method", _name),
     Column(
-        "Per decision", lambda r: (_spread(r.per_decision, 2, 100), _bounds(r.per_decision, 2, 100))
+        "Per decision", lambda r: (_spread_percent(r.per_decision), _bounds_percent(r.per_decision))
     ),
-    Column("Per step", lambda r: (_spread(r.per_step, 2, 100), _bounds(r.per_step, 2, 100))),
+    Column("Per step", lambda r: (_spread_percent(r.per_step), _bounds_percent(r.per_step))),
     Column(
         "Greedy",
-        lambda r: (_spread(r.compliance_greedy, 2, 100), _bounds(r.compliance_greedy, 2, 100)),
+        lambda r: (_spread_percent(r.compliance_greedy), _bounds_percent(r.compliance_greedy)),
     ),
-    Column("Leak", lambda r: (_spread(r.leak, 1, 100), _bounds(r.leak, 1, 100, True))),
-    Column(
-        "Instructions", lambda r: (f"{sum(r.given):,}", f"in {r.compliance_episodes:,}+ episodes")
-    ),
+    Column("Leak", lambda r: (_spread_percent(r.leak, 1), _bounds_percent(r.leak, 1, True))),
+    Column("Given", lambda r: (f"{sum(r.given):,}",)),
+    Column("Episodes", lambda r: (f"{r.compliance_episodes:,}",)),
 )
 
 
@@ -538,7 +558,8 @@ class Group:
 
     key: str
     main: Grid
-    detail: Grid
+    task: Grid
+    obedience: Grid
     kinds: Grid
 
 
@@ -622,15 +643,27 @@ def _main_caption(rows: Sequence[Row]) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _detail_caption(rows: Sequence[Row]) -> str:
+def _task_caption(rows: Sequence[Row]) -> str:
     return " ".join(
         [
             _setup(rows),
-            "Undiscounted return, share of episodes solved (≥: the worst seed) and length in ticks: instructions off, "
-            f"{_range(r.base_episodes for r in rows)} episodes a seed. Per decision: decisions of addressed agents "
-            "that were allowed; per step: their ticks under an allowed macro; greedy: instructions followed / given by "
-            "the likeliest macros. Leak: mean of V − G as a share of the mean of G. Instructions: given to all seeds "
-            "together, and the episodes a seed played for them.",
+            "Instructions off: undiscounted return, share of episodes solved (≥: the worst seed), "
+            "length in ticks, all sampled; discounted return of the likeliest macros; episodes a "
+            "seed was judged on.",
+            _SPREAD,
+            f"Made with {_versions_text(rows)}.",
+        ]
+    )
+
+
+def _obedience_caption(rows: Sequence[Row]) -> str:
+    return " ".join(
+        [
+            _setup(rows),
+            "Per decision: decisions of addressed agents that were allowed. Per step: their ticks "
+            "under an allowed macro. Greedy: instructions followed / given by the likeliest macros. "
+            "Leak: mean of V − G over base decisions, as a share of the mean of G. Given: "
+            "instructions to all seeds together. Episodes: played for them by a seed.",
             _SPREAD,
             f"Made with {_versions_text(rows)}.",
         ]
@@ -638,11 +671,13 @@ def _detail_caption(rows: Sequence[Row]) -> str:
 
 
 def _kinds_caption(rows: Sequence[Row]) -> str:
+    by_kind = (n for row in rows for counts in row.given_by_kind.values() for n in counts)
     return " ".join(
         [
             _setup(rows),
-            "Instructions followed / given by kind: mean over seeds, and the worst seed in brackets. Given: to a seed, "
-            f"fewest to most. {_range(g for r in rows for g in r.given)} instructions a seed in all.",
+            "Instructions followed / given by kind, in %: mean over seeds (worst seed). "
+            f"{_range(g for r in rows for g in r.given)} instructions a seed, "
+            f"{_range(by_kind)} of a kind.",
             f"Made with {_versions_text(rows)}.",
         ]
     )
@@ -670,18 +705,13 @@ def _kinds_grid(title: str, rows: Sequence[Row]) -> Grid:
 
     def followed(row: Row, kind: str) -> Lines:
         found = row.by_kind.get(kind)
-        return (f"{percent(found.mean)} ({percent(found.min)})",) if found else (NONE,)
-
-    def given(kind: str) -> Lines:
-        return (_range(n for row in rows for n in row.given_by_kind.get(kind, ())),)
+        return (f"{hundredths(found.mean)} ({hundredths(found.min)})",) if found else (NONE,)
 
     names = [row.label + ("" if row.told else " (not told)") for row in rows]
     return Grid(
         title=title,
-        header=("Kind", *names, "Given"),
-        rows=tuple(
-            ((kind,), *(followed(row, kind) for row in rows), given(kind)) for kind in kinds
-        ),
+        header=("Kind", *names),
+        rows=tuple(((kind,), *(followed(row, kind) for row in rows)) for kind in kinds),
         caption=_kinds_caption(rows),
     )
 
@@ -692,7 +722,10 @@ def grids(rows: Sequence[Row]) -> list[Group]:
         Group(
             key=key,
             main=_column_grid(key, MAIN, found, _main_caption(found)),
-            detail=_column_grid(f"{key}: more", DETAIL, found, _detail_caption(found)),
+            task=_column_grid(f"{key}: the task", TASK, found, _task_caption(found)),
+            obedience=_column_grid(
+                f"{key}: compliance", OBEDIENCE, found, _obedience_caption(found)
+            ),
             kinds=_kinds_grid(f"{key}: compliance by kind", found),
         )
         for key, found in grouped(rows, lambda row: row.group).items()
@@ -752,7 +785,8 @@ def markdown_text(
         parts.append(f"Unfinished, left out: {', '.join(names)}.\n")
     for group in grids(rows):
         parts += [f"## {group.key}\n", _markdown_grid(group.main)]
-        parts += ["### More\n", _markdown_grid(group.detail)]
+        parts += ["### The task\n", _markdown_grid(group.task)]
+        parts += ["### Compliance\n", _markdown_grid(group.obedience)]
         parts += ["### Compliance by kind\n", _markdown_grid(group.kinds)]
     shown = [path for path in figures if path.suffix == ".png"]
     if shown:
@@ -773,23 +807,24 @@ def _tex(text: str) -> str:
 
 
 def _latex_grid(grid: Grid, name: str) -> str:
-    width = len(grid.header)
+    def lines(row: Sequence[Lines]) -> list[str]:
+        stacked = zip_longest(*([_tex(line) for line in cell] for cell in row), fillvalue="")
+        return [" & ".join(line) + r" \\" for line in stacked]
+
     body: list[str] = []
     for row in grid.rows:
         if body and any(len(cell) > 1 for cell in row):
             body.append(r"\addlinespace")
-        for i in range(max(map(len, row))):
-            cells = [_tex(cell[i]) if i < len(cell) else "" for cell in row]
-            body.append(" & ".join(cells) + r" \\")
+        body += lines(row)
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
             rf"\caption{{{_tex(grid.caption)}}}",
             rf"\label{{tab:{name}}}",
-            rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(grid.header) - 1)}}}",
             r"\toprule",
-            " & ".join(map(_tex, grid.header)) + r" \\",
+            *lines([tuple(name.split()) for name in grid.header]),
             r"\midrule",
             *body,
             r"\bottomrule",
@@ -806,7 +841,8 @@ def latex_text(rows: Sequence[Row]) -> str:
     for group in grids(rows):
         name = f"{world}-{group.key.replace('/', '-')}"
         parts.append(_latex_grid(group.main, name))
-        parts.append(_latex_grid(group.detail, f"{name}-more"))
+        parts.append(_latex_grid(group.task, f"{name}-task"))
+        parts.append(_latex_grid(group.obedience, f"{name}-compliance"))
         parts.append(_latex_grid(group.kinds, f"{name}-kinds"))
     return "\n\n".join(parts) + "\n"
 
@@ -895,12 +931,16 @@ def terminal(grid: Grid) -> Table:
         caption_justify="left",
         caption_style="dim",
         box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
+        padding=0,
+        pad_edge=False,
+        show_edge=False,
     )
+    tall = any(len(cell) > 1 for row in grid.rows for cell in row)
     for i, name in enumerate(grid.header):
-        shown.add_column(name, justify="left" if i == 0 else "right")
+        stacked = name.replace(" ", "\n")
+        shown.add_column(stacked, justify="right" if i else "left", no_wrap=True)
     for row in grid.rows:
-        shown.add_row(*("\n".join(cell) for cell in row))
+        shown.add_row(*("\n".join(cell) for cell in row), end_section=tall)
     return shown
 
 
@@ -923,103 +963,101 @@ def _in_percent(axis: Any) -> None:
     axis.set_major_formatter(_extra("matplotlib.ticker").PercentFormatter(1.0, decimals=0))
 
 
-def _optimum_line(axes: Any, optimum: float | None, vertical: bool) -> None:
+def _optimum_lines(panels: Iterable[Any], optimum: float | None, vertical: bool) -> list[Any]:
+    """Mark the optimum; its entry for the legend."""
     if optimum is None:
-        return
-    draw = axes.axvline if vertical else axes.axhline
-    draw(optimum, color=PALETTE["black"], linewidth=1, linestyle=(0, (2, 2)), zorder=1)
+        return []
+    style = {"color": PALETTE["black"], "linewidth": 1, "linestyle": (0, (2, 2))}
+    for axes in panels:
+        (axes.axvline if vertical else axes.axhline)(optimum, zorder=1, **style)
+    text = f"optimum {number(optimum)}"
+    return [_extra("matplotlib.lines").Line2D([], [], label=text, **style)]
 
 
 def _method_handles(rows: Sequence[Row], **style: Any) -> list[Any]:
     """Legend entries, one a method, in the order of tables."""
-    line = _extra("matplotlib.lines").Line2D
-    both = {row.cell.network for row in rows if row.cell.method == "naive"}
+    networks = {row.cell.network for row in rows if row.cell.method == "naive"}
     handles = []
     for method in dict.fromkeys(row.cell.method for row in rows):
         seen, text = look(method), look(method).label
-        if method == "naive" and "protected" in both:
-            text = "naive (on protected: dual)" if len(both) > 1 else "dual (naive, protected)"
+        if method == "naive" and "protected" in networks:
+            text = "naive (on protected: dual)" if len(networks) > 1 else label(method, "protected")
         text += " (not told)" * (method == "vanilla")
         own = {"linestyle": seen.dash, **style}
-        handles.append(line([], [], color=seen.colour, label=text, **own))
+        line = _extra("matplotlib.lines").Line2D([], [], color=seen.colour, label=text, **own)
+        handles.append(line)
     return handles
 
 
 def draw_curves(rows: Sequence[Row]) -> Any:
     """Base return and compliance while learning: a line a method, mean and 95 % interval over seeds."""
+    ticker = _extra("matplotlib.ticker")
     networks = list(grouped(rows, lambda row: row.cell.network).items())
-    figure = _extra("matplotlib.figure").Figure(
-        figsize=(9, 0.7 + 2.7 * len(networks)), layout="constrained"
-    )
+    size = (9, 0.7 + 2.7 * len(networks))
+    figure = _extra("matplotlib.figure").Figure(figsize=size, layout="constrained")
     panels = figure.subplots(len(networks), 2, squeeze=False, sharex=True)
-    for line, (network, found) in enumerate(networks):
-        base, compliance = panels[line]
-        for row in reversed(found):  # the first of the table lies on top
-            style = look(row.cell.method)
+    for (base, compliance), (network, found) in zip(panels, networks, strict=True):
+        for row in found:  # the solid line of the first shows between the dashes of those above it
             for axes, points in ((base, row.curve.base), (compliance, row.curve.compliance)):
-                if not len(points):
-                    continue
-                low, high = interval(points.T)
-                episodes = row.curve.episodes
-                dots = "o" if len(episodes) < 3 else None
-                axes.plot(
-                    episodes, points.mean(1), color=style.colour, linestyle=style.dash, marker=dots
-                )
-                axes.fill_between(episodes, low, high, color=style.colour, alpha=0.18, linewidth=0)
+                _draw_curve(axes, row, points)
         _panel(base, f"Base return · {network} network")
         _panel(compliance, f"Compliance · {network} network")
-        _optimum_line(base, found[0].optimum, vertical=False)
         _in_percent(compliance.yaxis)
         compliance.set_ylim(-0.03, 1.03)
     for axes in panels[-1]:
         axes.set_xlabel("training episodes")
-        axes.xaxis.set_major_formatter(_extra("matplotlib.ticker").EngFormatter(sep=""))
-        axes.xaxis.set_major_locator(_extra("matplotlib.ticker").MaxNLocator(6))
+        axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(6))
     handles = _method_handles(rows, linewidth=2)
-    if rows[0].optimum is not None:
-        handles.append(
-            _extra("matplotlib.lines").Line2D(
-                [], [], color=PALETTE["black"], linewidth=1, linestyle=(0, (2, 2)),
-                label=f"optimum {number(rows[0].optimum)}",
-            )
-        )  # fmt: skip
+    handles += _optimum_lines(panels[:, 0], rows[0].optimum, vertical=False)
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
+def _draw_curve(axes: Any, row: Row, points: np.ndarray) -> None:
+    if not len(points):
+        return
+    low, high = interval(points.T)
+    episodes, style = row.curve.episodes, look(row.cell.method)
+    axes.fill_between(episodes, low, high, color=style.colour, alpha=0.18, linewidth=0, zorder=2)
+    axes.plot(
+        episodes,
+        points.mean(1),
+        color=style.colour,
+        linestyle=style.dash,
+        linewidth=2.4 if style.dash == "-" else 1.8,
+        marker="o" if len(episodes) < 3 else None,
+        zorder=3,
+    )
+
+
 def draw_kinds(rows: Sequence[Row]) -> Any:
     """Compliance by kind: methods × kinds, in percent; the first column is all kinds together."""
-    kinds = list(dict.fromkeys(kind for row in rows for kind in row.by_kind))
-    values = np.array(
-        [
-            [row.compliance.mean]
-            + [row.by_kind[kind].mean if kind in row.by_kind else math.nan for kind in kinds]
-            for row in rows
-        ]
-    )
-    figure = _extra("matplotlib.figure").Figure(
-        figsize=(9, 1.75 + 0.36 * len(rows)), layout="constrained"
-    )
-    axes = figure.subplots()
-    gap = 0.35  # between all kinds together and each of them
-    left = np.array([0.0, *(1 + gap + np.arange(len(kinds)))])
     colours = _extra("matplotlib").colormaps["cividis"]
     to_hex = _extra("matplotlib.colors").to_hex
     rectangle = _extra("matplotlib.patches").Rectangle
-    for line, row_values in enumerate(values):
-        for x, value in zip(left, row_values, strict=True):
-            fill = to_hex(colours(value)) if math.isfinite(value) else PALETTE["white"]
-            axes.add_patch(rectangle((x, line), 1, 1, facecolor=fill, edgecolor="white"))
-            text = f"{math.floor(1000 * value) / 10:.1f}" if math.isfinite(value) else NONE
-            text = text.removesuffix(".0") if text == "100.0" else text
-            axes.text(
-                x + 0.5, line + 0.5, text, color=ink(fill), fontsize=9, ha="center", va="center"
-            )
+    kinds = list(dict.fromkeys(kind for row in rows for kind in row.by_kind))
+    networks = [row.cell.network for row in rows]
+    left = np.array([0.0, *(1.35 + np.arange(len(kinds)))])
+    top = np.array([i + 0.25 * (network != networks[0]) for i, network in enumerate(networks)])
+    size = (9, 1.75 + 0.36 * (top[-1] + 1))
+    figure = _extra("matplotlib.figure").Figure(figsize=size, layout="constrained")
+    axes = figure.subplots()
+    for y, row in zip(top, rows, strict=True):
+        found = [row.compliance, *(row.by_kind.get(kind) for kind in kinds)]
+        for x, estimate in zip(left, found, strict=True):
+            known = estimate is not None and math.isfinite(estimate.mean)
+            value = estimate.mean if estimate is not None and known else 0.0
+            fill = to_hex(colours(value)) if known else PALETTE["white"]
+            text = hundredths(value).replace("100.0", "100") if known else NONE
+            axes.add_patch(rectangle((x, y), 1, 1, facecolor=fill, edgecolor="white"))
+            axes.text(x + 0.5, y + 0.5, text, color=ink(fill), fontsize=9, ha="center", va="center")
     axes.set_xlim(0, left[-1] + 1)
-    axes.set_ylim(len(rows), 0)
-    axes.set_xticks(left + 0.5, ["all kinds", *kinds], rotation=35, ha="right")
-    axes.set_xticks(left + 0.5, ["all kinds", *kinds], rotation_mode="anchor")
-    axes.set_yticks(np.arange(len(rows)) + 0.5, [_with_network(row) for row in rows])
+    axes.set_ylim(top[-1] + 1, 0)
+    axes.set_xticks(
+        left + 0.5, ["all kinds", *kinds], rotation=35, ha="right", rotation_mode="anchor"
+    )
+    axes.set_yticks(top + 0.5, [_with_network(row) for row in rows])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_title("Instructions followed, % (mean over seeds)", loc="left", fontsize=11)
@@ -1032,61 +1070,58 @@ def _with_network(row: Row) -> str:
     return f"{row.label}{'' if row.told else ' (not told)'} · {row.cell.network}"
 
 
+CLOSE = 0.97  # shares of the optimum from here on get a panel of their own
+
+
 def draw_both(rows: Sequence[Row]) -> Any:
     """Base return against compliance, a dot a seed: who has both stands in the upper right corner."""
-    figure = _extra("matplotlib.figure").Figure(figsize=(9, 5.2), layout="constrained")
-    axes = figure.subplots()
-    for row in reversed(rows):
-        axes.scatter(
-            row.base.values,
-            row.compliance.values,
-            s=46,
-            marker=MARKERS.get(row.cell.network, "^"),
-            color=look(row.cell.method).colour,
-            edgecolor="white",
-            linewidth=0.6,
-            alpha=0.85,
-            zorder=3,
-        )
+    optimum = rows[0].optimum
+    bases = np.array([value for row in rows for value in row.base.values])
+    near = bases >= CLOSE * optimum if optimum is not None else np.ones(len(bases), bool)
+    zoomed = near.any() and not near.all()
+    figure = _extra("matplotlib.figure").Figure(figsize=(9, 4.9), layout="constrained")
+    panels = figure.subplots(1, 1 + zoomed, squeeze=False, sharey=True)[0]
+    told = {
+        row.cell.method: row.paper for row in rows if row.paper and row.paper.compliance is not None
+    }
+    for axes in panels:
+        for row in reversed(rows):  # the first of the table lies on top
+            axes.scatter(
+                row.base.values,
+                row.compliance.values,
+                s=46,
+                marker=MARKERS.get(row.cell.network, "^"),
+                color=look(row.cell.method).colour,
+                edgecolor="white",
+                linewidth=0.6,
+                alpha=0.85,
+                zorder=3,
+            )
+        for method, paper in told.items():
+            axes.scatter(
+                [paper.base], [paper.compliance], s=110, marker="D", facecolor="none",
+                edgecolor=look(method).colour, linewidth=1.8, zorder=4,
+            )  # fmt: skip
+        axes.set_xlabel("base return (instructions off, discounted)")
+    _panel(panels[0], "A dot a seed: upper right has both")
+    panels[0].set_ylabel("instructions followed")
+    _in_percent(panels[0].yaxis)
+    panels[0].set_ylim(-0.04, 1.04)
+    if zoomed and optimum is not None:
+        _panel(panels[1], f"The same, from {CLOSE:.0%} of the optimum on")
+        reach = max(optimum, bases.max()) - CLOSE * optimum
+        panels[1].set_xlim(CLOSE * optimum, CLOSE * optimum + 1.06 * reach)
     line = _extra("matplotlib.lines").Line2D
     dot = {"linestyle": "none", "markersize": 7}
     handles = _method_handles(rows, marker="o", **dot)
     for network in dict.fromkeys(row.cell.network for row in rows):
-        handles.append(
-            line(
-                [],
-                [],
-                color=PALETTE["grey"],
-                marker=MARKERS.get(network, "^"),
-                label=network,
-                **dot,
-            )
-        )
-    papers = {row.cell.method: row.paper for row in rows if row.paper is not None}
-    told = {method: paper for method, paper in papers.items() if paper.compliance is not None}
-    for method, paper in told.items():
-        axes.scatter(
-            [paper.base], [paper.compliance], s=110, marker="D", facecolor="none",
-            edgecolor=look(method).colour, linewidth=1.8, zorder=4,
-        )  # fmt: skip
+        mark = {"color": PALETTE["grey"], "marker": MARKERS.get(network, "^")}
+        handles.append(line([], [], label=f"{network} network", **mark, **dot))
     if told:
-        handles.append(
-            line([], [], color=PALETTE["black"], marker="D", markerfacecolor="none", linestyle="none",
-                 markersize=8, label="the paper's figure")
-        )  # fmt: skip
-    optimum = rows[0].optimum
-    if optimum is not None:
-        _optimum_line(axes, optimum, vertical=True)
-        handles.append(
-            line([], [], color=PALETTE["black"], linewidth=1, linestyle=(0, (2, 2)),
-                 label=f"optimum {number(optimum)}")
-        )  # fmt: skip
-    _panel(axes, "Base return against compliance, a dot a seed: upper right has both")
-    axes.set_xlabel("base return (instructions off, discounted)")
-    axes.set_ylabel("instructions followed")
-    _in_percent(axes.yaxis)
-    axes.set_ylim(-0.04, 1.04)
-    figure.legend(handles=handles, loc="outside right upper", frameon=False)
+        mark = {"color": PALETTE["black"], "marker": "D", "markerfacecolor": "none"}
+        handles.append(line([], [], label="the paper's figure", **mark, **dot))
+    handles += _optimum_lines(panels, optimum, vertical=True)
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
@@ -1115,6 +1150,8 @@ def write_figures(rows: Sequence[Row], folder: Path) -> tuple[Path, ...]:
                 figure = draw(found)
                 stem = f"{kind}-{name.replace('/', '-')}"
                 svg, png = folder / f"{stem}.svg", folder / f"{stem}.png"
+                figure.draw_without_rendering()
+                figure.set_layout_engine("none")  # laid out once is enough
                 figure.savefig(svg, metadata={"Date": None, "Creator": None})
                 figure.savefig(png, dpi=150, metadata={"Software": None})
             written += [svg, png]

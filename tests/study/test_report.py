@@ -279,10 +279,10 @@ def test_labels_and_paper_figures(made):
     _, paths = made
     text = paths.markdown.read_text()
     protected, shared = text.split("## tuned/")[1:3]
-    assert "| dual<br>(naive, protected) |" in protected and "| naive |" not in protected
+    assert "| dual<br>(naive,<br>protected) |" in protected and "| naive |" not in protected
     assert "| naive |" in shared and "dual" not in shared
-    assert "288.32 ± 4.10<br>50 ± 0.14 %" in protected
-    assert protected.count("270.60") == 0 and shared.count("270.60 ± 5.68<br>5 ± 5 %") == 1
+    assert "288.32<br>± 4.10<br>50 ± 0.14 %" in protected
+    assert protected.count("270.60") == 0 and shared.count("270.60<br>± 5.68<br>5 ± 5 %") == 1
     assert "(not told)" in protected
     for fact in (
         "3 seeds (0–2)",
@@ -291,7 +291,7 @@ def test_labels_and_paper_figures(made):
         "3,000 instructions",
         "jax 0.10.2",
     ):
-        assert fact in protected.split("### More")[0]
+        assert fact in protected.split("### The task")[0]
     assert f"{len(KINDS) * 1000:,}" in protected
 
 
@@ -323,7 +323,7 @@ def test_latex_rows_have_as_many_cells_as_columns(made):
     _, paths = made
     text = paths.latex.read_text()
     tables = text.split(r"\begin{tabular}{")[1:]
-    assert len(tables) == 6
+    assert len(tables) == 8
     for part in tables:
         columns, body = part.split("}", 1)
         rows = [x for x in body.split(r"\end{tabular}")[0].splitlines() if x.endswith(r"\\")]
@@ -432,11 +432,12 @@ def test_figures_of_a_single_seed_without_curves_or_optimum(tmp_path):
 
 def test_the_terminal_shows_the_numbers(made):
     folder, _ = made
-    console = Console(width=130, file=io.StringIO())
+    console = Console(width=80, file=io.StringIO())
     reporting.show(reporting.table(map(read, sorted(folder.glob("*.jsonl")))), console)
     text = console.file.getvalue()
-    assert "291.00 ± 1.00" in text and "98.00 ± 1.00 %" in text and "288.32 ± 4.10" in text
+    assert "291.00 ± 1.00" in text and "98.00 ± 1.00 %" in text and "50 ± 0.14 %" in text
     assert "tuned/shared/live/by-kind" in text
+    assert "…" not in text  # nothing is cut off at the usual width
 
 
 @pytest.mark.parametrize("missing", ["matplotlib", "scipy"])
@@ -463,3 +464,16 @@ def test_a_missing_extra_says_what_to_type(tmp_path, monkeypatch, missing):
 )
 def test_numbers_as_texts(value, text):
     assert reporting.number(value) == text
+
+
+def test_signs_survive_rounding_where_they_matter():
+    assert reporting.number(-0.04, 1, sign=True) == "−0.0"
+    assert reporting.number(0.0, 1, sign=True) == "0.0"
+
+
+def test_only_the_whole_is_a_hundred_percent():
+    assert reporting.percent(1.0, 2) == "100.00 %"
+    assert reporting.percent(0.99999, 2) == "99.99 %"
+    assert reporting.percent(0.9946) == "99.5 %"
+    assert reporting.percent(-0.02, 1, True) == "−2.0 %"
+    assert reporting.percent(math.nan) == "—"
