@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 from rich import box
 from rich.console import Console
+from rich.console import Group as Lined
 from rich.table import Table
+from rich.text import Text
 
 from mavic.envs.paint import PALETTE, ink
 from mavic.study.experiment import Cell
@@ -84,6 +86,7 @@ PAPER: dict[str, dict[str, PaperFigure]] = {
     },
 }
 PAPER_NOTES = {"box_pushing": "its text says 99 % where its table says 50 %"}
+FOLLOWED = {"warehouse": "the tool asked for came first and no other was looked for"}
 TITLES = {"box_pushing": "Box Pushing", "warehouse": "Warehouse", "overcooked": "Overcooked"}
 
 
@@ -490,6 +493,12 @@ def _name(row: Row) -> Lines:
     return tuple(row.label.replace(" ", "\n").split("\n"))
 
 
+def _share(e: Estimate, digits: int = 1) -> Lines:
+    if not math.isfinite(e.mean):
+        return (NONE,)
+    return (percent(e.mean, digits), f"≥{percent(e.min, digits)}")
+
+
 def _compliance(row: Row) -> Lines:
     return (
         _spread_percent(row.compliance),
@@ -513,7 +522,7 @@ MAIN = (
     Column(
         "Base return", lambda r: (_spread(r.base), _bounds(r.base), f"worst {number(r.base.min)}")
     ),
-    Column("Of optimum", lambda r: (percent(r.share.mean, 2), f"≥{percent(r.share.min, 2)}")),
+    Column("Of optimum", lambda r: _share(r.share, 2)),
     Column("Compliance", _compliance),
     Column("Leak", _leak),
     Column("Paper", lambda r: _paper_text(r.paper)),
@@ -521,7 +530,7 @@ MAIN = (
 TASK = (
     Column("Method", _name),
     Column("Undiscounted return", lambda r: (_spread(r.undiscounted), _bounds(r.undiscounted))),
-    Column("Solved", lambda r: (percent(r.solved.mean), f"≥{percent(r.solved.min)}")),
+    Column("Solved", lambda r: _share(r.solved)),
     Column("Length", lambda r: (_spread(r.length), _bounds(r.length))),
     Column("Greedy return", lambda r: (_spread(r.base_greedy), _bounds(r.base_greedy))),
     Column("Episodes", lambda r: (f"{r.base_episodes:,}",)),
@@ -627,8 +636,9 @@ def _main_caption(rows: Sequence[Row]) -> str:
         f"of optimum: its share of {number(optimum)}, the best possible (≥: the worst seed)."
         if optimum is not None
         else "the optimum is not known.",
-        "Compliance: instructions followed / given, where followed means that nothing disallowed was done while it "
-        f"held, {_range(g for r in rows for g in r.given)} instructions a seed; greedy: the likeliest macro always.",
+        "Compliance: instructions followed / given, where followed means that "
+        f"{FOLLOWED.get(world, 'nothing disallowed was done while it held')}, "
+        f"{_range(g for r in rows for g in r.given)} instructions a seed; greedy: the likeliest macro always.",
         _SPREAD,
         "Leak: mean of V − G over base decisions, as a share of the mean of G; Δ: less vanilla's, with the interval "
         "of the difference in points (same: it contains 0).",
@@ -921,15 +931,9 @@ def kinds_csv_text(rows: Iterable[Row]) -> str:
     )
 
 
-def terminal(grid: Grid) -> Table:
+def terminal(grid: Grid) -> Lined:
     """A table for a terminal."""
     shown = Table(
-        title=grid.title,
-        title_justify="left",
-        title_style="bold",
-        caption=grid.caption,
-        caption_justify="left",
-        caption_style="dim",
         box=box.SIMPLE_HEAD,
         padding=0,
         pad_edge=False,
@@ -941,7 +945,7 @@ def terminal(grid: Grid) -> Table:
         shown.add_column(stacked, justify="right" if i else "left", no_wrap=True)
     for row in grid.rows:
         shown.add_row(*("\n".join(cell) for cell in row), end_section=tall)
-    return shown
+    return Lined(Text(grid.title, "bold"), shown, Text(f"{grid.caption}\n", "dim"))
 
 
 def show(rows: Sequence[Row], console: Console) -> None:
@@ -1005,6 +1009,7 @@ def draw_curves(rows: Sequence[Row]) -> Any:
         _in_percent(compliance.yaxis)
         compliance.set_ylim(-0.03, 1.03)
     for axes in panels[-1]:
+        axes.set_xlim(left=0)
         axes.set_xlabel("training episodes")
         axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
         axes.xaxis.set_major_locator(ticker.MaxNLocator(6))
