@@ -146,6 +146,7 @@ class Ablation:
     variant: str
     phrases: str  # "held-out" or "novel"
     total: int
+    trained: float  # accuracy on the training phrases themselves
     accuracy: float
     left_right: float  # between the two of a mirrored pair of kinds
     left_right_total: int
@@ -169,9 +170,10 @@ def ablation(world: str, variants: Sequence[str] | None = None) -> tuple[Ablatio
         inputs = encode([example.text for example in train])
         labels = np.array([names.index(example.kind) for example in train])
         weights, bias = linear_reader(inputs, labels, len(names))
+        trained = float(((inputs @ weights + bias).argmax(1) == labels).mean())
         for phrases, examples in tests.items():
             scores = encode([example.text for example in examples]) @ weights + bias
-            made.append(_score(world, variant, phrases, names, examples, scores))
+            made.append(_score(world, variant, phrases, trained, names, examples, scores))
     return tuple(made)
 
 
@@ -188,6 +190,7 @@ def _score(
     world: str,
     variant: str,
     phrases: str,
+    trained: float,
     names: tuple[str, ...],
     examples: list[Example],
     scores: np.ndarray,
@@ -204,6 +207,7 @@ def _score(
         variant=variant,
         phrases=phrases,
         total=len(examples),
+        trained=trained,
         accuracy=float(right.mean()),
         left_right=float(np.mean(sides)) if sides else float("nan"),
         left_right_total=len(sides),
@@ -214,9 +218,9 @@ def _score(
 
 
 def linear_reader(
-    inputs: np.ndarray, labels: np.ndarray, count: int, steps: int = 300, rate: float = 0.01
+    inputs: np.ndarray, labels: np.ndarray, count: int, steps: int = 300, rate: float = 1e-3
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Softmax regression by plain Adam for a fixed time, so that the scale of the inputs shows."""
+    """Softmax regression by Adam for a fixed time at a policy's rate: the inputs' scale shows."""
     weights = np.zeros((inputs.shape[1] + 1, count))
     first, second = np.zeros_like(weights), np.zeros_like(weights)
     x = np.concatenate([inputs, np.ones((len(inputs), 1))], 1)

@@ -89,8 +89,10 @@ def test_a_kind_that_was_left_out_cannot_be_asked():
     assert answer.unsure and answer.probabilities[NONE] > 0.8
 
 
-def test_the_head_tells_none_from_kinds_and_sides_apart():
+def test_the_head_tells_none_from_kinds_and_sides_apart(monkeypatch):
     """A head fitted on a toy set: two sides and what is neither, by vectors that say nothing."""
+    for name, value in (("FOLDS", 2), ("MEMBERS", 1), ("STEPS", 300)):
+        monkeypatch.setattr(understanding, name, value)
     toy = [
         Example(text=f"{opening} {side} {thing}", kind=kind, group=f"{opening} {thing}")
         for opening in ("take", "use", "get", "grab", "pick", "want")
@@ -150,8 +152,7 @@ def test_ablation_shows_what_words_alone_cannot_do():
     by = {(row.variant, row.phrases): row for row in rows}
     assert len(rows) == 2 * len(measure.WITHOUT_WEIGHTS)
     best, words = by["minilm-l3 mean scaled", "novel"], by["bag of words", "novel"]
-    assert best.accuracy > words.accuracy
+    assert best.accuracy > words.accuracy + 0.1
     assert best.left_right > 0.8 and best.left_right_total > 30
-    raw = by["minilm-l3 mean raw", "novel"]
-    assert raw.left_right <= best.left_right
+    assert best.trained > by["minilm-l3 mean raw", "novel"].trained
     assert set(best.per_kind) == set(lexicons.load("overcooked").names[1:])
