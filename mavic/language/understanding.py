@@ -323,9 +323,12 @@ def _train(
     count: int,
 ) -> Weights:
     """One member: a hidden layer over vector and words, and the words again beside it."""
-    bags = jnp.asarray(bag([t for t, s in zip(texts, seen, strict=True) if s], words))
-    inputs, labels = jnp.asarray(vectors[seen]), jnp.asarray(kinds[seen])
-    drawn_up_to = jnp.asarray(np.cumsum(_balance(kinds[seen], count)), jnp.float32)
+    data = (  # an argument of the compiled loop, not a constant in it: that compiles faster
+        jnp.asarray(vectors[seen]),
+        jnp.asarray(bag([t for t, s in zip(texts, seen, strict=True) if s], words)),
+        jnp.asarray(kinds[seen]),
+        jnp.asarray(np.cumsum(_balance(kinds[seen], count)), jnp.float32),
+    )
     width, key = vectors.shape[1], jax.random.key(seed)
     init_key, out_key, loop_key = jax.random.split(key, 3)
     start = {
@@ -338,7 +341,8 @@ def _train(
     }
     optimiser = optax.adamw(optax.cosine_decay_schedule(RATE, STEPS), weight_decay=1e-2)
 
-    def loss(w: Any, key: jax.Array) -> jax.Array:
+    def loss(w: Any, key: jax.Array, data: Any) -> jax.Array:
+        inputs, bags, labels, drawn_up_to = data
         row_key, input_key, word_key, unit_key = jax.random.split(key, 4)
         row = jnp.searchsorted(drawn_up_to, jax.random.uniform(row_key, (BATCH,)))
         row = jnp.minimum(row, len(labels) - 1)
@@ -352,16 +356,16 @@ def _train(
         return optax.softmax_cross_entropy_with_integer_labels(out, labels[row]).mean()
 
     @jax.jit
-    def run(weights: Any, key: jax.Array) -> Any:
+    def run(weights: Any, key: jax.Array, data: Any) -> Any:
         def step(carry: Any, key: jax.Array) -> Any:
             weights, state = carry
-            updates, state = optimiser.update(jax.grad(loss)(weights, key), state, weights)
+            updates, state = optimiser.update(jax.grad(loss)(weights, key, data), state, weights)
             return (optax.apply_updates(weights, updates), state), None
 
         carry = (weights, optimiser.init(weights))
         return jax.lax.scan(step, carry, jax.random.split(key, STEPS))[0][0]
 
-    made = {name: np.array(value) for name, value in run(start, loop_key).items()}
+    made = {name: np.array(value) for name, value in run(start, loop_key, data).items()}
     for name in ("words", "direct"):
         made[name] *= 1 - DROPPED
         made[name][-1] = 0
