@@ -1,0 +1,422 @@
+// Draws scenes and frames on a canvas: what mavic/envs/paint.py draws with matplotlib, shape for
+// shape. Colours come from Python (`look`: palette, ink, paper, grid, shapes), never from here.
+const MavicPaint = (() => {
+  "use strict";
+
+  const EDGE = "#000000";
+  const GOOD = "#00664a";
+  const BAD = "#b02a00";
+  const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
+  const OPEN = ["goal", "zone", "spot"]; // seen through: their label stands on paper
+  const GLIDES = ["robot", "box", "human"]; // move smoothly from one tick to the next
+  const LEAP = 2.5; // cells: whoever is farther away in the next tick did not walk there
+  const ROUND = 2 * Math.PI;
+
+  const words = (name) => name.toLowerCase().replaceAll("_", " ");
+
+  // A film with one pool of repeated parts → the plain frames that a live page gets one by one.
+  function unpack(film) {
+    const at = (index) => film.pool[index];
+    return {
+      ...film,
+      frames: film.frames.map((frame) => ({
+        ...frame,
+        scene: {
+          ...frame.scene,
+          sprites: frame.scene.sprites.map(at),
+          notes: frame.scene.notes.map(at),
+        },
+        agents: frame.agents.map(at),
+      })),
+    };
+  }
+
+  // The scene part of the way to the next one; `share` 0 is the first, 1 the second.
+  function between(scene, next, share) {
+    if (!next || share <= 0) return scene;
+    const names = (sprites) => {
+      const seen = {};
+      return sprites.map((sprite) => {
+        const name = sprite.shape + "/" + sprite.label;
+        seen[name] = (seen[name] || 0) + 1;
+        return name + "/" + seen[name];
+      });
+    };
+    const later = new Map(names(next.sprites).map((name, i) => [name, next.sprites[i]]));
+    const keys = names(scene.sprites);
+    const sprites = scene.sprites.map((sprite, i) => {
+      const goal = GLIDES.includes(sprite.shape) && later.get(keys[i]);
+      if (!goal || Math.hypot(goal.x - sprite.x, goal.y - sprite.y) > LEAP) return sprite;
+      return {
+        ...sprite,
+        x: sprite.x + share * (goal.x - sprite.x),
+        y: sprite.y + share * (goal.y - sprite.y),
+      };
+    });
+    return { ...scene, sprites };
+  }
+
+  // Give a canvas the largest size in CSS pixels at which every cell is a whole number of device
+  // pixels; returns the device pixels of a cell.
+  function fit(canvas, scene, width, height) {
+    const ratio = globalThis.devicePixelRatio || 1;
+    const room = Math.min(width / scene.width, height / scene.height);
+    const unit = Math.max(4, Math.floor(room * ratio));
+    const [wide, high] = [Math.ceil(unit * scene.width) + 1, Math.ceil(unit * scene.height) + 1];
+    if (canvas.width !== wide || canvas.height !== high) {
+      canvas.width = wide;
+      canvas.height = high;
+    }
+    canvas.style.width = wide / ratio + "px";
+    canvas.style.height = high / ratio + "px";
+    return unit;
+  }
+
+  function painter(look) {
+    for (const shape of look.shapes) {
+      if (!(shape in SHAPES)) throw new Error("paint.js cannot draw the shape " + shape);
+    }
+
+    function draw(canvas, scene, unit, agents = [], lines = true) {
+      const pen = canvas.getContext("2d");
+      const ratio = globalThis.devicePixelRatio || 1;
+      const brush = { pen, unit, look, small: 10 * ratio, line: Math.max(ratio, unit * 0.03) };
+      pen.setTransform(1, 0, 0, 1, 0, 0);
+      pen.fillStyle = look.paper;
+      pen.fillRect(0, 0, canvas.width, canvas.height);
+      if (lines) grid(brush, scene);
+      const places = scene.sprites.filter((s) => s.shape === "robot").map(place);
+      const drawn = [];
+      const robots = [];
+      for (const sprite of scene.sprites) {
+        let shift = 0;
+        if (sprite.shape === "robot") {
+          const here = place(sprite);
+          if (places.filter((p) => p === here).length > 1) {
+            shift = 0.4 * drawn.filter((p) => p === here).length - 0.2;
+            drawn.push(here);
+          }
+        }
+        const middle = one(brush, sprite, shift);
+        if (sprite.shape === "robot") robots.push(middle);
+      }
+      const tags = [];
+      agents.forEach((agent, i) => {
+        if (robots[i]) tag(brush, canvas, agent, robots[i], tags);
+      });
+    }
+
+    return { draw, look };
+  }
+
+  const place = (sprite) => sprite.x.toFixed(3) + " " + sprite.y.toFixed(3);
+
+  function grid({ pen, unit, look }, scene) {
+    pen.strokeStyle = look.grid;
+    pen.lineWidth = 1;
+    pen.beginPath();
+    for (let x = 0; x <= scene.width; x++) {
+      pen.moveTo(Math.round(x * unit) + 0.5, 0);
+      pen.lineTo(Math.round(x * unit) + 0.5, scene.height * unit);
+    }
+    for (let y = 0; y <= scene.height; y++) {
+      pen.moveTo(0, Math.round(y * unit) + 0.5);
+      pen.lineTo(scene.width * unit, Math.round(y * unit) + 0.5);
+    }
+    pen.stroke();
+  }
+
+  // One sprite with its label and load; where robots share a cell, `shift` moves them apart.
+  function one(brush, sprite, shift) {
+    const { pen, unit, look } = brush;
+    const fill = look.palette[sprite.colour];
+    if (!fill || !(sprite.shape in SHAPES)) {
+      throw new Error("cannot draw " + sprite.shape + " in " + sprite.colour);
+    }
+    const box = {
+      x: (sprite.x + shift) * unit,
+      y: (sprite.y + shift) * unit,
+      width: sprite.width * unit,
+      height: sprite.height * unit,
+    };
+    const middle = {
+      x: box.x + box.width / 2,
+      y: box.y + box.height / 2,
+      radius: (shift ? 0.25 : 0.36) * Math.min(box.width, box.height),
+    };
+    pen.save();
+    pen.lineWidth = brush.line;
+    pen.fillStyle = fill;
+    pen.strokeStyle = EDGE;
+    SHAPES[sprite.shape](brush, box, middle, sprite, fill);
+    pen.restore();
+    if (sprite.label) {
+      const open = OPEN.includes(sprite.shape);
+      const ground = open ? look.paper : fill;
+      const colour = open ? EDGE : look.ink[sprite.colour];
+      const room = { box: 0.72, station: 0.72, robot: 0.6, human: 0.5, food: 0.48, plate: 0.5 };
+      const wide = (room[sprite.shape] || 0.9) * (shift ? 0.25 * unit * 2 : box.width);
+      write(brush, sprite.label, middle.x, middle.y, wide, (shift ? 0.24 : 0.3) * unit, colour, ground);
+    }
+    if (sprite.holds) {
+      badge(brush, sprite.holds, middle.x + middle.radius, middle.y - middle.radius);
+    }
+    return middle;
+  }
+
+  const circle = (pen, x, y, radius) => {
+    pen.beginPath();
+    pen.arc(x, y, radius, 0, ROUND);
+  };
+  const solid = (pen) => {
+    pen.fill();
+    pen.stroke();
+  };
+  const rectangle = ({ pen }, box) => {
+    pen.beginPath();
+    pen.rect(box.x, box.y, box.width, box.height);
+    solid(pen);
+  };
+  const rounded = ({ pen, unit }, box) => {
+    const inset = 0.12 * unit;
+    pen.beginPath();
+    pen.roundRect(
+      box.x + inset, box.y + inset, box.width - 2 * inset, box.height - 2 * inset, 0.08 * unit,
+    );
+    solid(pen);
+  };
+  const disc = ({ pen }, box, middle) => {
+    circle(pen, middle.x, middle.y, 0.75 * middle.radius);
+    solid(pen);
+  };
+  const area = ({ pen, line }, box, middle, sprite, fill) => {
+    pen.globalAlpha = 0.25;
+    pen.fillRect(box.x, box.y, box.width, box.height);
+    pen.globalAlpha = 1;
+    pen.strokeStyle = fill;
+    pen.lineWidth = line;
+    pen.strokeRect(box.x + line / 2, box.y + line / 2, box.width - line, box.height - line);
+  };
+
+  const SHAPES = {
+    goal(brush, box, middle, sprite, fill) {
+      const { pen, unit } = brush;
+      area(brush, box, middle, sprite, fill);
+      pen.beginPath();
+      pen.rect(box.x, box.y, box.width, box.height);
+      pen.clip();
+      pen.beginPath();
+      const step = unit / 4;
+      for (let x = box.x - box.height; x < box.x + box.width; x += step) {
+        pen.moveTo(x, box.y + box.height);
+        pen.lineTo(x + box.height, box.y);
+      }
+      pen.lineWidth = Math.max(1, unit * 0.015);
+      pen.stroke();
+    },
+    zone: area,
+    spot({ pen, look, unit }, box, middle) {
+      circle(pen, middle.x, middle.y, middle.radius / 2);
+      pen.strokeStyle = look.palette.slate;
+      pen.setLineDash([unit * 0.06, unit * 0.04]);
+      pen.stroke();
+    },
+    robot({ pen }, box, middle, sprite) {
+      const { x, y, radius } = middle;
+      circle(pen, x, y, radius);
+      solid(pen);
+      const facing = { N: [0, -1], E: [1, 0], S: [0, 1], W: [-1, 0] }[sprite.heading];
+      if (!facing) return;
+      const [east, south] = facing;
+      const side = 0.5 * radius;
+      const base = [x + 0.86 * radius * east, y + 0.86 * radius * south];
+      pen.beginPath();
+      pen.moveTo(x + 1.38 * radius * east, y + 1.38 * radius * south);
+      pen.lineTo(base[0] - side * south, base[1] + side * east);
+      pen.lineTo(base[0] + side * south, base[1] - side * east);
+      pen.closePath();
+      pen.fillStyle = EDGE;
+      solid(pen);
+    },
+    human({ pen }, box, { x, y, radius }) {
+      pen.beginPath();
+      pen.ellipse(x, y, 0.65 * radius, radius, 0, 0, ROUND);
+      solid(pen);
+    },
+    food: disc,
+    plate: disc,
+    tool({ pen }, box, { x, y, radius }) {
+      const reach = 0.8 * radius;
+      pen.beginPath();
+      pen.moveTo(x, y - reach);
+      pen.lineTo(x + reach, y);
+      pen.lineTo(x, y + reach);
+      pen.lineTo(x - reach, y);
+      pen.closePath();
+      solid(pen);
+    },
+    wall: rectangle,
+    counter: rectangle,
+    box: rounded,
+    station: rounded,
+  };
+
+  // A text no wider than `wide` where that leaves it readable, with a halo in the ground's colour.
+  function write({ pen, small }, text, x, y, wide, size, colour, ground) {
+    const font = (pixels) => "bold " + pixels + "px " + FONT;
+    pen.font = font(size);
+    const over = pen.measureText(text).width / wide;
+    if (over > 1) size = Math.max(Math.min(small, size), size / over);
+    pen.font = font(Math.max(size, Math.min(small, size)));
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    pen.lineJoin = "round";
+    pen.lineWidth = Math.max(2, size * 0.22);
+    pen.strokeStyle = ground;
+    pen.strokeText(text, x, y);
+    pen.fillStyle = colour;
+    pen.fillText(text, x, y);
+  }
+
+  function pill({ pen, line }, text, left, top, width, height, fill, ink) {
+    pen.beginPath();
+    pen.roundRect(left, top, width, height, height * 0.3);
+    pen.fillStyle = fill;
+    pen.fill();
+    pen.lineWidth = line * 0.7;
+    pen.strokeStyle = EDGE;
+    pen.stroke();
+    pen.fillStyle = ink;
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    pen.fillText(text, left + width / 2, top + height / 2 + height * 0.04);
+  }
+
+  // What is carried, on a white pill at the carrier's shoulder.
+  function badge(brush, text, x, y) {
+    const { pen, unit, small, look } = brush;
+    const size = Math.max(small, 0.19 * unit);
+    pen.font = size + "px " + FONT;
+    const width = pen.measureText(text).width + size * 0.7;
+    const height = size * 1.35;
+    const left = clamp(x - width / 2, 1, pen.canvas.width - width - 1);
+    const top = clamp(y - height / 2, 1, pen.canvas.height - height - 1);
+    pill(brush, text, left, top, width, height, look.paper, EDGE);
+  }
+
+  const clamp = (value, low, high) => Math.max(low, Math.min(value, high));
+
+  // What an agent is doing, under its robot: inverted if decided just now, ✓ or ✗ if it was told.
+  function tag(brush, canvas, agent, middle, taken) {
+    const { pen, unit, small, look } = brush;
+    const size = clamp(0.17 * unit, small, 1.6 * small);
+    const weight = agent.decided ? "bold " : "";
+    pen.font = weight + size + "px " + FONT;
+    const text = words(agent.macro);
+    const width = pen.measureText(text).width + size * 0.9;
+    const height = size * 1.5;
+    const left = clamp(middle.x - width / 2, 1, canvas.width - width - 1);
+    const below = middle.y + 1.15 * middle.radius;
+    const above = middle.y - 1.15 * middle.radius - height;
+    const hits = (top) =>
+      taken.some(
+        (t) =>
+          left < t.left + t.width && t.left < left + width && top < t.top + height && t.top < top + height,
+      );
+    const tops = [below, above, below + height, above - height, below + 2 * height]
+      .map((top) => clamp(top, 1, canvas.height - height - 1));
+    const top = tops.find((t) => !hits(t)) ?? tops[0];
+    taken.push({ left, top, width });
+    const [fill, ink] = agent.decided ? [EDGE, look.paper] : [look.paper, EDGE];
+    pill(brush, text, left, top, width, height, fill, ink);
+    if (agent.complies !== null) {
+      mark(brush, agent.complies, middle.x - middle.radius, middle.y - middle.radius);
+    }
+  }
+
+  // A green tick or a red cross on a disc.
+  function mark({ pen, unit, small, look }, good, x, y) {
+    const radius = Math.max(0.55 * small, 0.14 * unit);
+    const [cx, cy] = [
+      clamp(x, radius + 1, pen.canvas.width - radius - 1),
+      clamp(y, radius + 1, pen.canvas.height - radius - 1),
+    ];
+    circle(pen, cx, cy, radius);
+    pen.fillStyle = good ? GOOD : BAD;
+    pen.fill();
+    pen.strokeStyle = look.paper;
+    pen.lineWidth = radius * 0.26;
+    pen.lineCap = "round";
+    pen.stroke();
+    const d = radius * 0.42;
+    pen.beginPath();
+    if (good) {
+      pen.moveTo(cx - d, cy + 0.1 * d);
+      pen.lineTo(cx - 0.25 * d, cy + 0.8 * d);
+      pen.lineTo(cx + d, cy - 0.75 * d);
+    } else {
+      pen.moveTo(cx - d, cy - d);
+      pen.lineTo(cx + d, cy + d);
+      pen.moveTo(cx + d, cy - d);
+      pen.lineTo(cx - d, cy + d);
+    }
+    pen.stroke();
+    pen.lineCap = "butt";
+  }
+
+  // Lines over time, `series` of {name, points (null: none), colour, dash, bold}, and a cursor.
+  function chart(canvas, look, series, at, last) {
+    const ratio = globalThis.devicePixelRatio || 1;
+    const [wide, high] = [canvas.clientWidth * ratio, canvas.clientHeight * ratio].map(Math.round);
+    if (canvas.width !== wide || canvas.height !== high) {
+      canvas.width = wide;
+      canvas.height = high;
+    }
+    const pen = canvas.getContext("2d");
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.fillStyle = look.paper;
+    pen.fillRect(0, 0, wide, high);
+    const values = series.flatMap((s) => s.points.filter((v) => v !== null));
+    if (!values.length) return;
+    const [low, top] = [Math.min(...values), Math.max(...values)];
+    const size = 11 * ratio;
+    const left = 3.6 * size;
+    const pad = size * 0.8;
+    const x = (i) => left + ((wide - left - 4 * ratio) * i) / Math.max(last, 1);
+    const y = (v) => high - pad - ((high - 2 * pad) * (v - low)) / (top - low || 1);
+    pen.font = size + "px " + FONT;
+    pen.textAlign = "right";
+    pen.textBaseline = "middle";
+    for (const value of new Set([low, (low + top) / 2, top])) {
+      pen.fillStyle = EDGE;
+      pen.fillText(short(value), left - 4 * ratio, y(value));
+      pen.fillStyle = look.grid;
+      pen.fillRect(left, Math.round(y(value)), wide - left, 1);
+    }
+    for (const { points, colour, dash, bold } of series) {
+      pen.beginPath();
+      let down = false;
+      points.forEach((value, i) => {
+        if (value === null) {
+          down = false;
+          return;
+        }
+        if (down) pen.lineTo(x(i), y(value));
+        else pen.moveTo(x(i), y(value));
+        down = true;
+      });
+      pen.strokeStyle = colour;
+      pen.lineWidth = (bold ? 2.4 : 1) * ratio;
+      pen.setLineDash((dash || []).map((d) => d * ratio));
+      pen.stroke();
+      pen.setLineDash([]);
+    }
+    pen.fillStyle = EDGE;
+    pen.fillRect(Math.round(x(at)), 0, Math.max(1, ratio), high);
+  }
+
+  const short = (value) =>
+    (Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(1)).replace("-", "−");
+
+  return { painter, fit, between, unpack, chart, words, short, shapes: Object.keys(SHAPES), GOOD, BAD };
+})();
