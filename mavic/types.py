@@ -85,7 +85,6 @@ class Rules:
     addressed: Array  # [C, N] bool: whom the kind is meant for
     replaces: Array  # [C] bool: ±pay a tick instead of the task's reward; else task reward plus penalty or bonus
     pay: Array  # [C] each tick, rule replace
-    after: Array  # [] ticks' worth of pay at a true end, rule replace: the verdict of the last tick goes on for ever
     penalty: Array  # [C] once for each forbidden macro chosen, rule add
     bonus: Array  # [C] once for each allowed macro chosen, rule add
     outcome: Array  # [C, V] +1: the event fulfils the instruction and ends it, -1: breaks it and ends it
@@ -107,6 +106,7 @@ class Schedule:
     overlap: Array  # [] bool: a new one of another kind may replace a running one
     one_agent: Array  # [] bool: it addresses one random agent instead of all that the kind is meant for
     from_start: Array  # [] chance that one is drawn at reset and held for the whole episode
+    alarm: Array  # [] chance a tick of a false alarm: all macros end and are chosen anew, nothing is said
 
 
 @record
@@ -163,6 +163,7 @@ class Row:
     broken_off: Array  # [N] it ended only because the episode did
     switched: Array  # [] the instruction changed after this tick
     terminal: Array  # [] true end
+    loops: Array  # [N] but not of what the agent is asked for: under a rule that replaces the task it goes on
     truncated: Array  # [] cut by the horizon
     events: Array  # [V]
     closed: Array  # [] kind of the instruction judged after this tick, 0 if none was
@@ -188,6 +189,7 @@ class MacroRows:
     switched: Array  # [K, W, N] the instruction changed at the row's end
     first: Array  # [K, W, N] first row of an episode: memory starts empty
     last: Array  # [K, W, N] last row of an episode
+    loops: Array  # [K, W, N] the task ended here, but not what is asked: worth what it was worth before the row
     time: Array  # [K, W, N] tick of the episode at which the macro ended
     valid: Array  # [K, W, N] bool
     longest: Array  # [] number of rows in the fullest lane

@@ -75,9 +75,7 @@ def init(key: Array, fixed: Fixed) -> Learner:
     """A learner that has seen nothing."""
     actor_key, critic_key = jax.random.split(key)
     agents = fixed.shape.agents
-    actor = jax.vmap(lambda k: nets.init_actor(k, fixed.shape))(
-        jax.random.split(actor_key, agents)
-    )
+    actor = jax.vmap(lambda k: nets.init_actor(k, fixed.shape))(jax.random.split(actor_key, agents))
     critic = jax.vmap(lambda k: nets.init_critic(k, fixed.shape))(
         jax.random.split(critic_key, agents)
     )
@@ -155,7 +153,9 @@ def seen_after(rows: dict) -> dict:
     }
 
 
-def values(fixed: Fixed, vectors: Array, critic: Any, scale: Scale, rows: dict, blocks: Array) -> dict:
+def values(
+    fixed: Fixed, vectors: Array, critic: Any, scale: Scale, rows: dict, blocks: Array
+) -> dict:
     """One agent's V(h, c), V(h', c) and V(h', c') for all rows [K, W]."""
     net = nets.with_phrases(critic, vectors)
     found = through_time.forward(
@@ -169,9 +169,12 @@ def values(fixed: Fixed, vectors: Array, critic: Any, scale: Scale, rows: dict, 
         },
         blocks,
     )
+    # where the task ended but what is asked goes on, it goes on from where the row began: an end is no escape from an
+    # instruction, and no prize
+    kept = jnp.where(rows["loops"], found["value"], found["kept"])
     # the next row starts where this one ended; a row that is the episode's last has no next, nor a new instruction
-    arrived = jnp.where(rows["last"], found["kept"], jnp.roll(found["value"], -1, axis=0))
-    return {**found, "arrived": arrived}
+    arrived = jnp.where(rows["last"], kept, jnp.roll(found["value"], -1, axis=0))
+    return {"value": found["value"], "kept": kept, "arrived": arrived}
 
 
 def _update_agent(

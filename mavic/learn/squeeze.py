@@ -25,13 +25,12 @@ def squeeze(rows: Row, gamma: Array | float, *, drop_unfinished: bool = False) -
     kept = rows.ended & rows.alive[..., None]
     if drop_unfinished:
         kept &= ~rows.broken_off
-    discount = jnp.where(rows.terminal[..., None], 0.0, gamma ** (elapsed + 1))
+    final = rows.terminal[..., None] & ~rows.loops
+    discount = jnp.where(final, 0.0, gamma ** (elapsed + 1))
 
     slot = jnp.where(kept, jnp.cumsum(kept, axis=0) - 1, ticks)
     count = kept.sum(axis=0)
-    lane, agent = jnp.meshgrid(
-        jnp.arange(rows.macro.shape[1]), jnp.arange(agents), indexing="ij"
-    )
+    lane, agent = jnp.meshgrid(jnp.arange(rows.macro.shape[1]), jnp.arange(agents), indexing="ij")
     when = jnp.zeros(rows.macro.shape, jnp.int32)
     when = when.at[slot, lane, agent].set(clock, mode="drop")
 
@@ -61,6 +60,7 @@ def squeeze(rows: Row, gamma: Array | float, *, drop_unfinished: bool = False) -
         switched=pick(everyone(rows.switched)),
         first=first,
         last=valid & ~following,
+        loops=pick(rows.loops) & valid,
         time=pick(everyone(rows.time)),
         valid=valid,
         longest=count.max(),
@@ -74,4 +74,3 @@ def _sum_since(start: Array, values: Array) -> Array:
         return left[0] | right[0], jnp.where(right[0], right[1], left[1] + right[1])
 
     return jax.lax.associative_scan(join, (start, values), axis=0)[1]
-

@@ -26,7 +26,7 @@ from mavic.study.methods import (
     hyper_of,
     look_up,
 )
-from mavic.types import Array, Phrases, World, record
+from mavic.types import Array, Phrases, World, record, replace
 from mavic.world import instruct
 from mavic.world.rollout import Policy
 from mavic.world.step import Setting
@@ -131,24 +131,22 @@ def schedule_of(cell: Cell, name: str) -> Any:
 def run_of(cell: Cell, preset: Preset, bench: Bench, seed: int) -> Run:
     """One training of a cell."""
     method = METHODS[cell.method]
-    rules = instruct.rules_of(
-        bench.env, bench.file, gamma=preset.gamma, rule=cell.rule, only=cell.kinds
-    )
+    rules = instruct.rules_of(bench.env, bench.file, rule=cell.rule, only=cell.kinds)
     phrases = Phrases(table=bench.lexicon.table, count=bench.lexicon.count)
     trained = {"none": "off", "interrupt": cell.schedule, "per_episode": "from_start"}
     heard = phrases
     if method.instructions == "none":  # judged without being told: its phrases are silence
         heard = Phrases(table=jnp.zeros_like(phrases.table), count=phrases.count)
 
-    def setting(schedule: str) -> Setting:
-        return Setting(
-            env=bench.env, rules=rules, schedule=schedule_of(cell, schedule), phrases=heard
-        )
+    def setting(schedule: str, alarm: float = 0.0) -> Setting:
+        clock = replace(schedule_of(cell, schedule), alarm=jnp.float32(alarm))
+        return Setting(env=bench.env, rules=rules, schedule=clock, phrases=heard)
 
+    interrupted = method.instructions == "interrupt"
     return Run(
         hyper=hyper_of(preset),
         correction=jax.tree.map(jnp.float32, CORRECTIONS[method.correction]),
-        setting=setting(trained[method.instructions]),
+        setting=setting(trained[method.instructions], preset.alarm * interrupted),
         test=setting(cell.schedule),
         key=jax.random.key(seed),
     )

@@ -83,6 +83,9 @@ class Preset:
     """Weight actor terms by gamma^t, as the reference does."""
     popart: float = 0.0
     """Step of the running value statistics; 0 is off."""
+    alarm: float = 0.0
+    """Chance a tick of a false alarm, in training with interruptions: all macros end, nothing is said. A critic asked
+    what an interrupted history is worth under the old instruction has then seen such histories under it."""
     target_episodes: int = 32
     """Episodes between copies of the target critic."""
     adam_memory: float = 0.999
@@ -99,7 +102,7 @@ class Preset:
 
 _PAPER_BOX = Preset()  # the paper's table for Box Pushing: n-step 0 is one-step TD
 _TUNED_BOX = Preset(
-    episodes=192_000,
+    episodes=128_000,
     batch=128,
     actor_rate=2e-3,
     critic_rate=3e-3,
@@ -108,7 +111,7 @@ _TUNED_BOX = Preset(
     epsilon_end=(0.01, 0.05),
     epsilon_episodes=16_000,
     entropy_start=(0.0, 0.2),
-    entropy_episodes=76_800,
+    entropy_episodes=51_200,
     mild_advantage=(0.1, 1.0),
     mild_error=(0.3, 1.0),
     mild_end=(1.0, 1.0),
@@ -116,6 +119,7 @@ _TUNED_BOX = Preset(
     centre=(0.0, 1.0),
     normalise=(0.0, 1.0),
     adam_memory=0.99,
+    alarm=0.05,
     target_episodes=128,
 )
 

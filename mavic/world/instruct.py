@@ -16,7 +16,7 @@ from mavic.instructions import InstructionFile, InstructionFileError, Macros, re
 from mavic.types import Array, Instruction, Phrases, Rules, Schedule, record, replace
 
 FOREVER = 1_000_000  # ticks: to the end of any episode
-DRAWS = 5  # uniform numbers the clock uses a tick: arrival, kind, phrase, hold, scope
+DRAWS = 6  # uniform numbers the clock uses a tick: arrival, kind, phrase, hold, scope, alarm
 UNRESOLVED_COUNTS_AFTER = 40  # ticks, D14: an instruction that waits for an event and never saw it
 
 SCHEDULES = {
@@ -37,6 +37,7 @@ def schedule(
     overlap: bool = False,
     one_agent: bool = False,
     from_start: float = 0.0,
+    alarm: float = 0.0,
 ) -> Schedule:
     """A schedule from plain numbers."""
     return Schedule(
@@ -47,6 +48,7 @@ def schedule(
         overlap=jnp.asarray(overlap),
         one_agent=jnp.asarray(one_agent),
         from_start=jnp.float32(from_start),
+        alarm=jnp.float32(alarm),
     )
 
 
@@ -54,16 +56,11 @@ def rules_of(
     env: Env,
     file: InstructionFile | str | Path,
     *,
-    gamma: float,
     rule: str = "by-kind",
     only: tuple[str, ...] | None = None,
 ) -> Rules:
     """Compile a file's rules for a world. `rule`: "by-kind" as the file says, or "add" everywhere (paper-literal);
-    `only`: the kinds that are handed out (default all); `gamma` is the discount a tick.
-
-    Under `replace` a true end pays the agent's last verdict for ever, pay/(1-gamma) in all. Without it "push" would
-    be best disobeyed wherever a push ends the episode, and obeying must be best in every state.
-    """
+    `only`: the kinds that are handed out (default all)."""
     if not isinstance(file, InstructionFile):
         file = read(file)
     if rule not in ("by-kind", "add"):
@@ -106,7 +103,6 @@ def rules_of(
             np.array([False] + [k.rule == "replace" and rule == "by-kind" for k in every])
         ),
         pay=column([k.pay for k in every]),
-        after=jnp.float32(gamma / (1 - gamma) if gamma < 1 else 0.0),
         penalty=column([k.penalty for k in every]),
         bonus=column([k.bonus for k in every]),
         outcome=jnp.asarray(outcome),
@@ -188,13 +184,12 @@ def pay(
     complied: Array,
     fresh: Array,
     events: Array,
-    terminal: Array,
     rules: Rules,
 ) -> Array:
     """[N] reward under the instruction that governs this tick (D13)."""
     kind = instruction.kind
     once = jnp.where(complied, rules.bonus[kind], rules.penalty[kind]) * fresh
-    each_tick = jnp.where(complied, 1.0, -1.0) * rules.pay[kind] * (1 + rules.after * terminal)
+    each_tick = jnp.where(complied, rules.pay[kind], -rules.pay[kind])
     reward = jnp.where(rules.replaces[kind], each_tick, task + jnp.where(kind > 0, once, 0.0))
     sign = jnp.sign(rules.outcome[kind] @ events)
     return reward + rules.credit[kind] * sign
@@ -206,6 +201,7 @@ class Judgement:
 
     instruction: Instruction
     switched: Array  # [] bool: the joint instruction changed
+    alarmed: Array  # [] bool: a false alarm
     closed: Array  # [] kind judged now, 0 if none
     followed: Array  # [] bool
 
@@ -256,6 +252,7 @@ def advance(
     return Judgement(
         instruction=after,
         switched=(arrives | ends) & ~over,
+        alarmed=draws[5] < schedule.alarm,
         closed=jnp.where(judged & counts, kind, 0),
         followed=judged & counts & now.obeyed & (~awaits | (verdict > 0)),
     )

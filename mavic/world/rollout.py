@@ -34,7 +34,13 @@ class Episodes(NamedTuple):
 
 
 def rollout(
-    setting: Setting, policy: Policy, key: Array, *, episodes: int, lanes: int, first: int | Array = 0
+    setting: Setting,
+    policy: Policy,
+    key: Array,
+    *,
+    episodes: int,
+    lanes: int,
+    first: int | Array = 0,
 ) -> Episodes:
     """Play `episodes` episodes, numbered from `first`; episode e depends on `key`, e and the policy alone.
 
@@ -70,7 +76,9 @@ def rollout(
     world = jax.vmap(enter)(number)
     memory = policy.start(lanes)
     clock = jnp.zeros((lanes, DRAWS))
-    row = jax.eval_shape(jax.vmap(step, in_axes=(None, 0, 0, 0)), setting, world, world.macro, clock)[1]
+    row = jax.eval_shape(
+        jax.vmap(step, in_axes=(None, 0, 0, 0)), setting, world, world.macro, clock
+    )[1]
     rows = jax.tree.map(lambda leaf: jnp.zeros((ticks, *leaf.shape), leaf.dtype), row)
     carry = (jnp.int32(0), world, memory, number, jnp.int32(lanes), rows)
     carry = jax.lax.while_loop(unfinished, tick, carry)

@@ -60,9 +60,7 @@ def step(setting: Setting, world: World, choice: Array, draws: Array) -> tuple[W
     tick = env.tick(tick_key, world.state, macro, world.idle, rules.effect[instruction.kind])
 
     complied = instruct.comply(instruction, tick.judged, rules)
-    reward = instruct.pay(
-        instruction, tick.reward, complied, world.idle, tick.events, tick.terminal, rules
-    )
+    reward = instruct.pay(instruction, tick.reward, complied, world.idle, tick.events, rules)
 
     truncated = ~tick.terminal & (world.time + 1 >= env.horizon)
     over = tick.terminal | truncated
@@ -78,7 +76,7 @@ def step(setting: Setting, world: World, choice: Array, draws: Array) -> tuple[W
         setting.schedule,
         setting.phrases,
     )
-    ended = tick.ended | judgement.switched | over
+    ended = tick.ended | judgement.switched | judgement.alarmed | over
     seen = env.observe(tick.state)
     row = Row(
         observation=world.observation,
@@ -95,6 +93,7 @@ def step(setting: Setting, world: World, choice: Array, draws: Array) -> tuple[W
         broken_off=over & ~tick.ended,
         switched=judgement.switched,
         terminal=tick.terminal | (truncated & env.horizon_ends),
+        loops=tick.terminal & rules.replaces[instruction.kind],
         truncated=truncated,
         events=tick.events,
         closed=judgement.closed,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from mavic.envs.box_pushing import BoxPushing, Macro
-from mavic.envs.box_pushing.solve import best_plan, obedience_gap, optimum
+from mavic.envs.box_pushing.solve import (
+    best_plan,
+    obedience_gap,
+    optimum,
+    states_where_disobeying_pays,
+)
 from mavic.types import replace
 
 WORLD = BoxPushing()
@@ -81,19 +84,18 @@ def test_one_addressed_robot_has_interests_of_its_own():
     assert own == pytest.approx((200.0, 200.0))
 
 
-def test_obeying_push_at_the_box_ends_the_pay():
-    """`replace` pays while the episode lasts, and a push below a box ends it: there it pays to turn
-    away first. Any reward for this kind has to answer that."""
-    state = WORLD.reset(jax.random.key(0))
-    robots = tuple(
-        replace(robot, x=jnp.int16(x), y=jnp.int16(2), heading=jnp.int16(0))
-        for robot, x in zip(state.robots, (2, 3), strict=True)
-    )
-    below = replace(state, robots=robots)
-    obeying, free = obedience_gap(WORLD, only(Macro.PUSH), "replace", start=below)
-    assert obeying == pytest.approx(1 + 0.995)
-    assert free == pytest.approx(200 - 1, abs=1e-3)
-    assert obedience_gap(WORLD, only(Macro.PUSH), "replace") == pytest.approx((200.0, 200.0))
+@pytest.mark.parametrize(
+    "allowed",
+    [only(Macro.STAY), only(Macro.PUSH), only(Macro.GO_BIG_SPOT_1), without(Macro.PUSH)],
+    ids=["stay", "push", "go-big-spot-1", "dont-push"],
+)
+def test_obeying_is_best_in_every_state_under_replace(allowed):
+    """Even "push" below a box, where obeying ends the task: what is asked goes on."""
+    assert states_where_disobeying_pays(WORLD, allowed, "replace") == 0.0
+
+
+def test_disobeying_pays_in_most_states_under_add():
+    assert states_where_disobeying_pays(WORLD, without(Macro.PUSH), "add") > 0.5
 
 
 def test_bad_questions_are_refused():

@@ -128,9 +128,9 @@ def test_contexts_do_not_touch_each_others_parameters():
     def size(weight, part):
         chosen = {**data, "weight": data["weight"] * weight}
         grads = jax.grad(
-            lambda p: loss.actor_segment(
-                fixed.shape, nets.with_phrases(p, VECTORS), carry, chosen
-            )[1]
+            lambda p: loss.actor_segment(fixed.shape, nets.with_phrases(p, VECTORS), carry, chosen)[
+                1
+            ]
         )
         return sum(float(jnp.abs(g[part]).sum()) for g in jax.tree.leaves(grads(actor)))
 

@@ -38,6 +38,7 @@ def played(draw):
     stamp = np.arange(1, T * W * N * SEEN + 1, dtype=np.float32).reshape(T, W, N, SEEN)
     for name in ("fresh", "ended", "broken_off"):
         rows[name] = np.ones((T, W, N), bool)
+    rows["loops"] = rng.random((T, W, N)) < draw(CHANCES)  # only told apart where the task ends
     for name in ("switched", "terminal", "truncated", "alive"):
         rows[name] = np.zeros((T, W), bool)
     for name in ("macro", "previous", "kind", "phrase"):
@@ -105,11 +106,14 @@ def by_loop(rows, gamma, drop_unfinished):
                             phrases=everyone,
                             kind=max(rows.kind[t, w]),
                             reward=reward,
-                            discount=0.0 if rows.terminal[t, w] else gamma**length,
+                            discount=0.0
+                            if rows.terminal[t, w] and not rows.loops[t, w, i]
+                            else gamma**length,
                             next_observation=rows.next_observation[t, w, i],
                             switched=rows.switched[t, w],
                             first=began_at_start,
                             last=False,
+                            loops=rows.loops[t, w, i],
                             time=rows.time[t, w],
                         )
                     )
@@ -194,8 +198,10 @@ def test_squeezed_returns_are_the_primitive_returns(rows, gamma):
             for t in reversed(range(T)):
                 if not rows.alive[t, w]:
                     continue
-                if rows.terminal[t, w]:
+                if rows.terminal[t, w] and not rows.loops[t, w, i]:
                     onward = 0.0 * at_end.pop()
+                elif rows.terminal[t, w]:
+                    onward = at_end.pop()
                 elif rows.truncated[t, w]:
                     onward = at_end.pop()
                 onward = float(rows.reward[t, w, i]) + gamma * onward

@@ -84,8 +84,9 @@ def obedience_gap(
     The kind holds for ever from `start`, both robots idle (default: the first state). `allowed` is
     [N, M]; a robot that may do everything is not addressed. Addressed ones are paid by `rule`
     ("add": the task and `penalty` for each forbidden choice; "replace": ±`pay` a tick), the others
-    by the task. A value is the sum of the robots' own returns by `weights`: their mean, or with
-    (1, 0) what is best for robot 0 if the other plays along.
+    by the task. Where the task ends while everybody who counts is paid by `replace`, what is asked
+    goes on from the state before, as in `learn.learner.values`. A value is the sum of the robots'
+    own returns by `weights`: their mean, or with (1, 0) what is best for robot 0 if the other plays along.
     """
     allowed = np.asarray(allowed, bool)
     if rule not in ("add", "replace"):
@@ -98,6 +99,21 @@ def obedience_gap(
         for limit in (allowed, free)
     )
     return float(obeying), float(unbound)
+
+
+def states_where_disobeying_pays(
+    env: BoxPushing, allowed: np.ndarray, rule: str, penalty: float = -50.0, gamma: float = 0.995
+) -> float:
+    """Share of the states an instruction can arrive in (it ends all macros, so both robots are idle)
+    in which the best free policy earns more than the best obeying one."""
+    allowed = np.asarray(allowed, bool)
+    obeying, free = (
+        _values(env, allowed, limit, rule, penalty, 1.0, gamma)
+        for limit in (allowed, np.ones_like(allowed))
+    )
+    graph = _graph(env.size, _code(env, env.reset(jax.random.key(0))))
+    idle = graph.chosen[graph.first].all(1)
+    return float((free > obeying + 1e-3)[idle].mean())
 
 
 def _values(
@@ -115,7 +131,7 @@ def _values(
     if env.rules != "paper":
         raise ValueError("only the rules 'paper' are planned: there a state is where things stand")
     first = env.reset(jax.random.key(0)) if start is None else start
-    graph = _graph(env.size, int(_encode(env, _stack(first), np.zeros((1, 2), int))[0]))
+    graph = _graph(env.size, _code(env, first))
     agents = np.arange(2)
     good = allowed[agents, graph.macro]
     addressed = ~allowed.all(1)
@@ -134,15 +150,26 @@ def _values(
         idle = float(np.where(addressed, pay, float(env.step)) @ weights)
     follows = (limit[agents, graph.macro] | ~graph.chosen).all(1)
     reward = np.where(follows, reward, -np.inf)
-    power = np.where(graph.target == END, 0.0, power)
+    over, target = graph.target == END, graph.target
+    if rule == "replace" and all(addressed | (np.asarray(weights) == 0)):
+        # the task ends, what is asked does not: it goes on from where the edge began
+        edges = np.diff(np.append(graph.first, len(target)))
+        target = np.where(over, np.repeat(np.arange(len(graph.first)), edges), target)
+    else:
+        power = np.where(over, 0.0, power)
     # Any start converges; the value of going on for ever without a fine is soon right.
     values = np.full(len(graph.first), idle / (1 - gamma))
     while True:
-        better = np.maximum.reduceat(reward + power * values[graph.target], graph.first)
+        better = np.maximum.reduceat(reward + power * values[target], graph.first)
         change = np.abs(better - values).max()
         values = better
         if change * gamma < ACCURACY * (1 - gamma):
             return values
+
+
+def _code(env: BoxPushing, state: State) -> int:
+    """A state with both robots idle, as a number."""
+    return int(_encode(env, _stack(state), np.zeros((1, 2), int))[0])
 
 
 @functools.lru_cache(maxsize=4)
