@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 
 Positional = tyro.conf.Positional
 CONSOLE = Console()
@@ -39,13 +40,13 @@ class Numbers:
 class Train:
     """Train teams, judge them and write records and policies.
 
-    Lists make a product: all methods, networks, schedules and rules that fit one compiled program train at once, with
-    all seeds. Ctrl-C saves; the same command resumes.
+    Lists make a product: all methods, networks and settings that fit one compiled program train at once, with all
+    seeds. Ctrl-C saves; the same command resumes.
 
     Examples:
       mavic train box_pushing
       mavic train box_pushing --methods mavic naive vanilla --seeds 3 --episodes 40000
-      mavic train box_pushing --networks shared protected --schedules live paper --rules by-kind add --seeds 10
+      mavic train box_pushing --networks shared protected --settings live/by-kind live/add --seeds 10
     """
 
     world: Positional[str]
@@ -54,10 +55,9 @@ class Train:
     """vanilla, naive, switch, mavic, mavic-shift; or all."""
     networks: tuple[str, ...] = ("protected",)
     """shared (the paper's), protected (separate parts for instructed and uninstructed)."""
-    schedules: tuple[str, ...] = ("live",)
-    """live (instructions come and go), paper (at most one an episode), overlap (live, and one may replace another)."""
-    rules: tuple[str, ...] = ("by-kind",)
-    """by-kind (as the instruction file says), add (a penalty everywhere, paper-literal)."""
+    settings: tuple[str, ...] = ("live/by-kind",)
+    """schedule/rule[/overlap]: schedule live (instructions come and go) or paper (at most one an episode); rule by-kind
+    (as the instruction file says) or add (a penalty everywhere, paper-literal); overlap: one may replace another."""
     preset: str = "tuned"
     """tuned or paper: the learner's numbers."""
     seeds: int = 3
@@ -75,25 +75,20 @@ class Train:
         import dataclasses
 
         from mavic.study import records, session
-        from mavic.study.experiment import Cell
         from mavic.study.methods import METHODS
 
         methods = tuple(METHODS) if self.methods == ("all",) else self.methods
         options = {name: _value(text) for name, text in self.options}
         cells = [
-            Cell(
+            _cell(
+                setting,
                 world=self.world,
                 method=method,
                 network=network,
                 preset=self.preset,
-                schedule="live" if schedule == "overlap" else schedule,
-                rule=rule,
-                overlap=schedule == "overlap",
                 options=options,
             )
-            for network, schedule, rule, method in product(
-                self.networks, self.schedules, self.rules, methods
-            )
+            for network, setting, method in product(self.networks, self.settings, methods)
         ]
         folder = self.out / self.world
         changes = {k: v for k, v in dataclasses.asdict(self.numbers).items() if v is not None}
@@ -159,6 +154,16 @@ class Worlds:
                 )
 
 
+def _cell(setting: str, **fields: Any) -> Any:
+    from mavic.study.experiment import Cell
+
+    schedule, _, rest = setting.partition("/")
+    rule, _, more = rest.partition("/")
+    if not rule or more not in ("", "overlap"):
+        raise Problem(f"setting {setting!r} is not schedule/rule[/overlap], such as live/by-kind")
+    return Cell(schedule=schedule, rule=rule, overlap=more == "overlap", **fields)
+
+
 def _value(text: str) -> Any:
     for kind in (int, float):
         try:
@@ -182,7 +187,7 @@ def main(args: list[str] | None = None) -> None:
         )  # type: ignore[call-overload]
         command.run()
     except (Problem, ValueError, InstructionFileError, OSError) as error:
-        CONSOLE.print(f"[red]mavic:[/] {error}", highlight=False)
+        CONSOLE.print("[red]mavic:[/] " + escape(str(error)), highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         CONSOLE.print("stopped")

@@ -140,9 +140,16 @@ def look_up(table: dict, name: str, what: str):
 
 
 def preset_of(name: str, world: str, **changes) -> Preset:
-    """A preset's numbers for a world, some of them changed."""
+    """A preset's numbers for a world, some of them changed. With another number of `episodes`, what is counted in
+    episodes (exploration, entropy) stretches or shrinks along."""
     preset = look_up(look_up(PRESETS, name, "preset"), world, f"{name} preset for world")
-    return dataclasses.replace(preset, **{k: v for k, v in changes.items() if v is not None})
+    changes = {k: v for k, v in changes.items() if v is not None}
+    share = changes.get("episodes", preset.episodes) / preset.episodes
+    along = {
+        k: max(1, round(getattr(preset, k) * share))
+        for k in ("epsilon_episodes", "entropy_episodes")
+    }
+    return dataclasses.replace(preset, **{**along, **changes})
 
 
 def fixed_of(
