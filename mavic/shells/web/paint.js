@@ -80,7 +80,7 @@ const MavicPaint = (() => {
     function draw(canvas, scene, unit, agents = [], lines = true) {
       const pen = canvas.getContext("2d");
       const ratio = globalThis.devicePixelRatio || 1;
-      const brush = { pen, unit, look, small: 10 * ratio, line: Math.max(ratio, unit * 0.03) };
+      const brush = { pen, unit, look, small: 10 * ratio, line: Math.max(ratio, unit * 0.025) };
       pen.setTransform(1, 0, 0, 1, 0, 0);
       pen.fillStyle = look.paper;
       pen.fillRect(0, 0, canvas.width, canvas.height);
@@ -189,13 +189,12 @@ const MavicPaint = (() => {
     circle(pen, middle.x, middle.y, 0.75 * middle.radius);
     solid(pen);
   };
-  const area = ({ pen, line }, box, middle, sprite, fill) => {
+  const area = ({ pen }, box, middle, sprite, fill) => {
     pen.globalAlpha = 0.25;
     pen.fillRect(box.x, box.y, box.width, box.height);
     pen.globalAlpha = 1;
     pen.strokeStyle = fill;
-    pen.lineWidth = line;
-    pen.strokeRect(box.x + line / 2, box.y + line / 2, box.width - line, box.height - line);
+    pen.strokeRect(box.x, box.y, box.width, box.height);
   };
 
   const SHAPES = {
@@ -310,37 +309,30 @@ const MavicPaint = (() => {
   function tag(brush, canvas, agent, middle, taken) {
     const { pen, unit, small, look } = brush;
     const size = clamp(0.17 * unit, small, 1.6 * small);
-    const weight = agent.decided ? "bold " : "";
-    pen.font = weight + size + "px " + FONT;
+    pen.font = (agent.decided ? "bold " : "") + size + "px " + FONT;
     const text = words(agent.macro);
-    const width = pen.measureText(text).width + size * 0.9;
     const height = size * 1.5;
-    const left = clamp(middle.x - width / 2, 1, canvas.width - width - 1);
+    const told = agent.complies === null ? 0 : height;
+    const width = pen.measureText(text).width + size * 0.9;
+    const left = clamp(middle.x - (width + told) / 2, 1, canvas.width - width - told - 1);
     const below = middle.y + 1.15 * middle.radius;
     const above = middle.y - 1.15 * middle.radius - height;
     const hits = (top) =>
       taken.some(
-        (t) =>
-          left < t.left + t.width && t.left < left + width && top < t.top + height && t.top < top + height,
+        (t) => left < t.right && t.left < left + width + told && Math.abs(t.top - top) < height,
       );
-    const tops = [below, above, below + height, above - height, below + 2 * height]
-      .map((top) => clamp(top, 1, canvas.height - height - 1));
-    const top = tops.find((t) => !hits(t)) ?? tops[0];
-    taken.push({ left, top, width });
+    const tops = [below, below + height, below + 2 * height, above, above - height].map((top) =>
+      clamp(top, 1, canvas.height - height - 1),
+    );
+    const top = tops.find((t) => !hits(t)) ?? below;
+    taken.push({ left, top, right: left + width + told });
     const [fill, ink] = agent.decided ? [EDGE, look.paper] : [look.paper, EDGE];
-    pill(brush, text, left, top, width, height, fill, ink);
-    if (agent.complies !== null) {
-      mark(brush, agent.complies, middle.x - middle.radius, middle.y - middle.radius);
-    }
+    pill(brush, text, left + told, top, width, height, fill, ink);
+    if (told) mark(brush, agent.complies, left + told / 2, top + height / 2, height / 2);
   }
 
   // A green tick or a red cross on a disc.
-  function mark({ pen, unit, small, look }, good, x, y) {
-    const radius = Math.max(0.55 * small, 0.14 * unit);
-    const [cx, cy] = [
-      clamp(x, radius + 1, pen.canvas.width - radius - 1),
-      clamp(y, radius + 1, pen.canvas.height - radius - 1),
-    ];
+  function mark({ pen, look }, good, cx, cy, radius) {
     circle(pen, cx, cy, radius);
     pen.fillStyle = good ? GOOD : BAD;
     pen.fill();
