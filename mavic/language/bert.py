@@ -193,11 +193,14 @@ def _activate(name: str, x: np.ndarray) -> np.ndarray:
 
 
 def _erf(x: np.ndarray) -> np.ndarray:
-    """The error function to 1.2e-7 (Numerical Recipes' rational Chebyshev fit of erfc)."""
-    t = 1 / (1 + 0.5 * np.abs(x.astype(np.float64)))
-    fit = np.polynomial.polynomial.polyval(t, ERFC)
-    tail = t * np.exp(-np.square(x, dtype=np.float64) + fit)
-    return np.where(x >= 0, 1 - tail, tail - 1).astype(np.float32)
+    """The error function to 3e-7 (Numerical Recipes' rational Chebyshev fit of erfc)."""
+    t = 1 / (1 + np.float32(0.5) * np.abs(x))
+    fit = np.full_like(t, ERFC[-1])
+    for coefficient in ERFC[-2::-1]:
+        fit *= t
+        fit += np.float32(coefficient)
+    tail = t * np.exp(fit - x * x)
+    return np.where(x >= 0, 1 - tail, tail - 1)
 
 
 ERFC = (

@@ -46,12 +46,12 @@ def ship_vectors(world: str, encoder: str) -> int:
     return len(names)
 
 
-def ship_head(world: str, encoder: str) -> understanding.Head:
-    """Train and write the head of a world under an encoder."""
+def ship_head(world: str) -> understanding.Head:
+    """Train and write the head of a world, on the default encoder's vectors."""
     file = instructions.read(lexicons.instruction_path(world))
     names = (NONE, *file.names())
-    head = understanding.fit(examples_of(world), names, encoders.open_encoder(encoder))
-    understanding.save(head, understanding.head_path(world, encoder))
+    head = understanding.fit(examples_of(world), names, encoders.open_encoder())
+    understanding.save(head, understanding.head_path(world))
     understanding.load.cache_clear()
     return head
 
@@ -63,17 +63,16 @@ def main() -> None:
     parser.add_argument("--world", nargs="*", default=list(lexicons.WORLDS))
     parser.add_argument("--only", choices=("vectors", "heads"))
     chosen = parser.parse_args()
-    for encoder in chosen.encoder:
-        for world in chosen.world:
-            if chosen.only != "heads":
-                print(f"{world} {encoder}: {ship_vectors(world, encoder)} vectors", flush=True)
-            if chosen.only != "vectors":
-                head = ship_head(world, encoder)
-                print(
-                    f"{world} {encoder}: head of {len(head.words)} words, "
-                    f"temperature {head.temperature:.2f}, threshold {head.threshold:.2f}",
-                    flush=True,
-                )
+    for world in chosen.world:
+        for encoder in chosen.encoder if chosen.only != "heads" else ():
+            print(f"{world} {encoder}: {ship_vectors(world, encoder)} vectors", flush=True)
+        if chosen.only != "vectors":
+            head = ship_head(world)
+            print(
+                f"{world}: head of {len(head.words)} words, "
+                f"temperature {head.temperature:.2f}, threshold {head.threshold:.2f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ The head is a handful of small networks averaged. Each sees a sentence's frozen 
 known words and pairs of words it has. It is trained on a world's training phrases, filled frames
 and negatives; its temperature and its threshold come from predictions for sentences whose frame it
 had not seen (grouped cross-validation on that same training set). The frozen encoder is never
-touched.
+touched. The built-in worlds' heads read the default encoder's vectors whatever encoder a policy has.
 """
 
 from __future__ import annotations
@@ -99,7 +99,9 @@ def understand_all(lexicon: Lexicon, texts: Sequence[str]) -> list[Understanding
     sentences = [texts[i] for i in good]
     vectors = lexicons.vectors(sentences, lexicon.encoder)
     head = head_of(lexicon)
-    shares = _of_lexicon(head, lexicon, head.probabilities(sentences, vectors))
+    same = head.encoder_hash == lexicon.encoder_hash
+    seen = vectors if same else lexicons.vectors(sentences, encoders.DEFAULT)
+    shares = _of_lexicon(head, lexicon, head.probabilities(sentences, seen))
     known = np.asarray(lexicon.vectors)
     for row, i in enumerate(good):
         best = 1 + int(shares[row, 1:].argmax())
@@ -160,11 +162,9 @@ def _nearest(
 
 def head_of(lexicon: Lexicon) -> Head:
     """The shipped head if it covers the lexicon, else one fitted to its phrases (kept on disk)."""
-    path = head_path(lexicon.world, lexicon.encoder)
-    if lexicon.encoder in encoders.BUILT_IN and path.is_file():
-        head = load(path)
-        if set(lexicon.names) <= set(head.names) and head.encoder_hash == lexicon.encoder_hash:
-            return head
+    path = head_path(lexicon.world)
+    if path.is_file() and set(lexicon.names) <= set(load(path).names):
+        return load(path)
     return _fitted(lexicon.encoder, lexicon.encoder_hash, lexicon.world, _phrases(lexicon))
 
 
@@ -194,9 +194,9 @@ def _fitted(
     return head
 
 
-def head_path(world: str, encoder: str) -> Path:
-    """Where the shipped head of a world and encoder lies."""
-    return Path(str(resources.files("mavic"))) / "language" / "data" / f"{world}.{encoder}.head.npz"
+def head_path(world: str) -> Path:
+    """Where the shipped head of a world lies."""
+    return Path(str(resources.files("mavic"))) / "language" / "data" / f"{world}.head.npz"
 
 
 def save(head: Head, path: Path) -> None:

@@ -25,10 +25,7 @@ def test_targets_on_phrases_never_used_for_any_choice(world, encoder):
     shares, misses = measure.report_words(world, encoder)
     reached = {share.measure: share for share in shares}
     assert set(measure.TARGETS) < set(reached)
-    missed = [share for share in shares if share.met is False]
-    assert not missed or encoder != encoders.DEFAULT, missed
-    # The second encoder is an alternative without a target of its own; it must stay close.
-    assert all(share.share >= share.target - 0.05 for share in shares if share.target)
+    assert not [share for share in shares if share.met is False]
     assert reached["novel kept"].total >= 100
     wrong = sum(share.total - share.hits for share in shares if share.file.startswith("phrases"))
     assert len(misses) >= wrong // 2
@@ -116,7 +113,7 @@ def test_the_head_tells_none_from_kinds_and_sides_apart(monkeypatch):
 
 
 def test_a_head_is_the_same_after_saving(tmp_path):
-    head = understanding.load(understanding.head_path("warehouse", "minilm-l3"))
+    head = understanding.load(understanding.head_path("warehouse"))
     understanding.save(head, tmp_path / "head.npz")
     again = understanding.load(tmp_path / "head.npz")
     assert again.names == head.names and again.words == head.words
