@@ -282,6 +282,7 @@ def give(
     return Judgement(
         instruction=new,
         switched=active | target.any(),
+        alarmed=jnp.asarray(False),
         closed=jnp.where(active & counts, old, 0),
         followed=active & counts & instruction.obeyed & ~awaits,
     )

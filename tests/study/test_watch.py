@@ -59,7 +59,7 @@ def bench() -> Bench:
 def setting(bench) -> Setting:
     return Setting(
         env=bench.env,
-        rules=instruct.rules_of(bench.env, bench.file, gamma=0.995),
+        rules=instruct.rules_of(bench.env, bench.file),
         schedule=instruct.schedule(**instruct.SCHEDULES["live"]),
         phrases=Phrases(table=bench.lexicon.table, count=bench.lexicon.count),
     )
@@ -173,7 +173,7 @@ def test_who_does_not_hear_is_judged_all_the_same(bench, setting):
 
 def test_what_the_state_forbids_is_refused_and_shown():
     store = bench_of("warehouse")
-    rules = instruct.rules_of(store.env, store.file, gamma=1.0)
+    rules = instruct.rules_of(store.env, store.file)
     assert int(rules.condition[1]) > 0
     phrases = Phrases(table=store.lexicon.table, count=store.lexicon.count)
     setting = Setting(env=store.env, rules=rules, schedule=instruct.schedule(), phrases=phrases)

@@ -23,7 +23,7 @@ def setting() -> Setting:
     lexicon = lexicons.load("box_pushing")
     return Setting(
         env=env,
-        rules=instruct.rules_of(env, lexicons.instruction_path("box_pushing"), gamma=0.995),
+        rules=instruct.rules_of(env, lexicons.instruction_path("box_pushing")),
         schedule=instruct.schedule(),
         phrases=Phrases(table=lexicon.table, count=lexicon.count),
     )
@@ -141,7 +141,7 @@ def test_only_those_a_kind_is_meant_for_are_addressed():
     lexicon = lexicons.load("warehouse")
     warehouse = Setting(
         env=env,
-        rules=instruct.rules_of(env, lexicons.instruction_path("warehouse"), gamma=1.0),
+        rules=instruct.rules_of(env, lexicons.instruction_path("warehouse")),
         schedule=instruct.schedule(),
         phrases=Phrases(table=lexicon.table, count=lexicon.count),
     )
