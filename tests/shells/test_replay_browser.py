@@ -227,6 +227,18 @@ def test_dragging_the_slider_seeks(visit):
     assert clock(page) == "tick 5 of 9"
 
 
+@pytest.mark.parametrize("films", [1, 2])
+def test_the_time_line_stands_right_above_the_slider(visit, films):
+    page = visit([told_film(), told_film("other")][:films])
+    box = page.locator("#scrub").bounding_box()
+    for tick in range(10):
+        thumb = box["x"] + 10 + (box["width"] - 20) * tick / 9  # its middle; it is 20 wide
+        for now in page.locator(".now").all():
+            place = now.bounding_box()
+            assert place["x"] + place["width"] / 2 == pytest.approx(thumb, abs=1)
+        page.keyboard.press("ArrowRight")
+
+
 @pytest.mark.parametrize(
     "followed, chip, verdict",
     [(True, "✓ complies", "✓ followed: stay"), (False, "✗ disobeys", "✗ not followed: stay")],
