@@ -21,6 +21,7 @@ must hold when the instruction is given), `effect` (what the world does differen
 from __future__ import annotations
 
 import difflib
+import math
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,7 +101,9 @@ def read(path: str | Path) -> InstructionFile:
     except FileNotFoundError:
         raise InstructionFileError(f"{path}: no such file") from None
     except UnicodeDecodeError as error:
-        raise InstructionFileError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from None
+        raise InstructionFileError(
+            f"{path}: not UTF-8 text ({error.reason} at byte {error.start})"
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise InstructionFileError(f"{path}: not TOML: {error}") from None
     return parse(raw, str(path))
@@ -141,11 +144,15 @@ def _kind(name: str, table: dict[str, Any], where: str, refuse: Any) -> Kind:
             raise refuse(f"{where}.{key}", f"unknown key; {suggest(key, tuple(KEYS))}")
         if not isinstance(value, KEYS[key]) or isinstance(value, bool):
             raise refuse(f"{where}.{key}", f"has the wrong type {type(value).__name__}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise refuse(f"{where}.{key}", f"must be a finite number, not {value}")
     rule = table.get("rule")
     if rule not in RULES:
         raise refuse(f"{where}.rule", f"{rule!r} is unknown; {suggest(str(rule), RULES)}")
     if ("allow" in table) == ("forbid" in table):
         raise refuse(where, "needs exactly one of allow and forbid")
+    if "agents" in table and not _are_names(table["agents"]):
+        raise refuse(f"{where}.agents", "must be a list of agents' names that is not empty")
     phrases = {}
     for key in ("train", "held_out"):
         texts = table.get(key, [])
@@ -179,8 +186,11 @@ def _macros(value: Any, where: str, refuse: Any) -> Macros | None:
     if value is None:
         return None
     by_agent = value if isinstance(value, dict) else {"": value}
-    for names in by_agent.values():
-        if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
-            raise refuse(where, "must be a list of macro names that is not empty")
+    if not by_agent or not all(_are_names(names) for names in by_agent.values()):
+        raise refuse(where, "must be a list of macro names that is not empty")
     made = {agent: tuple(names) for agent, names in by_agent.items()}
     return made if isinstance(value, dict) else made[""]
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(n, str) for n in value)
