@@ -1,0 +1,113 @@
+"""The pages say what is: code blocks of docs/extend.md run, and every name that a page cites exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mavic.envs import api
+from mavic.instructions import InstructionFileError, read
+from mavic.study.methods import METHODS
+from mavic.world.instruct import rules_of
+
+ROOT = Path(__file__).parents[1]
+PAGES = (
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "docs/decisions.md",
+    "docs/definitions.md",
+    "docs/extend.md",
+    "docs/paper.md",
+)
+FENCE = re.compile(r"^```(python|toml)( slow)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# `mavic/world/step.py` or `mavic/world/step.py::reset`, between backticks
+CITED = re.compile(r"`((?:mavic|tests|docs)/[\w./-]+)(?:::(\w+))?`")
+CODE = re.compile(r"```.*?```", re.DOTALL)
+
+
+def blocks() -> list[tuple[str, bool, str]]:
+    """Language, whether it is slow, and text of every block, in order."""
+    page = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
+    return [(kind, bool(slow), text) for kind, slow, text in FENCE.findall(page)]
+
+
+@pytest.fixture
+def workshop(tmp_path, monkeypatch):
+    """An empty folder; worlds and methods that a block adds are gone afterwards."""
+    methods = dict(METHODS)
+    monkeypatch.setattr(api, "WORLDS", dict(api.WORLDS))
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    METHODS.clear()
+    METHODS.update(methods)
+
+
+def run_blocks(folder: Path, slow: bool) -> dict:
+    """Python blocks share a namespace; a TOML block becomes the file its first line names."""
+    names: dict = {"__name__": "extend"}
+    for kind, is_slow, text in blocks():
+        if kind == "toml":
+            (folder / text.splitlines()[0].removeprefix("# ")).write_text(text, encoding="utf-8")
+        elif slow or not is_slow:
+            exec(compile(text, "docs/extend.md", "exec", dont_inherit=True), names)
+    return names
+
+
+def test_the_page_of_extensions_runs(workshop):
+    names = run_blocks(workshop, slow=False)
+    assert isinstance(api.make("corridor"), names["Corridor"])
+    assert "switch-cut" in METHODS
+
+
+@pytest.mark.slow
+def test_the_page_of_extensions_trains(workshop):
+    assert run_blocks(workshop, slow=True)["metrics"]["task"].shape == (4,)
+
+
+def test_the_page_has_all_its_blocks():
+    kinds = [kind for kind, _, _ in blocks()]
+    assert kinds == ["python", "toml", "python", "python", "python", "python"]
+    assert [slow for _, slow, _ in blocks()] == [False] * 5 + [True]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('forbid = ["PUSHH"]', "'PUSHH' is unknown; did you mean 'PUSH'"),
+        ('forbid = ["PUSH"]\ngiven_if = "raining"', "given_if: 'raining' is unknown"),
+        ('forbid = ["PUSH"]\neffect = "rain"', "effect: 'rain' is unknown"),
+        ('forbid = ["PUSH"]\nresolved_by = { solvd = 1 }', "did you mean 'solved'"),
+    ],
+)
+def test_a_wrong_name_in_an_instruction_file_is_named(tmp_path, line, complaint):
+    path = tmp_path / "mine.toml"
+    path.write_text(f'world = "box_pushing"\n[kinds.x]\nrule = "add"\n{line}\ntrain = ["no"]\n')
+    with pytest.raises(InstructionFileError, match=re.escape(complaint)):
+        rules_of(api.make("box_pushing"), read(path))
+
+
+def missing(text: str) -> list[str]:
+    """What a page cites and is not there."""
+    gone = []
+    for path, name in CITED.findall(CODE.sub("", text)):
+        place = ROOT / path
+        if not place.exists():
+            gone.append(path)
+        elif name:
+            source = place.read_text(encoding="utf-8")
+            defined = rf"^\s*(?:def|class)\s+{name}\b|^\s*{name}\s*[:=]"
+            if not re.search(defined, source, re.MULTILINE):
+                gone.append(f"{path}::{name}")
+    return gone
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_name_a_page_cites_exists(page):
+    assert missing((ROOT / page).read_text(encoding="utf-8")) == []
+
+
+def test_a_name_that_is_gone_is_seen():
+    text = "`mavic/types.py::record`, `mavic/types.py::recorded`, `tests/nowhere.py`"
+    assert missing(text) == ["mavic/types.py::recorded", "tests/nowhere.py"]
