@@ -24,7 +24,9 @@ def static(default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata={"static": True})
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(static, dataclasses.field))
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, field_specifiers=(static, dataclasses.field)
+)
 def record(cls: type[T]) -> type[T]:
     """Make `cls` a frozen keyword-only dataclass and a pytree; `static()` fields are its metadata."""
     made = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
@@ -87,7 +89,9 @@ class Rules:
     pay: Array  # [C] each tick, rule replace
     penalty: Array  # [C] once for each forbidden macro chosen, rule add
     bonus: Array  # [C] once for each allowed macro chosen, rule add
-    outcome: Array  # [C, V] +1: the event fulfils the instruction and ends it, -1: breaks it and ends it
+    outcome: (
+        Array  # [C, V] +1: the event fulfils the instruction and ends it, -1: breaks it and ends it
+    )
     credit: Array  # [C] what that pays or costs
     condition: Array  # [C] 0, or 1 + the condition of the world under which the kind may be given
     effect: Array  # [C] 0, or 1 + what the world does differently while it holds
@@ -104,7 +108,9 @@ class Schedule:
     hold_max: Array
     once: Array  # [] bool: at most one an episode
     overlap: Array  # [] bool: a new one of another kind may replace a running one
-    one_agent: Array  # [] bool: it addresses one random agent instead of all that the kind is meant for
+    one_agent: (
+        Array  # [] bool: it addresses one random agent instead of all that the kind is meant for
+    )
     from_start: Array  # [] chance that one is drawn at reset and held for the whole episode
     alarm: Array  # [] chance a tick of a false alarm: all macros end and are chosen anew, nothing is said
 

@@ -108,7 +108,7 @@ def _lookup(table: Array, index: Array) -> Array:
     return table[index]
 
 
-def _lookup_forward(table: Array, index: Array) -> tuple[Array, tuple[Array, int]]:
+def _lookup_forward(table: Array, index: Array) -> tuple[Array, tuple[Array, Array]]:
     return table[index], (index, jnp.zeros(table.shape[0]))
 
 
@@ -131,7 +131,7 @@ def _inputs(shape: Shape, table: dict[str, Array], seen: dict[str, Array]) -> Ar
     pieces.append(_lookup(table["own"], phrases[..., 0]))
     if "team" in table:
         team = [_lookup(table["team"], phrases[..., i]) for i in range(1, shape.agents)]
-        pieces.append(sum(team) / max(len(team), 1) if team else jnp.zeros_like(pieces[-1]))
+        pieces.append(jnp.stack(team).mean(0) if team else jnp.zeros_like(pieces[-1]))
     else:
         instructed = (phrases[..., 1:] > 0).any(-1, keepdims=True)
         pieces.append(instructed * table["sees"])

@@ -6,13 +6,13 @@ import sys
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 from rich.markup import escape
+from tyro.conf import Positional
 
-Positional = tyro.conf.Positional
 CONSOLE = Console()
 
 
@@ -75,19 +75,19 @@ class Train:
         import dataclasses
 
         from mavic.study import records, session
+        from mavic.study.experiment import Cell
         from mavic.study.methods import METHODS
 
         methods = tuple(METHODS) if self.methods == ("all",) else self.methods
         options = {name: _value(text) for name, text in self.options}
         cells = [
-            _cell(
-                setting,
+            Cell(
                 world=self.world,
                 method=method,
                 network=network,
                 preset=self.preset,
                 options=options,
-            )
+            ).under(setting)
             for network, setting, method in product(self.networks, self.settings, methods)
         ]
         folder = self.out / self.world
@@ -135,6 +135,169 @@ class Report:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    """Judge a policy file: base return, compliance, values, with instructions of your choice.
+
+    Example: mavic evaluate results/box_pushing/mavic --setting live/by-kind
+    """
+
+    policy: Positional[Path]
+    """The policy's file (with or without its ending)."""
+    setting: str | None = None
+    """schedule/rule[/overlap] to judge under (default: as it was trained)."""
+    quick: bool = False
+    """Judge with a quarter of the episodes."""
+    json: bool = False
+    """Print the whole score as one JSON object."""
+
+    def run(self) -> None:
+        """Carry it out."""
+        import json
+
+        from mavic.study import records, session
+
+        score = session.judge_policy(self.policy, self.setting, scale=0.25 if self.quick else 1.0)
+        if self.json:
+            print(json.dumps(records.plain(score)))
+            return
+        base, told = score["base"], score["compliance"]
+        share = (
+            f" ({base['discounted'][0] / score['optimum']:.2%} of the optimum)"
+            if score["optimum"]
+            else ""
+        )
+        CONSOLE.print(
+            f"base return {base['discounted'][0]:.2f}{share}, solved {base['solved'][0]:.1%}, "
+            f"{base['length'][0]:.1f} ticks ({base['episodes']} episodes)"
+        )
+        CONSOLE.print(
+            f"compliance {told['per_instruction'][0]:.2%} of instructions, {told['per_decision'][0]:.2%} of "
+            f"decisions, {told['per_step'][0]:.2%} of steps; greedy "
+            f"{score['compliance_greedy']['per_instruction'][0]:.2%}"
+        )
+        for kind, given in told["given"].items():
+            if given[0]:
+                CONSOLE.print(
+                    f"  {kind}: {told['followed'][kind][0]:.0f} of {given[0]:.0f}", highlight=False
+                )
+        CONSOLE.print(f"leak {score['leak']['none'][0]:+.2%}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """Film an episode: one HTML page that needs no server, or a GIF.
+
+    Examples:
+      mavic replay results/box_pushing/mavic --out replay.html
+      mavic replay results/box_pushing/mavic --against results/box_pushing/naive --say 3 "don't push" 12 --out r.html
+    """
+
+    policy: Positional[Path]
+    """The team's file."""
+    against: Path | None = None
+    """Another team, side by side: the same seed, the same instructions."""
+    say: tuple[tuple[int, str, int], ...] = ()
+    """Tick, words and for how many ticks; give it again for more. Without: instructions come by chance."""
+    seed: int = 1
+    """Which episode."""
+    ticks: int | None = None
+    """Stop after so many."""
+    out: Path = Path("replay.html")
+    """Ends in .html or .gif."""
+
+    def run(self) -> None:
+        """Carry it out."""
+        from mavic.shells import replay
+        from mavic.study import watch
+
+        if self.out.suffix not in (".html", ".gif"):
+            raise Problem(f"{self.out}: must end in .html or .gif")
+        paths = [self.policy] + ([self.against] if self.against else [])
+        films = [watch.film(path, self.seed, self.say, self.ticks) for path in paths]
+        if self.out.suffix == ".gif":
+            replay.gif(films[0], self.out)
+        else:
+            replay.html(films, self.out, " and ".join(film.name for film in films))
+        CONSOLE.print(f"wrote {self.out}", highlight=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """Measure speed: environment alone, training with learning, compile time, peak memory.
+
+    Example: mavic bench box_pushing --json bench.json
+    """
+
+    world: Positional[str] = "box_pushing"
+    """Which world."""
+    seeds: int = 5
+    """Trainings at once."""
+    repeats: int = 3
+    """Interleaved repeats; medians are shown."""
+    json: Path | None = None
+    """Write the figures here as well."""
+
+    def run(self) -> None:
+        """Carry it out."""
+        import json
+
+        from mavic.study import speed
+
+        found = speed.measure(self.world, seeds=self.seeds, repeats=self.repeats, console=CONSOLE)
+        if self.json:
+            self.json.write_text(json.dumps(found, indent=1) + "\n")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """What a sentence is understood as: kind, probability, nearest phrases, or unsure.
+
+    Examples:
+      mavic words box_pushing "please do not push anything"
+      cat requests.txt | mavic words overcooked --json
+    """
+
+    world: Positional[str]
+    """Whose kinds."""
+    texts: Positional[tuple[str, ...]] = ()
+    """Sentences; without any they are read from standard input, one a line."""
+    obey_anyway: bool = False
+    """Take the likeliest kind even when unsure, as the paper's agents do."""
+    json: bool = False
+    """One object a line: text, kind, probability, unsure, nearest."""
+
+    def run(self) -> None:
+        """Carry it out."""
+        import json
+
+        from mavic.language import lexicon, text, understanding
+
+        words = list(self.texts) or text.lines(sys.stdin.buffer.read())
+        lex = lexicon.load(self.world)
+        for found in understanding.understand_all(lex, words):
+            nearest = [
+                (round(float(cosine), 3), kind, near) for near, kind, cosine in found.nearest
+            ]
+            if self.json:
+                line = {
+                    "text": found.text,
+                    "kind": found.asked(self.obey_anyway),
+                    "probability": round(float(found.probability), 4),
+                    "unsure": found.unsure,
+                    "nearest": [{"text": t, "kind": k, "cosine": c} for c, k, t in nearest],
+                }
+                print(json.dumps(line, ensure_ascii=False))
+                continue
+            verdict = "unsure" if found.unsure and not self.obey_anyway else found.kind
+            CONSOLE.print(
+                f"{escape(found.text)} → [bold]{verdict}[/] ({found.probability:.0%})",
+                highlight=False,
+            )
+            for cosine, kind, near in nearest:
+                CONSOLE.print(f"    {cosine:.2f} {kind}: {escape(near)}", highlight=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Worlds:
     """List the worlds: agents, macros, kinds of instruction."""
 
@@ -154,16 +317,6 @@ class Worlds:
                 )
 
 
-def _cell(setting: str, **fields: Any) -> Any:
-    from mavic.study.experiment import Cell
-
-    schedule, _, rest = setting.partition("/")
-    rule, _, more = rest.partition("/")
-    if not rule or more not in ("", "overlap"):
-        raise Problem(f"setting {setting!r} is not schedule/rule[/overlap], such as live/by-kind")
-    return Cell(schedule=schedule, rule=rule, overlap=more == "overlap", **fields)
-
-
 def _value(text: str) -> Any:
     for kind in (int, float):
         try:
@@ -173,8 +326,7 @@ def _value(text: str) -> Any:
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
-COMMANDS = Train | Report | Worlds
-Format = Literal["text", "json"]
+COMMANDS = Train | Evaluate | Report | Replay | Worlds | Words | Bench
 
 
 def main(args: list[str] | None = None) -> None:
@@ -184,7 +336,7 @@ def main(args: list[str] | None = None) -> None:
     try:
         command = tyro.cli(
             COMMANDS, args=args, prog="mavic", description="Teams that obey and still do their job."
-        )  # type: ignore[call-overload]
+        )
         command.run()
     except (Problem, ValueError, InstructionFileError, OSError) as error:
         CONSOLE.print("[red]mavic:[/] " + escape(str(error)), highlight=False, soft_wrap=True)

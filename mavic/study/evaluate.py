@@ -106,8 +106,8 @@ def leak(
         given = jnp.arange(run.test.rules.given.shape[0]) == kind
         setting = replace(run.test, schedule=held, rules=replace(run.test.rules, given=given))
         policy = acting(fixed, learner.actor, vectors, run.hyper.epsilon_end)
-        rows = rollout(setting, policy, key, episodes=episodes, lanes=lanes).rows
-        rows = squeeze(rows, run.hyper.gamma)
+        played = rollout(setting, policy, key, episodes=episodes, lanes=lanes)
+        rows = squeeze(played.rows, run.hyper.gamma)
         blocks = through_time.blocks_for(jax.lax.pmax(rows.longest, RUNS))
         fields = {k: v for k, v in vars(rows).items() if k != "longest"}
         by_agent = jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), through_time.pad(fields))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -72,6 +73,16 @@ class Cell:
             f"{self.preset}/{self.network}/{self.schedule}/{self.rule}" + "/overlap" * self.overlap
         )
 
+    def under(self, setting: str) -> Cell:
+        """The same cell under "schedule/rule[/overlap]"."""
+        schedule, _, rest = setting.partition("/")
+        rule, _, more = rest.partition("/")
+        if not rule or more not in ("", "overlap"):
+            raise ValueError(
+                f"setting {setting!r} is not schedule/rule[/overlap], such as live/by-kind"
+            )
+        return dataclasses.replace(self, schedule=schedule, rule=rule, overlap=more == "overlap")
+
     def name(self) -> str:
         """A name for folders."""
         return "-".join([self.method, *self.key().split("/")])
@@ -121,7 +132,7 @@ def bench_of(world: str, **options: Any) -> Bench:
 
 def schedule_of(cell: Cell, name: str) -> Any:
     """The schedule's numbers in a cell's world."""
-    numbers = dict(instruct.SCHEDULES[name])
+    numbers: dict[str, Any] = dict(instruct.SCHEDULES[name])
     numbers |= SCHEDULE_OVERRIDES.get((cell.world, name), {})
     if name in ("live", "paper"):
         numbers |= dict(overlap=cell.overlap, one_agent=cell.one_agent)

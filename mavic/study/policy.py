@@ -24,6 +24,8 @@ from mavic.learn import nets
 from mavic.learn import policy as deciding
 from mavic.learn.learner import Learner
 from mavic.learn.nets import Scale, Shape
+from mavic.study.experiment import Bench, Cell, bench_of
+from mavic.study.methods import Preset
 from mavic.types import Array, record
 
 FORMAT = 1
@@ -141,6 +143,19 @@ class TeamPolicy:
             rows[1 : 1 + len(said)] = lexicons.vectors(said, self.facts["encoder"])
         phrase = [1 + said.index(t) if t else 0 for t in texts]
         return jnp.asarray(rows), jnp.asarray(phrase, jnp.int32)
+
+
+def origin(team: TeamPolicy) -> tuple[Cell, Bench, Preset]:
+    """What the team was trained as, and the world it fits."""
+    fields = dict(team.facts["cell"])
+    fields["kinds"] = tuple(fields["kinds"]) if fields["kinds"] else None
+    cell = Cell(**fields)
+    numbers: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in team.facts["preset"].items()
+    }
+    bench = bench_of(cell.world, **cell.options)
+    team.fits(bench.env)
+    return cell, bench, Preset(**numbers)
 
 
 @partial(jax.jit, static_argnames="shape")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypedDict
 
 import jax
@@ -21,6 +22,9 @@ from mavic.instructions import suggest
 from mavic.language import lexicon as lexicons
 from mavic.language.lexicon import Lexicon
 from mavic.language.text import fold
+from mavic.study import policy as policies
+from mavic.study.experiment import run_of
+from mavic.study.methods import METHODS
 from mavic.types import Array, Scene, World, replace
 from mavic.world import instruct
 from mavic.world.step import Setting, draws_for, interrupt, reset, step
@@ -204,6 +208,25 @@ def play(
         agents=tuple(setting.env.agents),
         kinds=setting.rules.names,
         frames=tuple(frames),
+    )
+
+
+def film(
+    path: str | Path,
+    seed: int,
+    script: Sequence[tuple[int, str, int]] = (),
+    ticks: int | None = None,
+) -> Film:
+    """An episode of the team in a policy file: `script` has (tick, words, hold), none leaves it to the schedule it was
+    trained under."""
+    team = policies.load(path)
+    cell, bench, preset = policies.origin(team)
+    run = run_of(cell, preset, bench, seed)
+    hears = METHODS[cell.method].instructions != "none"
+    cues = [(tick, words, None, hold) for tick, words, hold in script] or None
+    name = cell.method if cell.network == "protected" else f"{cell.method} ({cell.network})"
+    return play(
+        team, run.test, bench.lexicon, jax.random.key(seed), cues, ticks, name=name, hears=hears
     )
 
 
