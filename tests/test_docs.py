@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from mavic.envs import api
-from mavic.instructions import InstructionFileError, read
 from mavic.study.methods import METHODS
-from mavic.world.instruct import rules_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -70,22 +68,6 @@ def test_the_page_has_all_its_blocks():
     kinds = [kind for kind, _, _ in blocks()]
     assert kinds == ["python", "toml", "python", "python", "python", "python"]
     assert [slow for _, slow, _ in blocks()] == [False] * 5 + [True]
-
-
-@pytest.mark.parametrize(
-    ("line", "complaint"),
-    [
-        ('forbid = ["PUSHH"]', "'PUSHH' is unknown; did you mean 'PUSH'"),
-        ('forbid = ["PUSH"]\ngiven_if = "raining"', "given_if: 'raining' is unknown"),
-        ('forbid = ["PUSH"]\neffect = "rain"', "effect: 'rain' is unknown"),
-        ('forbid = ["PUSH"]\nresolved_by = { solvd = 1 }', "did you mean 'solved'"),
-    ],
-)
-def test_a_wrong_name_in_an_instruction_file_is_named(tmp_path, line, complaint):
-    path = tmp_path / "mine.toml"
-    path.write_text(f'world = "box_pushing"\n[kinds.x]\nrule = "add"\n{line}\ntrain = ["no"]\n')
-    with pytest.raises(InstructionFileError, match=re.escape(complaint)):
-        rules_of(api.make("box_pushing"), read(path))
 
 
 def missing(text: str) -> list[str]:
