@@ -120,6 +120,7 @@ _TUNED_BOX = Preset(
     normalise=(0.0, 1.0),
     adam_memory=0.99,
     alarm=0.05,
+    last_macro=True,
     target_episodes=128,
 )
 

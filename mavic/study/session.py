@@ -286,7 +286,7 @@ def judge(trained: Trained, *, lanes: int = 256, scale: float = 1.0) -> dict[Cel
         )
         return np.asarray(found["error"] / jnp.abs(found["mean"]))
 
-    given: list[bool] = np.asarray(runs.test.rules.given).any(axis=0).tolist()
+    given = np.atleast_1d(np.asarray(runs.test.rules.given).any(axis=0))
     found = {
         "base": base(False, BASE_EPISODES),
         "base_greedy": base(True, BASE_EPISODES / 4),
