@@ -14,6 +14,7 @@ from rich.markup import escape
 from tyro.conf import Positional
 
 CONSOLE = Console()
+COMPLAINTS = Console(stderr=True)
 
 
 class Problem(Exception):
@@ -43,7 +44,7 @@ class Train:
     Lists make a product: all methods, networks and settings that fit one compiled program train at once, with all
     seeds. Ctrl-C saves; the same command resumes.
 
-    Examples:
+    For example:
       mavic train box_pushing
       mavic train box_pushing --methods mavic naive vanilla --seeds 3 --episodes 40000
       mavic train box_pushing --networks shared protected --settings live/by-kind live/add --seeds 10
@@ -187,7 +188,7 @@ class Evaluate:
 class Replay:
     """Film an episode: one HTML page that needs no server, or a GIF.
 
-    Examples:
+    For example:
       mavic replay results/box_pushing/mavic --out replay.html
       mavic replay results/box_pushing/mavic --against results/box_pushing/naive --say 3 "don't push" 12 --out r.html
     """
@@ -252,7 +253,7 @@ class Bench:
 class Words:
     """What a sentence is understood as: kind, probability, nearest phrases, or unsure.
 
-    Examples:
+    For example:
       mavic words box_pushing "please do not push anything"
       cat requests.txt | mavic words overcooked --json
     """
@@ -299,7 +300,10 @@ class Words:
 
 @dataclass(frozen=True, kw_only=True)
 class Worlds:
-    """List the worlds: agents, macros, kinds of instruction."""
+    """List the worlds: agents, macros, kinds of instruction.
+
+    Example: mavic worlds
+    """
 
     def run(self) -> None:
         """Carry it out."""
@@ -339,8 +343,8 @@ def main(args: list[str] | None = None) -> None:
         )
         command.run()
     except (Problem, ValueError, InstructionFileError, OSError) as error:
-        CONSOLE.print("[red]mavic:[/] " + escape(str(error)), highlight=False, soft_wrap=True)
+        COMPLAINTS.print("[red]mavic:[/] " + escape(str(error)), highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
-        CONSOLE.print("stopped")
+        COMPLAINTS.print("stopped")
         sys.exit(130)

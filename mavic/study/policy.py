@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from mavic.envs import api
@@ -29,6 +30,10 @@ from mavic.study.methods import Preset
 from mavic.types import Array, record
 
 FORMAT = 1
+NEEDED = (
+    *("world", "agents", "macros", "macro_counts", "kinds"),
+    *("examples", "encoder", "encoder_hash", "shape"),
+)
 Text = str | Sequence[str | None] | None  # to all, to each agent, or silence
 
 
@@ -237,6 +242,8 @@ def load(path: str | Path) -> TeamPolicy:
             f"{notes}: format {found}, this version of mavic reads format {FORMAT}; "
             f"install the version that wrote it ({facts.get('versions', {}).get('mavic', 'unknown')})"
         )
+    if missing := [name for name in NEEDED if name not in facts]:
+        raise PolicyError(f"{notes}: not a policy's description (without {', '.join(missing)})")
     expected = lexicons.encoder_hash(facts["encoder"])
     if facts["encoder_hash"] != expected:
         raise PolicyError(
@@ -247,7 +254,7 @@ def load(path: str | Path) -> TeamPolicy:
     blank = jax.eval_shape(lambda: _blank(shape))
     try:
         weights = unflatten(load_file(path), blank)
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, SafetensorError) as error:
         raise PolicyError(f"{path}: does not hold this network's weights ({error})") from None
     return TeamPolicy(weights, facts)
 

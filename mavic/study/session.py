@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from mavic.learn.learner import Fixed, Learner
@@ -134,7 +135,7 @@ def train_group(
     curve: list[dict[str, Any]] = []
     rates: list[float] = []
     if folder is not None and (folder / "state.json").is_file():
-        learner, curve = _resume(folder, group, learner, points)
+        learner, curve = _resume(folder, group, learner, updates * preset.batch)
         console.print(f"resuming {folder} after {len(curve)} of {points} points")
     label = f"{cell.world} {cell.network} {cell.preset} · {len(cells)} × {len(group.seeds)} runs"
     columns = (
@@ -220,15 +221,25 @@ def _identity(group: Group) -> dict[str, Any]:
     )
 
 
-def _resume(folder: Path, group: Group, like: Learner, points: int) -> tuple[Learner, list]:
-    state = json.loads((folder / "state.json").read_text())
-    if state["group"] != _identity(group):
+def _resume(folder: Path, group: Group, like: Learner, episodes: int) -> tuple[Learner, list]:
+    """The learners and curve of a checkpoint; `episodes`: how many lie between two points of the curve."""
+    try:
+        state = json.loads((folder / "state.json").read_text())
+        if state["group"] != _identity(group):
+            raise SessionError(
+                f"{folder} holds a checkpoint of other cells, seeds or numbers; choose another folder or remove it"
+            )
+        curve = state["curve"]
+        learner = policy.unflatten(load_file(folder / f"state-{len(curve)}.safetensors"), like)
+    except (json.JSONDecodeError, KeyError, OSError, SafetensorError) as error:
         raise SessionError(
-            f"{folder} holds a checkpoint of other cells, seeds or numbers; choose another folder or remove it"
+            f"{folder} holds a broken checkpoint ({error}); remove it to begin anew"
+        ) from None
+    if int(learner.episodes[0]) != len(curve) * episodes:
+        raise SessionError(
+            f"{folder} holds a checkpoint with another number of points; choose another folder or remove it"
         )
-    curve = state["curve"]
-    named = load_file(folder / f"state-{len(curve)}.safetensors")
-    return policy.unflatten(named, like), curve
+    return learner, curve
 
 
 def judge(trained: Trained, *, lanes: int = 256, scale: float = 1.0) -> dict[Cell, dict[str, Any]]:

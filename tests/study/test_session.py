@@ -1,0 +1,393 @@
+"""Sessions: a training that was stopped ends as one that was not, scores add up, and files give back the team."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rich.console import Console
+
+import mavic
+from mavic.envs.api import make
+from mavic.learn import nets
+from mavic.learn import policy as deciding
+from mavic.study import evaluate, records, session, train
+from mavic.study.experiment import Cell, acting, run_of, stack
+from mavic.study.policy import PolicyError
+from mavic.study.session import Group, SessionError, as_trained, groups_of, train_group
+from mavic.types import replace
+from mavic.world import instruct
+from mavic.world.rollout import alone, rollout
+from mavic.world.step import draws_for, reset, step
+
+SMALL = dict(world="box_pushing", options={"size": 4})
+MAVIC, VANILLA, LATER = (
+    Cell(method="mavic", **SMALL),
+    Cell(method="vanilla", **SMALL),
+    Cell(method="vanilla", schedule="paper", **SMALL),
+)
+(GROUP,) = groups_of([MAVIC, LATER], [3], episodes=128, batch=64)
+HOW = dict(lanes=32, points=2, console=Console(quiet=True))  # one update a point
+pytestmark = pytest.mark.usefixtures("quick_compiles")
+
+
+@pytest.fixture(scope="module")
+def trained(quick_compiles):
+    return train_group(GROUP, **HOW)
+
+
+@pytest.fixture(scope="module")
+def scores(trained):
+    return session.judge(trained, lanes=32, scale=0.01)
+
+
+@pytest.fixture(scope="module")
+def saved(trained, tmp_path_factory):
+    return session.save_policy(tmp_path_factory.mktemp("team") / "mavic", trained, MAVIC, 3)
+
+
+@pytest.fixture(scope="module")
+def team(saved):
+    return mavic.load_policy(saved)
+
+
+def assert_same(one, other):
+    jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
+def test_cells_that_only_differ_in_how_they_are_tested_share_a_training(trained):
+    three = dataclasses.replace(trained, group=groups_of([MAVIC, LATER, VANILLA], [3, 4])[0])
+    assert three.group.trained() == (as_trained(MAVIC), as_trained(VANILLA))
+    assert [three.places(cell) for cell in three.group.cells] == [[0, 1], [2, 3], [2, 3]]
+    assert trained.learner.episodes.tolist() == [128, 128]
+
+
+@pytest.mark.parametrize(
+    ("method", "met"),
+    [("vanilla", set()), ("switch", {"rule"}), ("naive", {"rule", "schedule", "overlap"})],
+)
+def test_what_a_method_meets_in_training_makes_it_another_training(method, met):
+    cell = Cell(method=method)
+    changes = dict(rule="add", schedule="paper", overlap=True)
+    differ = {
+        name
+        for name, value in changes.items()
+        if as_trained(dataclasses.replace(cell, **{name: value})) != as_trained(cell)
+    }
+    assert differ == met
+
+
+def test_cells_of_other_shapes_are_other_groups():
+    with pytest.raises(SessionError, match="must share world, network"):
+        Group(cells=(MAVIC, Cell(network="shared", **SMALL)), seeds=(0,), preset=GROUP.preset)
+    found = groups_of([MAVIC, Cell(network="shared", **SMALL), VANILLA], [0])
+    assert [len(group.cells) for group in found] == [2, 1]
+
+
+def test_methods_share_a_seeds_start_and_then_part(trained):
+    fresh = train.start(
+        trained.fixed, stack([run_of(c, GROUP.preset, trained.bench, 3) for c in GROUP.cells])
+    )
+    assert_same(*(jax.tree.map(lambda leaf, i=i: leaf[i], fresh) for i in (0, 1)))
+    assert any((leaf[0] != leaf[1]).any() for leaf in jax.tree.leaves(trained.learner.critic))
+
+
+@pytest.mark.parametrize("how", ["stop_after", "ctrl_c"])
+def test_stopped_and_resumed_it_ends_in_the_same_numbers(trained, tmp_path, monkeypatch, how):
+    if how == "stop_after":
+        with pytest.raises(KeyboardInterrupt):
+            train_group(GROUP, tmp_path, **HOW, stop_after=1)
+    else:
+        calls = []
+
+        def chunk(*args):
+            calls.append(args)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            return straight(*args)
+
+        straight = train.chunk
+        with monkeypatch.context() as patch:
+            patch.setattr(train, "chunk", chunk)
+            with pytest.raises(KeyboardInterrupt):
+                train_group(GROUP, tmp_path, **HOW)
+    assert {path.name for path in tmp_path.iterdir()} == {"state.json", "state-1.safetensors"}
+    resumed = train_group(GROUP, tmp_path, **HOW)
+    assert_same(resumed.learner, trained.learner)
+    assert [point["episodes"] for point in resumed.curve] == [64, 128]
+    for before, after in zip(trained.curve, resumed.curve, strict=True):
+        for name in ("base", "compliance", "value"):
+            np.testing.assert_allclose(after[name], before[name], rtol=1e-5)
+    again = train_group(GROUP, tmp_path, **HOW)  # nothing is left to do
+    assert_same(again.learner, trained.learner)
+
+
+def test_a_checkpoint_of_another_group_is_refused(tmp_path):
+    tmp_path.joinpath("state.json").write_text(json.dumps({"group": "another", "curve": []}))
+    with pytest.raises(SessionError, match="holds a checkpoint of other cells, seeds or numbers"):
+        train_group(GROUP, tmp_path, **HOW)
+
+
+def test_a_broken_checkpoint_is_refused(trained, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train_group(GROUP, tmp_path, stop_after=1, **HOW)
+    with pytest.raises(SessionError, match="checkpoint with another number of points"):
+        train_group(GROUP, tmp_path, **HOW | {"points": 1})
+    weights = tmp_path / "state-1.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(SessionError, match="holds a broken checkpoint"):
+        train_group(GROUP, tmp_path, **HOW)
+    tmp_path.joinpath("state.json").write_text("{")
+    with pytest.raises(SessionError, match="holds a broken checkpoint"):
+        train_group(GROUP, tmp_path, **HOW)
+
+
+def test_groups_that_differ_have_different_names():
+    groups = [
+        GROUP,
+        dataclasses.replace(GROUP, seeds=(4,)),
+        dataclasses.replace(GROUP, cells=(MAVIC,)),
+        dataclasses.replace(GROUP, preset=dataclasses.replace(GROUP.preset, gamma=0.9)),
+    ]
+    assert len({session.name_of(group) for group in groups}) == 4
+    assert session.name_of(dataclasses.replace(GROUP)) == session.name_of(GROUP)
+
+
+def test_every_cell_is_judged_in_its_own_test(scores):
+    assert set(scores) == {MAVIC, LATER}
+    live, once = (scores[cell]["compliance"] for cell in (MAVIC, LATER))
+    given = [sum(part["given"].values())[0] / part["episodes"] for part in (live, once)]
+    assert 0 < given[1] <= 1 and given[0] > 1.2 * given[1]  # at most once; again and again
+
+
+def test_counts_add_up(scores):
+    for score in scores.values():
+        told = score["compliance"]
+        given, followed = (sum(told[name].values()) for name in ("given", "followed"))
+        assert all((told["followed"][kind] <= told["given"][kind]).all() for kind in told["given"])
+        np.testing.assert_allclose(told["per_instruction"], followed / given)
+        assert (told["per_instruction"] <= told["per_decision"] + 1e-9).all()
+        assert set(score["leak"]) == {"none", *told["given"]}
+        assert score["episodes"] == 128 and score["optimum"] > 290
+        base = score["base"]
+        assert base["episodes"] >= 10 and (base["length"] <= 100).all()
+        assert (base["discounted"] <= score["optimum"] + 1e-6).all()
+
+
+def test_vanilla_is_judged_without_hearing_a_word(trained):
+    bench = trained.bench
+    deaf, told = (run_of(cell, GROUP.preset, bench, 3) for cell in (VANILLA, MAVIC))
+    assert not deaf.test.phrases.table.any() and told.test.phrases.table.any()
+    assert_same(deaf.test.schedule, told.test.schedule)
+    assert float(deaf.setting.schedule.rate) == 0 and float(deaf.setting.schedule.alarm) == 0
+    assert float(told.setting.schedule.alarm) == pytest.approx(GROUP.preset.alarm)
+    assert float(told.test.schedule.alarm) == 0  # nobody is judged under false alarms
+
+
+def test_a_record_comes_back_as_it_was_written(trained, scores, tmp_path):
+    path = tmp_path / f"{LATER.name()}.jsonl"
+    records.write(path, session.record_lines(trained, LATER, scores[LATER]))
+    found = records.read(path)
+    assert found.cell() == LATER and found.run["seeds"] == [3]
+    assert found.run["preset"]["batch"] == 64
+    assert [point["episodes"] for point in found.curve] == [64, 128]
+    for point, line in zip(trained.curve, found.curve, strict=True):
+        np.testing.assert_allclose(line["base"], [point["base"][1]], rtol=1e-5)  # vanilla's place
+    np.testing.assert_allclose(
+        found.score["base"]["discounted"], scores[LATER]["base"]["discounted"], rtol=1e-5
+    )
+    assert found.score["compliance"]["given"] == records.plain(scores[LATER]["compliance"]["given"])
+    assert [path.name for path in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_broken_record_is_named_with_its_line(tmp_path):
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"type": "run"}\n{"type": \n')
+    with pytest.raises(records.RecordError, match=r"bad\.jsonl:2: not JSON"):
+        records.read(path)
+    path.write_text('{"type": "curve"}\n')
+    with pytest.raises(records.RecordError, match=r"bad\.jsonl:1: the first line"):
+        records.read(path)
+    with pytest.raises(records.RecordError, match="no records"):
+        records.read_folder(tmp_path / "none")
+
+
+LANES, SEED = 4, jax.random.key(11)
+STEP = jax.jit(step)
+
+
+@pytest.fixture(scope="module")
+def told(trained):
+    """The setting in which the team is judged, with more instructions: every episode meets several."""
+    place = run_of(MAVIC, GROUP.preset, trained.bench, 3).test
+    often = instruct.schedule(rate=0.2, hold_min=2, hold_max=9, overlap=True, one_agent=True)
+    return replace(place, schedule=often)
+
+
+@pytest.fixture(scope="module")
+def filmed(trained, told):
+    """Four greedy episodes, one a lane, by the rollout that judges."""
+    actor = jax.tree.map(lambda leaf: leaf[0], trained.learner.actor)
+    policy = acting(trained.fixed, actor, trained.bench.lexicon.vectors, jnp.zeros(2), True)
+    play = alone(lambda key: rollout(told, policy, key, episodes=LANES, lanes=LANES).rows)
+    return jax.tree.map(np.asarray, jax.jit(play)(SEED))
+
+
+def test_a_loaded_team_decides_as_the_learner_does(trained, told, filmed, team):
+    lexicon = trained.bench.lexicon
+    world = reset(told, jax.random.fold_in(SEED, 0))
+    carry = team.start()
+    heard = set()
+    for tick in range(40):
+        if not filmed.alive[tick, 0]:
+            break
+        texts = [lexicon.texts[phrase] or None for phrase in world.instruction.phrase.tolist()]
+        heard.update(texts)
+        macro, carry = team.act(
+            SEED,
+            carry,
+            world.observation,
+            texts,
+            world.idle,
+            available=world.available,
+            greedy=True,
+        )
+        world, row = STEP(told, world, macro, draws_for(world)[2:])
+        np.testing.assert_array_equal(row.macro, filmed.macro[tick, 0], err_msg=f"tick {tick}")
+        np.testing.assert_array_equal(row.kind, filmed.kind[tick, 0], err_msg=f"tick {tick}")
+    assert tick > 3 and None in heard and len(heard) > 2
+
+
+def test_its_values_are_the_critics(trained, team):
+    shape, lexicon = trained.fixed.shape, trained.bench.lexicon
+    place = reset(run_of(MAVIC, GROUP.preset, trained.bench, 3).test, SEED)
+    _, carry = team.act(SEED, team.start(), place.observation, "push", greedy=True)
+    text = team.facts["examples"][2]
+    found = team.values(carry, place.observation, text)
+    assert list(found) == ["none", *team.kinds, "text"]
+    np.testing.assert_array_equal(found["text"], found[team.kinds[2]])
+    critic, scale = (
+        jax.tree.map(lambda leaf: leaf[0], tree)
+        for tree in (trained.learner.critic, trained.learner.scale)
+    )
+    net = deciding.with_phrases(critic, lexicon.vectors)
+    spread, centre = jax.vmap(nets.Scale.spread)(scale), jax.vmap(nets.Scale.centre)(scale)
+    for kind, row in (("none", 0), (team.kinds[2], lexicon.texts.index(text))):
+        heads, _ = deciding.heads(
+            shape,
+            net,
+            carry.critic,
+            place.observation[None],
+            carry.macro[None],
+            jnp.full((1, 2), row),
+            jnp.ones((1, 2), bool),
+        )
+        context = int(row > 0)  # each has a head of its own
+        expected = heads[:, 0, context] * spread[:, context] + centre[:, context]
+        np.testing.assert_allclose(found[kind], expected, rtol=1e-4)
+
+
+def test_compliance_is_what_the_rows_show(told, filmed):
+    """Counted by hand: an instruction is a stretch of one kind; followed if no decision in it was forbidden."""
+    allowed = np.asarray(told.rules.allowed)
+    kinds = allowed.shape[0]
+    given, followed = np.zeros(kinds), np.zeros(kinds)
+    for lane in range(LANES):
+        alive = filmed.alive[:, lane]
+        joint = filmed.kind[:, lane].max(-1)
+        whom = filmed.kind[:, lane] > 0
+        start = 0
+        for tick in range(alive.sum()):
+            over = filmed.terminal[tick, lane] | filmed.truncated[tick, lane]
+            if not (filmed.switched[tick, lane] or over):
+                continue
+            kind, stretch = joint[tick], slice(start, tick + 1)
+            start = tick + 1
+            assert (joint[stretch] == kind).all()
+            decides = whom[stretch] & filmed.fresh[stretch, lane]
+            if not kind or not decides.any():
+                continue
+            macros = filmed.macro[stretch, lane]
+            fine = allowed[kind][np.arange(2), macros]
+            given[kind] += 1
+            followed[kind] += (fine | ~decides).all()
+    assert given.sum() > 8 and given.sum() > followed.sum()
+    sums = evaluate.compliance_sums(jax.tree.map(jnp.asarray, filmed), kinds)
+    np.testing.assert_array_equal(sums["given"], given)
+    np.testing.assert_array_equal(sums["followed"], followed)
+    assert float(sums["episodes"]) == LANES
+
+
+def test_base_return_is_what_the_rows_show(filmed):
+    sums = evaluate.task_sums(jax.tree.map(jnp.asarray, filmed), jnp.float32(0.5))
+    by_hand = 0.0
+    for lane in range(LANES):
+        length = filmed.alive[:, lane].sum()
+        by_hand += sum(0.5**t * filmed.task[t, lane] for t in range(length))
+    np.testing.assert_allclose(sums["discounted"], by_hand, rtol=1e-4)
+    assert float(sums["episodes"]) == LANES and float(sums["ticks"]) == filmed.alive.sum()
+
+
+def with_facts(saved, tmp_path, **changes):
+    path = tmp_path / "other.safetensors"
+    path.write_bytes(saved.read_bytes())
+    facts = json.loads(saved.with_suffix(".json").read_text()) | changes
+    facts = {name: fact for name, fact in facts.items() if fact is not None}
+    path.with_suffix(".json").write_text(json.dumps(facts))
+    return path
+
+
+def test_a_team_is_loaded_with_or_without_the_ending(saved, team):
+    assert_same(mavic.load_policy(saved.with_suffix("")).weights, team.weights)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        (dict(format=99), r"other\.json: format 99, this version of mavic reads format 1"),
+        (dict(encoder=None, kinds=None), r"other\.json: .*without kinds, encoder"),
+        (dict(encoder_hash="0" * 64), r"of hash 000000000000, here it has hash"),
+    ],
+)
+def test_a_policy_of_another_make_is_refused(saved, tmp_path, changes, complaint):
+    with pytest.raises(PolicyError, match=complaint):
+        mavic.load_policy(with_facts(saved, tmp_path, **changes))
+
+
+def test_weights_of_another_network_are_refused(saved, tmp_path):
+    shape = json.loads(saved.with_suffix(".json").read_text())["shape"] | {"hidden": 16}
+    with pytest.raises(PolicyError, match="does not hold this network's weights"):
+        mavic.load_policy(with_facts(saved, tmp_path, shape=shape))
+
+
+def test_a_policy_that_is_not_there_or_broken_is_named(saved, tmp_path):
+    with pytest.raises(PolicyError, match=r"none\.safetensors: no such file"):
+        mavic.load_policy(tmp_path / "none")
+    path = with_facts(saved, tmp_path)
+    path.with_suffix(".json").write_text("{")
+    with pytest.raises(PolicyError, match=r"other\.json: not a policy's description"):
+        mavic.load_policy(path)
+    path.with_suffix(".json").unlink()
+    with pytest.raises(PolicyError, match=r"other\.json: no such file"):
+        mavic.load_policy(path)
+
+
+def test_a_cut_off_file_is_refused(saved, tmp_path):
+    path = with_facts(saved, tmp_path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(PolicyError, match=r"other\.safetensors"):
+        mavic.load_policy(path)
+
+
+def test_a_team_refuses_another_world(team):
+    team.fits(make("box_pushing", size=4))
+    with pytest.raises(PolicyError, match=r"world is box_pushing, the world's is warehouse"):
+        team.fits(make("warehouse"))
+    with pytest.raises(PolicyError, match=r"observation has shape \(2, 3\); .* wants \(2, "):
+        team.act(SEED, team.start(), jnp.zeros((2, 3)))
+    with pytest.raises(PolicyError, match="3 texts for 2 agents"):
+        team.act(SEED, team.start(), jnp.zeros((2, team.shape.observation)), ["push"] * 3)
