@@ -74,9 +74,12 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
 
 
 def report_words(
-    world: str, encoder: str = encoders.DEFAULT
+    world: str, encoder: str = encoders.DEFAULT, prefix: str = "test"
 ) -> tuple[tuple[Share, ...], tuple[Miss, ...]]:
-    """The table of targets of a world, and the phrases that were missed."""
+    """The table of targets of a world, and the phrases that were missed.
+
+    `prefix` "dev" takes the development sets, which were looked at, and so have no target.
+    """
     lexicon = lexicons.load(world, encoder)
     folder = lexicons.world_folder(world)
     shares: list[Share] = []
@@ -94,7 +97,7 @@ def report_words(
                 total=len(results),
                 low=low,
                 high=high,
-                target=TARGETS.get(measure),
+                target=TARGETS.get(measure) if prefix == "test" else None,
             )
         )
 
@@ -112,13 +115,17 @@ def report_words(
                 )
         return made
 
+    def read(name: str) -> tuple[str, list[Example]]:
+        file = f"{prefix}_{name}"
+        return f"phrases/{file}.toml", read_tests(folder, file, lexicon.names[1:])
+
     for name, measure in (("infeasible", "infeasible"), ("near_domain", "near-domain")):
-        made = answers(read_tests(folder, name, lexicon.names[1:]))
-        add(f"{measure} flagged", f"phrases/{name}.toml", [answer.unsure for answer in made])
+        file, examples = read(name)
+        add(f"{measure} flagged", file, [answer.unsure for answer in answers(examples)])
     feasible = {
-        "novel": ("phrases/novel.toml", read_tests(folder, "novel", lexicon.names[1:])),
+        "novel": read("novel"),
         "held-out": ("instructions.toml", held_out(world)),
-        "instead": ("phrases/instead.toml", read_tests(folder, "instead", lexicon.names[1:])),
+        "instead": read("instead"),
     }
     for measure, (file, examples) in feasible.items():
         pairs = list(zip(examples, answers(examples), strict=True))
@@ -162,7 +169,7 @@ def ablation(world: str, variants: Sequence[str] | None = None) -> tuple[Ablatio
     ]
     tests = {
         "held-out": held_out(world),
-        "novel": read_tests(lexicons.world_folder(world), "novel", names),
+        "novel": read_tests(lexicons.world_folder(world), "test_novel", names),
     }
     made = []
     for variant in variants or tuple(VARIANTS):

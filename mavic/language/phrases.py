@@ -1,6 +1,7 @@
 """Phrase files beside a world's instructions: sets for testing, and frames to train the head on.
 
-A test file lists sentences by kind ("none": nothing that can be asked). A training file has blocks
+A test file lists sentences by kind ("none": nothing that can be asked); a development file looks
+the same, but was looked at in sum between fits. A training file has blocks
 to say, whose slots are filled and whose frames are shared by all worlds; filling is drawn with a
 fixed seed, so a world's training set is always the same.
 """
@@ -19,7 +20,9 @@ from typing import Any
 from mavic import instructions
 from mavic.language.text import fold
 
-TESTS = ("novel", "instead", "infeasible", "near_domain")
+SETS = ("novel", "instead", "infeasible", "near_domain")
+TESTS = tuple(f"test_{name}" for name in SETS)
+DEVELOPMENT = tuple(f"dev_{name}" for name in SETS)
 TRAINING = ("contrasts", "negatives")
 NONE = "none"
 DRAWS = {True: 3, False: 8}  # fillings of one sentence: of a kind (each key), of no kind
@@ -41,7 +44,7 @@ class Example:
 
 
 def read_tests(folder: Path, name: str, kinds: tuple[str, ...]) -> list[Example]:
-    """The sentences of a test file."""
+    """The sentences of a test or development file."""
     path = folder / "phrases" / f"{name}.toml"
     made = []
     for kind, texts in _read(path).get("phrases", {}).items():
@@ -68,12 +71,12 @@ def training_set(phrases: dict[str, list[str]], world: str, folder: Path | None)
 
 
 def _reserved(folder: Path | None, kinds: tuple[str, ...]) -> set[str]:
-    """What must never be trained on: the held-out phrases and test files of a folder."""
+    """What must never be trained on: the held-out phrases, test and development files."""
     texts: set[str] = set()
     if folder is not None and (folder / "instructions.toml").is_file():
         file = instructions.read(folder / "instructions.toml")
         texts |= {fold(text) for kind in file.kinds for text in kind.held_out}
-    for name in TESTS:
+    for name in TESTS + DEVELOPMENT:
         if folder is not None and (folder / "phrases" / f"{name}.toml").is_file():
             texts |= {fold(example.text) for example in read_tests(folder, name, kinds)}
     return texts

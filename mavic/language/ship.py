@@ -10,16 +10,16 @@ from mavic import instructions
 from mavic.language import encoder as encoders
 from mavic.language import lexicon as lexicons
 from mavic.language import understanding
-from mavic.language.phrases import NONE, TESTS, Example, read_tests, training_set
+from mavic.language.phrases import DEVELOPMENT, NONE, TESTS, Example, read_tests, training_set
 from mavic.language.text import name as text_name
 
 
 def texts_of(world: str) -> list[str]:
-    """Every phrase of a world that is read as it stands: its instructions and its test files."""
+    """Every phrase of a world that is read as it stands: its instructions, test and development files."""
     folder = lexicons.world_folder(world)
     file = instructions.read(folder / "instructions.toml")
     texts = [phrase for kind in file.kinds for phrase in kind.train + kind.held_out]
-    for name in TESTS:
+    for name in TESTS + DEVELOPMENT:
         texts += [example.text for example in read_tests(folder, name, file.names())]
     return texts
 
