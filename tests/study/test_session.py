@@ -164,6 +164,18 @@ def test_every_cell_is_judged_in_its_own_test(scores):
     assert 0 < given[1] <= 1 and given[0] > 1.2 * given[1]  # at most once; again and again
 
 
+def test_every_cell_is_judged_by_its_own_team(trained, scores):
+    runs = stack([run_of(cell, GROUP.preset, trained.bench, 3) for cell in GROUP.cells])
+    played = evaluate.play(
+        trained.fixed, 32, 128, trained.bench.lexicon.vectors, runs, trained.learner,
+        jax.random.key(session.JUDGE_KEY), jnp.int32(0), jnp.asarray(False), jnp.asarray(False),
+    )["base"]  # fmt: skip
+    base = played["discounted"] / played["episodes"]
+    assert base[0] != base[1]
+    for place, cell in enumerate((MAVIC, LATER)):
+        np.testing.assert_allclose(scores[cell]["base"]["discounted"], base[place], rtol=1e-6)
+
+
 def test_counts_add_up(scores):
     for score in scores.values():
         told = score["compliance"]
@@ -296,6 +308,7 @@ def test_compliance_is_what_the_rows_show(told, filmed):
     allowed = np.asarray(told.rules.allowed)
     kinds = allowed.shape[0]
     given, followed = np.zeros(kinds), np.zeros(kinds)
+    decisions, steps = [], []  # whether each was allowed
     for lane in range(LANES):
         alive = filmed.alive[:, lane]
         joint = filmed.kind[:, lane].max(-1)
@@ -309,16 +322,20 @@ def test_compliance_is_what_the_rows_show(told, filmed):
             start = tick + 1
             assert (joint[stretch] == kind).all()
             decides = whom[stretch] & filmed.fresh[stretch, lane]
+            fine = allowed[kind][np.arange(2), filmed.macro[stretch, lane]]
+            decisions.extend(fine[decides])
+            steps.extend(fine[whom[stretch]])
             if not kind or not decides.any():
                 continue
-            macros = filmed.macro[stretch, lane]
-            fine = allowed[kind][np.arange(2), macros]
             given[kind] += 1
             followed[kind] += (fine | ~decides).all()
     assert given.sum() > 8 and given.sum() > followed.sum()
     sums = evaluate.compliance_sums(jax.tree.map(jnp.asarray, filmed), kinds)
     np.testing.assert_array_equal(sums["given"], given)
     np.testing.assert_array_equal(sums["followed"], followed)
+    for name, found in (("decisions", decisions), ("steps", steps)):
+        assert (sums[name], sums[f"{name}_complied"]) == (len(found), sum(found))
+        assert 0 < sum(found) < len(found)
     assert float(sums["episodes"]) == LANES
 
 
