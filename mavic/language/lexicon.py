@@ -65,7 +65,7 @@ def instruction_path(path_or_world: str | Path) -> Path:
     if str(path_or_world) in WORLDS:
         return world_folder(str(path_or_world)) / "instructions.toml"
     path = Path(path_or_world)
-    if path.suffix != ".toml" and not path.exists():
+    if path.suffix != ".toml" and not path.is_file():
         raise LexiconError(
             f"{str(path_or_world)!r} is neither a world nor a file; "
             f"{instructions.suggest(str(path_or_world), WORLDS)}"

@@ -36,6 +36,22 @@ def name(text: str) -> str:
     return hashlib.sha256(fold(text).encode()).hexdigest()[:16]
 
 
+def shown(text: str, longest: int = 200) -> str:
+    """The text as a terminal may show it: on one line, without control characters, cut if long."""
+    plain = "".join(" " if unicodedata.category(c).startswith("C") else c for c in text[:LONGEST])
+    plain = " ".join(plain.split())
+    return plain if len(plain) <= longest else plain[: longest - 1] + "\u2026"
+
+
+def given(text: str) -> str:
+    """A text from the command line as it is; a `TextError` if its bytes were not UTF-8."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise TextError("not UTF-8 text") from None
+    return text
+
+
 def lines(raw: bytes) -> list[str]:
     """The texts of a file, one a line, blank lines left out; a `TextError` if it is not UTF-8."""
     try:

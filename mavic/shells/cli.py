@@ -118,18 +118,29 @@ class Train:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Remake tables and figures from records alone.
+    """Remake tables and figures from records alone; or show how far the words are understood.
 
-    Example: mavic report results/box_pushing
+    For example:
+      mavic report results/box_pushing
+      mavic report words
     """
 
     folder: Positional[Path]
-    """Where the records (*.jsonl) are."""
+    """Where the records (*.jsonl) are; or `words`: the targets of understanding on every world's test phrases."""
     out: Path | None = None
     """Where to write (default: the same folder)."""
 
     def run(self) -> None:
         """Carry it out."""
+        if self.folder == Path("words"):
+            if self.out is not None:
+                raise Problem("the table of words is only printed; leave out --out")
+            from mavic.shells import words
+
+            for prefix in words.TITLES:
+                for table in words.targets(prefix):
+                    CONSOLE.print(table, highlight=False)
+            return
         from mavic.study import report
 
         report.report(self.folder, self.out, console=CONSOLE)
@@ -256,6 +267,7 @@ class Words:
     For example:
       mavic words box_pushing "please do not push anything"
       cat requests.txt | mavic words overcooked --json
+      mavic words box_pushing --ablation
     """
 
     world: Positional[str]
@@ -265,16 +277,45 @@ class Words:
     obey_anyway: bool = False
     """Take the likeliest kind even when unsure, as the paper's agents do."""
     json: bool = False
-    """One object a line: text, kind, probability, unsure, nearest."""
+    """One object a line: text, kind, probability, unsure, nearest, note."""
+    ablation: bool = False
+    """Instead: what encoders, poolings and scalings tell apart, left from right and by kind."""
 
     def run(self) -> None:
         """Carry it out."""
+        from mavic.language.encoder import EncoderError
+
+        try:
+            self._ablate() if self.ablation else self._understand()
+        except EncoderError as error:
+            raise Problem(str(error)) from None
+
+    def _ablate(self) -> None:
+        from mavic.language.measure import Ablation
+        from mavic.shells import words
+
+        if self.texts or self.json:
+            raise Problem("--ablation takes a world alone")
+        found = list(words.ablation(self.world))
+        for table in words.ablation_tables(
+            self.world, [row for row in found if isinstance(row, Ablation)]
+        ):
+            CONSOLE.print(table, highlight=False)
+        for line in found:
+            if isinstance(line, str):
+                CONSOLE.print(f"left out: {escape(line)}", highlight=False, soft_wrap=True)
+
+    def _understand(self) -> None:
         import json
 
         from mavic.language import lexicon, text, understanding
 
-        words = list(self.texts) or text.lines(sys.stdin.buffer.read())
         lex = lexicon.load(self.world)
+        words = [text.given(t) for t in self.texts]
+        if not words and sys.stdin is not None:
+            words = text.lines(sys.stdin.buffer.read())
+        if not words:
+            raise Problem("nothing to understand: give sentences, or one a line on standard input")
         for found in understanding.understand_all(lex, words):
             nearest = [
                 (round(float(cosine), 3), kind, near) for near, kind, cosine in found.nearest
@@ -286,13 +327,16 @@ class Words:
                     "probability": round(float(found.probability), 4),
                     "unsure": found.unsure,
                     "nearest": [{"text": t, "kind": k, "cosine": c} for c, k, t in nearest],
+                    "note": found.note,
                 }
                 print(json.dumps(line, ensure_ascii=False))
                 continue
             verdict = "unsure" if found.unsure and not self.obey_anyway else found.kind
+            why = found.note or f"{found.probability:.0%}"
             CONSOLE.print(
-                f"{escape(found.text)} → [bold]{verdict}[/] ({found.probability:.0%})",
+                f"{escape(text.shown(found.text))} → [bold]{verdict}[/] ({escape(why)})",
                 highlight=False,
+                soft_wrap=True,
             )
             for cosine, kind, near in nearest:
                 CONSOLE.print(f"    {cosine:.2f} {kind}: {escape(near)}", highlight=False)
