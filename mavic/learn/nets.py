@@ -87,20 +87,31 @@ def _gru(key: Array, width: int) -> dict[str, Array]:
 
 
 class Net(NamedTuple):
-    """Weights, and the phrases as they see them."""
+    """Weights, and what each phrase adds to the first layer."""
 
-    params: Any
+    trunk: Any
     table: dict[str, Array]
 
 
 def with_phrases(params: Any, vectors: Array) -> Net:
-    """Project every phrase once, [parts, P, projected]: rows then look theirs up. Silence (row 0, the zero vector)
-    stays zero, for there is no bias; a part that is not the last sees nothing but silence."""
-    parts = params["head"]["b"].shape[0]
-    sees = (jnp.arange(parts) == parts - 1).astype(vectors.dtype)
-    projected = {name: vectors @ w for name, w in params["project"].items()}
-    table = {name: row * sees[:, None, None] for name, row in projected.items()}
-    return Net(params, {**table, "sees": sees})
+    """Project every phrase and pass it through its share of the first layer once, [parts, P, hidden]: rows then look
+    theirs up and add it, which is the first layer of the concatenated inputs (D3) at a fraction of the work. Silence
+    (row 0, the zero vector) adds nothing, for the projection has no bias; a part that is not the last hears nothing
+    but silence. An actor has one more input, whether a teammate is instructed."""
+    parts, hidden = params["first"]["b"].shape
+    hears = (jnp.arange(parts) == parts - 1).astype(vectors.dtype)[:, None, None]
+    weight = params["first"]["w"]
+    widths = [w.shape[-1] for w in params["project"].values()]
+    bits = 1 if len(widths) == 1 else 0
+    plain = weight.shape[1] - sum(widths) - bits
+    table, start = {}, plain
+    for (name, projection), width in zip(params["project"].items(), widths, strict=True):
+        table[name] = hears * (vectors @ projection @ weight[:, start : start + width])
+        start += width
+    table["bit"] = hears * weight[:, start:] if bits else jnp.zeros((parts, 1, hidden))
+    trunk = {name: layer for name, layer in params.items() if name != "project"}
+    trunk["first"] = {"w": weight[:, :plain], "b": params["first"]["b"]}
+    return Net(trunk, table)
 
 
 @jax.custom_vjp
@@ -122,20 +133,18 @@ def _lookup_backward(saved: tuple, gradient: Array) -> tuple[Array, None]:
 _lookup.defvjp(_lookup_forward, _lookup_backward)
 
 
-def _inputs(shape: Shape, table: dict[str, Array], seen: dict[str, Array]) -> Array:
-    """[..., in] of one part. `seen`: observation [..., O], previous [...], phrases [..., N] own first."""
-    pieces = [seen["observation"]]
+def _first(shape: Shape, part: Any, table: dict[str, Array], seen: dict[str, Array]) -> Array:
+    """The first layer of one part. `seen`: observation [..., O], previous [...], phrases [..., N] own first."""
+    plain = seen["observation"]
     if shape.last_macro:
-        pieces.append(jax.nn.one_hot(seen["previous"], shape.macros))
+        plain = jnp.concatenate([plain, jax.nn.one_hot(seen["previous"], shape.macros)], axis=-1)
     phrases = seen["phrases"]
-    pieces.append(_lookup(table["own"], phrases[..., 0]))
+    total = _apply(part["first"], plain) + _lookup(table["own"], phrases[..., 0])
     if "team" in table:
-        team = [_lookup(table["team"], phrases[..., i]) for i in range(1, shape.agents)]
-        pieces.append(jnp.stack(team).mean(0) if team else jnp.zeros_like(pieces[-1]))
-    else:
-        instructed = (phrases[..., 1:] > 0).any(-1, keepdims=True)
-        pieces.append(instructed * table["sees"])
-    return jnp.concatenate(pieces, axis=-1)
+        for mate in range(1, shape.agents):
+            total = total + _lookup(table["team"], phrases[..., mate]) / (shape.agents - 1)
+        return total
+    return total + (phrases[..., 1:] > 0).any(-1, keepdims=True) * table["bit"]
 
 
 def _leaky(x: Array) -> Array:
@@ -157,9 +166,9 @@ def _cell(gru: dict[str, Array], carry: Array, gates_in: Array) -> Array:
     return new + update * (carry - new)
 
 
-def _enter(part: Any, x: Array) -> Array:
-    """Inputs → what the GRU takes in."""
-    hidden = _leaky(_apply(part["second"], _leaky(_apply(part["first"], x))))
+def _enter(part: Any, first: Array) -> Array:
+    """First layer → what the GRU takes in."""
+    hidden = _leaky(_apply(part["second"], _leaky(first)))
     return hidden @ part["gru"]["wi"] + part["gru"]["bi"]
 
 
@@ -177,10 +186,10 @@ def step(shape: Shape, net: Net, carry: Array, seen: dict[str, Array]) -> tuple[
     """One decision of every lane: new memory [parts, ..., H] and heads [parts, ..., out]."""
 
     def one(part: Any, table: Any, carry: Array) -> tuple[Array, Array]:
-        carry = _cell(part["gru"], carry, _enter(part, _inputs(shape, table, seen)))
+        carry = _cell(part["gru"], carry, _enter(part, _first(shape, part, table, seen)))
         return carry, _leave(part, carry)
 
-    return jax.vmap(one)(net.params, net.table, carry)
+    return jax.vmap(one)(net.trunk, net.table, carry)
 
 
 def unroll(
@@ -190,7 +199,7 @@ def unroll(
     after each row [parts, B, W, H] and the heads [parts, B, W, out]."""
 
     def one(part: Any, table: Any, carry: Array) -> tuple[Array, Array, Array]:
-        gates = _enter(part, _inputs(shape, table, seen))
+        gates = _enter(part, _first(shape, part, table, seen))
 
         def on(carry: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
             begins, gates_in = row
@@ -200,7 +209,7 @@ def unroll(
         carry, carries = jax.lax.scan(on, carry, (first, gates), unroll=True)
         return carry, carries, _leave(part, carries)
 
-    return jax.vmap(one)(net.params, net.table, carry)
+    return jax.vmap(one)(net.trunk, net.table, carry)
 
 
 def of_context(heads: Array, instructed: Array) -> Array:

@@ -80,6 +80,37 @@ def test_replay_decides_as_the_rollout_did(network):
     assert regret(wrong, mine).max() > 1e-2
 
 
+@pytest.mark.parametrize("kind", ["actor", "critic"])
+def test_first_layer_is_that_of_the_concatenated_inputs(kind):
+    """D3: projected phrases stand beside the observation before the first layer."""
+    fixed = BENCH.fixed(PRESET, "protected")
+    shape = fixed.shape
+    init = nets.init_actor if kind == "actor" else nets.init_critic
+    params = init(jax.random.key(0), shape)
+    key = jax.random.key(1)
+    seen = {
+        "observation": jax.random.normal(key, (9, shape.observation)),
+        "previous": jnp.arange(-1, 8),
+        "phrases": jnp.array(
+            [[0, 0], [3, 0], [0, 5], [7, 7], [9, 1], [2, 2], [4, 0], [0, 1], [8, 3]]
+        ),
+    }
+    net = nets.with_phrases(params, VECTORS)
+    for part in (0, 1):
+        of_part = jax.tree.map(lambda x, part=part: x[part], (net.trunk, net.table, params))
+        trunk, table, plain = of_part
+        got = nets._first(shape, trunk, table, seen)
+        heard = VECTORS[seen["phrases"]] * (part == 1)
+        pieces = [seen["observation"], jax.nn.one_hot(seen["previous"], shape.macros)]
+        pieces.append(heard[:, 0] @ plain["project"]["own"])
+        if kind == "critic":
+            pieces.append(heard[:, 1] @ plain["project"]["team"])
+        else:
+            pieces.append((seen["phrases"][:, 1:] > 0) * float(part == 1))
+        want = jnp.concatenate(pieces, -1) @ plain["first"]["w"] + plain["first"]["b"]
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
 def actor_rows(mine, key):
     shape = mine["macro"].shape
     return {

@@ -200,9 +200,7 @@ def test_squeezed_returns_are_the_primitive_returns(rows, gamma):
                     continue
                 if rows.terminal[t, w] and not rows.loops[t, w, i]:
                     onward = 0.0 * at_end.pop()
-                elif rows.terminal[t, w]:
-                    onward = at_end.pop()
-                elif rows.truncated[t, w]:
+                elif rows.terminal[t, w] or rows.truncated[t, w]:
                     onward = at_end.pop()
                 onward = float(rows.reward[t, w, i]) + gamma * onward
                 primitive[t] = onward
