@@ -16,7 +16,8 @@ from mavic.language import bert
 from mavic.language import encoder as encoders
 from mavic.language import lexicon as lexicons
 from mavic.language.phrases import Example, read_tests
-from mavic.language.understanding import Understanding, understand_all, words_of
+from mavic.language.spelling import words_of
+from mavic.language.understanding import Understanding, understand_all
 
 Z95 = 1.959964
 # What each world must reach (share of the test phrases), by measure.
@@ -74,11 +75,12 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
 
 
 def report_words(
-    world: str, encoder: str = encoders.DEFAULT, prefix: str = "test"
+    world: str, encoder: str = encoders.DEFAULT, prefix: str = "final"
 ) -> tuple[tuple[Share, ...], tuple[Miss, ...]]:
     """The table of targets of a world, and the phrases that were missed.
 
-    `prefix` "dev" takes the development sets, which were looked at, and so have no target.
+    `prefix` "test" and "dev" take the development sets, which the head was calibrated and then
+    trained on, and so have no target.
     """
     lexicon = lexicons.load(world, encoder)
     folder = lexicons.world_folder(world)
@@ -97,7 +99,7 @@ def report_words(
                 total=len(results),
                 low=low,
                 high=high,
-                target=TARGETS.get(measure) if prefix == "test" else None,
+                target=TARGETS.get(measure) if prefix == "final" else None,
             )
         )
 

@@ -1,13 +1,15 @@
 """Phrase files beside a world's instructions: sets for testing, and frames to train the head on.
 
-A test file lists sentences by kind ("none": nothing that can be asked); a development file looks
-the same, but was looked at in sum between fits. A training file has blocks
+A test file lists sentences by kind ("none": nothing that can be asked). A development file looks
+the same, but was looked at: its sentences calibrate the head, each author's by a fit that has not
+seen them, and then teach it. A training file has blocks
 to say, whose slots are filled and whose frames are shared by all worlds; filling is drawn with a
 fixed seed, so a world's training set is always the same.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import re
 import tomllib
@@ -18,15 +20,19 @@ from pathlib import Path
 from typing import Any
 
 from mavic import instructions
+from mavic.language.spelling import known_words, mend, slip
 from mavic.language.text import fold
 
 SETS = ("novel", "instead", "infeasible", "near_domain")
-TESTS = tuple(f"test_{name}" for name in SETS)
-DEVELOPMENT = tuple(f"dev_{name}" for name in SETS)
+AUTHORS = ("dev", "test")  # of the development files; "test" was for testing once, then looked at
+TESTS = tuple(f"final_{name}" for name in SETS)
+DEVELOPMENT = tuple(f"{author}_{name}" for author in AUTHORS for name in SETS)
 TRAINING = ("contrasts", "negatives")
 NONE = "none"
 DRAWS = {True: 3, False: 8}  # fillings of one sentence: of a kind (each key), of no kind
 EVERYDAY = 700  # drawn pairs of an everyday verb and object
+CASUAL = 3  # copies of a phrase said as it stands, with an opening or a closing
+SLIPS = 0.4  # share of sentences also trained on with a slip of the keyboard
 SLOT = re.compile(r"\{(\w+)\}")
 
 
@@ -41,6 +47,13 @@ class Example:
     text: str
     kind: str
     group: str
+    source: str = ""  # the development file it stands in
+    copy: bool = False  # made from another sentence, by an opening, a closing or a slip
+
+    @property
+    def author(self) -> str:
+        """Whose development file it stands in; "" for what is always trained on."""
+        return self.source.partition("_")[0]
 
 
 def read_tests(folder: Path, name: str, kinds: tuple[str, ...]) -> list[Example]:
@@ -49,12 +62,15 @@ def read_tests(folder: Path, name: str, kinds: tuple[str, ...]) -> list[Example]
     made = []
     for kind, texts in _read(path).get("phrases", {}).items():
         _check_kind(path, kind, kinds)
-        made += [Example(text=text, kind=kind, group=text) for text in texts]
+        source = name if name in DEVELOPMENT else ""
+        made += [Example(text=text, kind=kind, group=text, source=source) for text in texts]
     return made
 
 
 def training_set(phrases: dict[str, list[str]], world: str, folder: Path | None) -> list[Example]:
-    """Training phrases by kind, everyday negatives, and the filled frames of a world's folder."""
+    """Training phrases by kind, everyday negatives, filled frames and development sets of a folder,
+    and copies of them as people type: with openings, closings and slips, mended as far as it goes.
+    """
     kinds, drawn = tuple(phrases), random.Random(world)
     frames = _read(Path(str(resources.files("mavic"))) / "language" / "data" / "frames.toml")
     made = [
@@ -67,16 +83,46 @@ def training_set(phrases: dict[str, list[str]], world: str, folder: Path | None)
             if path.is_file():
                 made += _fill(path, frames, kinds, drawn)
     made += _everyday(frames, drawn)
-    return _distinct(made, _reserved(folder, kinds))
+    if folder is not None:
+        for name in DEVELOPMENT:
+            if (folder / "phrases" / f"{name}.toml").is_file():
+                made += read_tests(folder, name, kinds)
+    reserved = _reserved(folder, kinds)
+    made = _distinct(made, reserved)
+    known = known_words([example.text for example in made])
+    reserved |= {mend(text, known) for text in reserved}
+    by_text: dict[str, Example] = {}
+    for example in made + _typed(made, frames, drawn):
+        text = mend(example.text, known)
+        if text not in reserved:  # a copy may say what another sentence says: the first has it
+            by_text.setdefault(text, dataclasses.replace(example, text=text))
+    return list(by_text.values())
+
+
+def _typed(examples: list[Example], frames: dict[str, Any], drawn: random.Random) -> list[Example]:
+    """Copies of sentences, of kinds and of no kind alike, as people type them."""
+    openings, closings = (
+        [text for text in frames[part]["texts"] if text] for part in ("openings", "closings")
+    )
+    made = []
+    for example in examples:
+        for _ in range(CASUAL if example.group == example.text else 0):
+            where = drawn.random()
+            opening = drawn.choice(openings) if where < 0.7 else ""
+            closing = drawn.choice(closings) if where > 0.4 else ""
+            text = opening + example.text + closing
+            made.append(dataclasses.replace(example, text=text, copy=True))
+    slipped = [example for example in examples + made if drawn.random() < SLIPS]
+    return made + [dataclasses.replace(e, text=slip(e.text, drawn), copy=True) for e in slipped]
 
 
 def _reserved(folder: Path | None, kinds: tuple[str, ...]) -> set[str]:
-    """What must never be trained on: the held-out phrases, test and development files."""
+    """What must never be trained on: the held-out phrases and the test files."""
     texts: set[str] = set()
     if folder is not None and (folder / "instructions.toml").is_file():
         file = instructions.read(folder / "instructions.toml")
         texts |= {fold(text) for kind in file.kinds for text in kind.held_out}
-    for name in TESTS + DEVELOPMENT:
+    for name in TESTS:
         if folder is not None and (folder / "phrases" / f"{name}.toml").is_file():
             texts |= {fold(example.text) for example in read_tests(folder, name, kinds)}
     return texts

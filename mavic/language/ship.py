@@ -11,17 +11,19 @@ from mavic.language import encoder as encoders
 from mavic.language import lexicon as lexicons
 from mavic.language import understanding
 from mavic.language.phrases import DEVELOPMENT, NONE, TESTS, Example, read_tests, training_set
+from mavic.language.spelling import mend
 from mavic.language.text import name as text_name
 
 
 def texts_of(world: str) -> list[str]:
-    """Every phrase of a world that is read as it stands: its instructions, test and development files."""
+    """Every phrase of a world that is read as it stands: instructions, test, development files."""
     folder = lexicons.world_folder(world)
     file = instructions.read(folder / "instructions.toml")
     texts = [phrase for kind in file.kinds for phrase in kind.train + kind.held_out]
     for name in TESTS + DEVELOPMENT:
         texts += [example.text for example in read_tests(folder, name, file.names())]
-    return texts
+    words = understanding.load(understanding.head_path(world)).words
+    return texts + [mend(text, words) for text in texts]  # a head reads them mended
 
 
 def examples_of(world: str) -> list[Example]:
@@ -64,8 +66,6 @@ def main() -> None:
     parser.add_argument("--only", choices=("vectors", "heads"))
     chosen = parser.parse_args()
     for world in chosen.world:
-        for encoder in chosen.encoder if chosen.only != "heads" else ():
-            print(f"{world} {encoder}: {ship_vectors(world, encoder)} vectors", flush=True)
         if chosen.only != "vectors":
             head = ship_head(world)
             print(
@@ -73,6 +73,8 @@ def main() -> None:
                 f"temperature {head.temperature:.2f}, threshold {head.threshold:.2f}",
                 flush=True,
             )
+        for encoder in chosen.encoder if chosen.only != "heads" else ():
+            print(f"{world} {encoder}: {ship_vectors(world, encoder)} vectors", flush=True)
 
 
 if __name__ == "__main__":

@@ -12,13 +12,14 @@ from mavic.language import lexicon, measure
 from mavic.language.encoder import EncoderError
 
 TITLES = {
-    "test": "test phrases, never used for any choice",
-    "dev": "development sets, looked at in sum between fits",
+    "final": "test phrases, never used for any choice",
+    "test": "development sets of the second author, trained on",
+    "dev": "development sets of the first author, trained on",
 }
 
 
 def targets(prefix: str) -> Iterator[Table]:
-    """A table a world of its shares on its test ("test") or development ("dev") sets."""
+    """A table a world of its shares on its test ("final") or development ("test", "dev") sets."""
     for world in lexicon.WORLDS:
         shares, _ = measure.report_words(world, prefix=prefix)
         files = " ".join(dict.fromkeys(share.file for share in shares))

@@ -42,11 +42,12 @@ def test_targets_on_phrases_never_used_for_any_choice(world, encoder):
     assert len(misses) >= wrong // 2
 
 
-def test_development_sets_have_no_target():
-    shares, _ = measure.report_words("box_pushing", prefix="dev")
+@pytest.mark.parametrize("prefix", ["dev", "test"])
+def test_development_sets_have_no_target(prefix):
+    shares, _ = measure.report_words("box_pushing", prefix=prefix)
     assert all(share.met is None for share in shares)
     files = {share.file for share in shares} - {"instructions.toml"}
-    assert len(files) == 4 and all(file.startswith("phrases/dev_") for file in files)
+    assert len(files) == 4 and all(file.startswith(f"phrases/{prefix}_") for file in files)
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -128,6 +129,54 @@ def test_the_head_tells_none_from_kinds_and_sides_apart(monkeypatch):
     assert list(shares.argmax(1)) == [1, 2, 0, 0]
     np.testing.assert_allclose(shares.sum(1), 1, rtol=1e-5)
     assert 0 < head.threshold < 1
+
+
+@pytest.mark.parametrize("text", ["dont push", "don't psuh", "DON'T PUSHH", "pls dont push"])
+def test_slips_of_the_keyboard_are_understood(text):
+    answer = lexicons.load("box_pushing").understand(text)
+    assert answer.asked() == "dont-push" and answer.text == text
+
+
+def test_the_threshold_lies_where_another_authors_sentences_part():
+    """Feasible sentences score 0.4 and more, others 0.1: anything between serves, so the middle."""
+    best = np.array(50 * [0.4] + 50 * [0.9] + 40 * [0.1] + 60 * [0.1])
+    sets = 100 * ["novel"] + 40 * ["infeasible"] + 60 * ["near_domain"]
+    kinds = np.array(100 * [1] + 100 * [0])
+    threshold = understanding._threshold(best, np.ones(200), kinds, sets)
+    assert threshold == pytest.approx(0.25, abs=0.01)
+    best[-9:] = 0.95  # 15 % of the near-domain ones cannot be told apart: as many as are allowed
+    assert understanding._threshold(best, np.ones(200), kinds, sets) == pytest.approx(
+        threshold, abs=0.01
+    )
+
+
+def test_an_author_is_judged_by_a_fit_without_that_author(monkeypatch):
+    seen_by_seed = {}
+
+    def train(seed, texts, vectors, kinds, seen, words, count):
+        seen_by_seed[seed] = {text for text, s in zip(texts, seen, strict=True) if s}
+        return {
+            "vector": np.zeros((4, 2)),
+            "hidden": np.zeros(2),
+            "words": np.zeros((len(words) + 1, 2)),
+            "out": np.zeros((2, count)),
+            "direct": np.zeros((len(words) + 1, count)),
+            "bias": np.zeros(count),
+        }
+
+    monkeypatch.setattr(understanding, "_train", train)
+    examples = [
+        Example(text=f"{source} {n}", kind=NONE, group=f"{n}", source=source)
+        for source in ("", "dev_novel", "test_novel")
+        for n in range(3)
+    ]
+    texts = [example.text for example in examples]
+    logits, tried = understanding._unseen(
+        examples, texts, np.zeros((9, 4), np.float32), np.zeros(9, int), 2
+    )
+    assert list(tried) == 3 * [False] + 6 * [True] and logits.shape == (2, 6, 2)
+    assert all(len(seen) == 6 and set(texts[:3]) < seen for seen in seen_by_seed.values())
+    assert {texts[3] in seen for seen in seen_by_seed.values()} == {True, False}
 
 
 def test_a_head_is_the_same_after_saving(tmp_path):

@@ -110,8 +110,9 @@ def test_the_table_of_targets_names_every_file_it_used():
     for world in lexicon.WORLDS:
         shares, _ = measure.report_words(world)
         assert f"{world}: test phrases, never used for any choice" in plain
-        assert f"{world}: development sets, looked at in sum between fits" in plain
-        assert f"phrases of mavic/envs/{world}: phrases/test_infeasible.toml" in plain
+        assert f"{world}: development sets of the second author, trained on" in plain
+        assert f"{world}: development sets of the first author, trained on" in plain
+        assert f"phrases of mavic/envs/{world}: phrases/final_infeasible.toml" in plain
         for share in shares:
             row = f"{share.measure} {share.hits}/{share.total} {share.share:.1%}"
             assert row in plain and share.file in plain
