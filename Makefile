@@ -27,7 +27,7 @@ $(VENV)/dev: pyproject.toml | $(VENV)/pip
 	@touch $@ $(VENV)/run
 
 demo: $(VENV)/run  ## Train MAVIC, naive and vanilla on Box Pushing; table, figures, a replay (under 6 minutes)
-	@$(BIN)/mavic train box_pushing --methods $(METHODS) --seeds 2 --episodes 40000 --out runs/demo --quick
+	@$(BIN)/mavic train box_pushing --methods $(METHODS) --seeds 2 --episodes 32000 --out runs/demo --quick
 	@$(BIN)/mavic report $(DEMO)
 	@$(BIN)/mavic replay $(DEMO)/mavic-tuned-protected-live-by-kind --against $(DEMO)/naive-tuned-protected-live-by-kind \
 	  --out $(DEMO)/replay.html
@@ -38,7 +38,7 @@ test: $(VENV)/dev  ## Lint, types, import rules, fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest
+	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile
 
 slow: $(VENV)/dev  ## Learning thresholds and long proofs (tens of minutes)
 	MAVIC_GOLDEN=$(GOLDEN) $(BIN)/python -m pytest -m slow

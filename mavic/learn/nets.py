@@ -17,6 +17,7 @@ from mavic.types import Array, record, static
 PARTS = {"shared": 1, "protected": 2}
 SLOPE = 0.01  # of the leaky rectifier, as in the reference
 CONTEXTS = 2  # uninstructed, instructed
+SHORT = 8  # rows up to which a sequence is compiled without a loop: faster, but long ones would take for ever
 
 
 @record
@@ -206,7 +207,8 @@ def unroll(
             carry = _cell(part["gru"], jnp.where(begins[:, None], 0.0, carry), gates_in)
             return carry, carry
 
-        carry, carries = jax.lax.scan(on, carry, (first, gates), unroll=True)
+        short = first.shape[0] <= SHORT
+        carry, carries = jax.lax.scan(on, carry, (first, gates), unroll=short)
         return carry, carries, _leave(part, carries)
 
     return jax.vmap(one)(net.trunk, net.table, carry)

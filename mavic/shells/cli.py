@@ -386,7 +386,7 @@ def main(args: list[str] | None = None) -> None:
             COMMANDS, args=args, prog="mavic", description="Teams that obey and still do their job."
         )
         command.run()
-    except (Problem, ValueError, InstructionFileError, OSError) as error:
+    except (Problem, ValueError, InstructionFileError, ImportError, OSError) as error:
         COMPLAINTS.print("[red]mavic:[/] " + escape(str(error)), highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:

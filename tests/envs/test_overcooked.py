@@ -1009,7 +1009,7 @@ def test_bad_options_are_refused(options, message):
         {},
         pytest.param({"third_cook": True}, marks=pytest.mark.slow),
         pytest.param({"map": "B", "cooks": 3}, marks=pytest.mark.slow),
-        {"map": "A", "rules": "reference"},
+        pytest.param({"map": "A", "rules": "reference"}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
