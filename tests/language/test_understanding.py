@@ -21,9 +21,9 @@ def own_cache(tmp_path, monkeypatch):
 
 # Targets that the test phrases showed to be missed, with what was reached: see docs/words.md.
 MISSED = {
-    ("box_pushing", "novel kept"): 119 / 128,
-    ("warehouse", "novel kept"): 107 / 116,
-    ("overcooked", "novel kept"): 123 / 138,
+    ("warehouse", "near-domain flagged"): 52 / 66,
+    ("overcooked", "near-domain flagged"): 48 / 65,
+    ("overcooked", "novel kept"): 126 / 134,
 }
 
 
