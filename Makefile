@@ -27,7 +27,7 @@ $(VENV)/dev: pyproject.toml | $(VENV)/pip
 	@touch $@ $(VENV)/run
 
 demo: $(VENV)/run  ## Train MAVIC, naive and vanilla on Box Pushing; table, figures, a replay (under 6 minutes)
-	@$(BIN)/mavic train box_pushing --methods $(METHODS) --seeds 2 --episodes 32000 --out runs/demo --quick
+	@$(BIN)/mavic train box_pushing --methods $(METHODS) --seeds 2 --episodes 52000 --out runs/demo --quick
 	@$(BIN)/mavic report $(DEMO)
 	@$(BIN)/mavic replay $(DEMO)/mavic-tuned-protected-live-by-kind --against $(DEMO)/naive-tuned-protected-live-by-kind \
 	  --out $(DEMO)/replay.html
