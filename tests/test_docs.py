@@ -1,4 +1,4 @@
-"""The pages say what is: code blocks of docs/extend.md run, and every name that a page cites exists."""
+"""The pages say what is: code blocks of the README and docs/extend.md run, and every name that a page cites exists."""
 
 from __future__ import annotations
 
@@ -51,6 +51,17 @@ def run_blocks(folder: Path, slow: bool) -> dict:
         elif slow or not is_slow:
             exec(compile(text, "docs/extend.md", "exec", dont_inherit=True), names)
     return names
+
+
+def test_the_readmes_team_obeys(monkeypatch, capsys):
+    """The block of the README as it stands: a shipped team told not to push does not push."""
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    ((_, _, text),) = FENCE.findall(page)
+    watched = text.replace("    tick = env", "    assert 4 not in macro.tolist()\n    tick = env")
+    assert watched != text
+    exec(compile(watched, "README.md", "exec", dont_inherit=True), {})
+    assert "dont-push" in capsys.readouterr().out
 
 
 def test_the_page_of_extensions_runs(workshop):

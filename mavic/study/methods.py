@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -183,33 +184,11 @@ def fixed_of(
 
 
 def hyper_of(preset: Preset) -> Hyper:
-    """The numbers that can be vmapped over."""
-
-    def number(value) -> jnp.ndarray:
-        return jnp.asarray(np.asarray(value, np.float32))
-
-    return Hyper(
-        gamma=number(preset.gamma),
-        actor_rate=number(preset.actor_rate),
-        critic_rate=number(preset.critic_rate),
-        rate_end=number(preset.rate_end),
-        epsilon_start=number(preset.epsilon_start),
-        epsilon_end=number(preset.epsilon_end),
-        epsilon_episodes=number(preset.epsilon_episodes),
-        entropy_start=number(preset.entropy_start),
-        entropy_end=number(preset.entropy_end),
-        entropy_episodes=number(preset.entropy_episodes),
-        mild_advantage=number(preset.mild_advantage),
-        mild_error=number(preset.mild_error),
-        mild_end=number(preset.mild_end or preset.mild_advantage),
-        balance=number(preset.balance),
-        centre=number(preset.centre),
-        normalise=number(preset.normalise),
-        through_mixture=number(preset.through_mixture),
-        time_weight=number(preset.time_weight),
-        popart_beta=number(preset.popart),
-        target_episodes=jnp.int32(preset.target_episodes),
-        adam_memory=number(preset.adam_memory),
-        clip=number(preset.clip),
-        episodes=number(preset.episodes),
-    )
+    """The numbers that can be vmapped over: a preset's own, by name."""
+    own = dataclasses.asdict(preset)
+    own |= {"popart_beta": preset.popart, "mild_end": preset.mild_end or preset.mild_advantage}
+    leaves: dict[str, Any] = {
+        f.name: np.asarray(own[f.name], np.float32) for f in dataclasses.fields(Hyper)
+    }
+    leaves["target_episodes"] = np.int32(preset.target_episodes)
+    return Hyper(**{name: jnp.asarray(leaf) for name, leaf in leaves.items()})
