@@ -2,8 +2,8 @@
 
 A frame is a plain dict, ready for JSON. It shows a moment: the picture, what was earned and what
 happened on the way to it, and what is being done from it (macros, the instruction that governs
-them, whether they comply). `play` makes a whole film; `start`, `say`, `advance` and `ending` are
-its parts, for those who talk to the team while it plays.
+them, whether they comply). `play` makes a whole film; `stage`, `start`, `hear`, `say`, `advance` and
+`ending` are its parts, for those who talk to the team, or play along, while it plays.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol, TypedDict
 
 import jax
@@ -22,12 +24,24 @@ from mavic.instructions import suggest
 from mavic.language import lexicon as lexicons
 from mavic.language.lexicon import Lexicon
 from mavic.language.text import fold
+from mavic.learn import nets
+from mavic.learn import policy as deciding
+from mavic.learn.nets import Net, Shape
 from mavic.study import policy as policies
-from mavic.study.experiment import run_of
+from mavic.study.experiment import bench_of, run_of
 from mavic.study.methods import METHODS
-from mavic.types import Array, Scene, World, replace
+from mavic.study.policy import Carry, TeamPolicy, Text
+from mavic.types import Array, Instruction, Scene, World, replace
 from mavic.world import instruct
 from mavic.world.step import Setting, draws_for, interrupt, reset, step
+
+RESTS = ("STAY", "WAIT", "WAIT_REQUEST")  # macros of an agent whose driver asks for nothing
+REMEMBERED = 64  # sentences whose vectors a team keeps at hand
+SHOWN = (  # of a tick's `Row`
+    *("macro", "fresh", "kind", "complied", "task", "events"),
+    *("terminal", "truncated", "closed", "followed"),
+)
+CLOSEST = 3  # kinds offered to who was not understood
 
 
 class WatchError(ValueError):
@@ -52,6 +66,126 @@ class Team(Protocol):
         greedy: bool,
     ) -> tuple[Array, Any]:
         """Macros [N] and the memory; agents that are not idle keep theirs."""
+
+
+class Crew(TeamPolicy):
+    """A policy's team made fast for episodes watched one by one: what its networks make of a phrase
+    is worked out once. It may play in a world with more agents than it has; those beyond are
+    people's."""
+
+    def __init__(self, weights: policies.Weights, facts: dict[str, Any]) -> None:
+        super().__init__(weights, facts)
+        self._nets = lru_cache(REMEMBERED)(self._nets_for)
+
+    def _nets_for(self, said: tuple[str, ...]) -> tuple[Net, Net]:
+        """Actors and critics with phrases: silence, each kind's example, then what is being said."""
+        texts = (*self.facts["examples"], *said)
+        blank = np.zeros((1, self.shape.embedding), np.float32)
+        rows = [blank, lexicons.vectors(texts, self.facts["encoder"]) if texts else blank[:0]]
+        rows.append(np.repeat(blank, self.shape.agents - len(said), 0))
+        return _with_phrases((self.weights.actor, self.weights.critic), np.concatenate(rows))
+
+    def act(
+        self,
+        key: Array,
+        carry: Carry,
+        observation: Array,
+        text: Text = None,
+        idle: Array | None = None,
+        *,
+        available: Array | None = None,
+        greedy: bool = False,
+    ) -> tuple[Array, Carry]:
+        """As the policy's; macros of agents beyond the team are 0."""
+        if idle is None or available is None or text is None or isinstance(text, str):
+            return super().act(
+                key, carry, observation, text, idle, available=available, greedy=greedy
+            )
+        own = tuple(text)[: self.shape.agents]
+        said = tuple(sorted({t for t in own if t}))
+        rows = np.array([1 + len(self.kinds) + said.index(t) if t else 0 for t in own], np.int32)
+        nets_ = self._nets(said)
+        return _decide(
+            self.shape, nets_, rows, key, carry, observation, idle, available, np.bool_(greedy)
+        )
+
+    def values(self, carry: Carry, observation: Array, text: Text = None) -> dict[str, np.ndarray]:
+        """As the policy's."""
+        if text is not None:
+            return super().values(carry, observation, text)
+        names = ("none", *self.kinds)
+        net = self._nets(())[1]
+        found = _expect(self.shape, len(names), net, self.weights.scale, carry, observation)
+        return dict(zip(names, np.asarray(found), strict=True))
+
+    def overruled(self, carry: Carry, macro: Array) -> Carry:
+        """The memory of a team some of whose agents were driven: they did `macro`."""
+        return replace(carry, macro=macro[: self.shape.agents])
+
+
+_with_phrases = jax.jit(
+    lambda params, vectors: tuple(deciding.with_phrases(one, vectors) for one in params)
+)
+
+
+@partial(jax.jit, static_argnames="shape")
+def _decide(
+    shape: Shape,
+    nets_: tuple[Net, Net],
+    rows: Array,
+    key: Array,
+    carry: Carry,
+    observation: Array,
+    idle: Array,
+    available: Array,
+    greedy: Array,
+) -> tuple[Array, Carry]:
+    """What `TeamPolicy.act` gives, with networks that know the phrases already."""
+    own, beyond = shape.agents, observation.shape[0] - shape.agents
+    observation, idle, available = observation[:own], idle[:own], available[:own]
+    seen = observation[None], carry.macro[None], rows[None], idle[None]
+    logits, actor = deciding.heads(shape, nets_[0], carry.actor, *seen)
+    _, critic = deciding.heads(shape, nets_[1], carry.critic, *seen)
+    draws = jax.random.uniform(key, (own,))
+    chosen = deciding.choose(logits[:, 0], available, jnp.zeros(own), draws, greedy)
+    macro = jnp.where(idle, chosen, carry.macro)
+    return jnp.pad(macro, (0, beyond)), Carry(actor=actor, critic=critic, macro=macro)
+
+
+@partial(jax.jit, static_argnames=("shape", "kinds"))
+def _expect(
+    shape: Shape, kinds: int, net: Net, scale: nets.Scale, carry: Carry, observation: Array
+) -> Array:
+    """V(h, c) [C, N] of every kind, a lane each."""
+    own = shape.agents
+
+    def lanes(one: Array, axis: int) -> Array:
+        return jnp.repeat(jnp.expand_dims(one, axis), kinds, axis)
+
+    kind = jnp.arange(kinds)
+    heads, _ = deciding.heads(
+        shape,
+        net,
+        lanes(carry.critic[:, :, 0], 2),
+        lanes(observation[:own], 0),
+        lanes(carry.macro, 0),
+        jnp.repeat(kind[:, None], own, 1),
+        jnp.ones((kinds, own), bool),
+    )
+    return jax.vmap(lambda h, s: nets.value(h[None], kind > 0, s))(heads, scale).T
+
+
+class Heard(NamedTuple):
+    """What words were taken for."""
+
+    text: str
+    kind: str  # the best guess, even when unsure
+    row: int  # of the lexicon
+    probability: float
+    unsure: bool
+    nearest: tuple[tuple[str, str, float], ...]  # phrase, its kind, cosine
+    closest: tuple[str, ...]  # kinds, the likeliest first
+    note: str  # why not, where the text itself is the reason
 
 
 class Cue(NamedTuple):
@@ -130,6 +264,26 @@ class Show:
     lexicon: Lexicon
     hears: bool = True  # a team that never learned to listen is told nothing, yet judged
     greedy: bool = False
+    seats: tuple[int, ...] = ()  # agents that people drive
+    name: str = "team"
+
+    def __post_init__(self) -> None:
+        agents = self.setting.env.agents
+        for seat in self.seats:
+            if not 0 <= seat < len(agents):
+                raise WatchError(f"seat {seat} is not one of 0 to {len(agents) - 1}")
+
+    @property
+    def film(self) -> Film:
+        """A film of it without frames."""
+        env = self.setting.env
+        return Film(
+            name=self.name,
+            world=env.name,
+            agents=tuple(env.agents),
+            kinds=self.setting.rules.names,
+            frames=(),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +292,8 @@ class Moment:
 
     world: World
     carry: Any
+    asked: Instruction  # the world's, on the host
+    time: int = 0
     spoken: Mapping[int, str] = field(
         default_factory=dict
     )  # sentences in spare rows of the lexicon
@@ -152,20 +308,52 @@ class Moment:
 
 
 _reset = jax.jit(reset)
-_step = jax.jit(step)
 _interrupt = jax.jit(interrupt)
-_draws_for = jax.jit(draws_for)
 
 
 @jax.jit
-def _see(setting: Setting, world: World) -> tuple[Array, Array, Array]:
-    """What everybody would see now, which kinds the state permits, and the key of their choices."""
+def _permitted(setting: Setting, world: World) -> Array:
+    """[C] the kinds that the state permits."""
     everything = replace(setting.rules, given=jnp.ones_like(setting.rules.given))
-    permitted = instruct.possible_kinds(setting.env.check(world.state), everything)
-    key = jax.random.fold_in(
-        world.key, world.time
-    )  # the rollout's: the same luck, the same choices
-    return setting.env.observe(world.state), permitted, key
+    return instruct.possible_kinds(setting.env.check(world.state), everything)
+
+
+@jax.jit
+def _prepare(
+    setting: Setting, world: World, seated: Array, wish: Array, rest: Array
+) -> tuple[World, Array, Array, Array]:
+    """The world in which everybody with a wish decides; what everybody would see; the macros [N] of
+    those who are driven, -1 where the team decides or a macro goes on; the key of the choices."""
+    observation, available = setting.env.observe(world.state), setting.env.available(world.state)
+    macros = jnp.arange(available.shape[1])
+    may = jnp.any(available & (macros == wish[:, None]), axis=1)
+    now = seated & may
+    after = replace(
+        world,
+        idle=world.idle | now,
+        observation=jnp.where(now[:, None], observation, world.observation),
+        available=jnp.where(now[:, None], available, world.available),
+    )
+    driven = jnp.where(now, wish, jnp.where(seated & world.idle, rest, -1))
+    # the rollout's key: the same luck, the same choices
+    return after, observation, driven, jax.random.fold_in(world.key, world.time)
+
+
+@jax.jit
+def _move(
+    setting: Setting, world: World, macro: Array, driven: Array
+) -> tuple[World, dict[str, Array]]:
+    """The world after the tick, and those parts of its row that a frame shows."""
+    choice = jnp.where(driven >= 0, driven, macro)
+    after, row = step(setting, world, choice, draws_for(world)[macro.shape[0] :])
+    return after, {name: getattr(row, name) for name in SHOWN}
+
+
+@lru_cache(16)
+def _rests(macros: tuple[type, ...]) -> np.ndarray:
+    """[N] what an agent does whose driver asks for nothing; -1: what the team would."""
+    found = [[macro[name] for name in RESTS if name in macro.__members__] for macro in macros]  # type: ignore[index, attr-defined]
+    return np.array([int(names[0]) if names else -1 for names in found], np.int32)
 
 
 def play(
@@ -188,27 +376,21 @@ def play(
     cues = None if script is None else [Cue(*line) for line in script]
     if cues is not None:
         setting = replace(setting, schedule=instruct.schedule())
-    show = Show(team=team, setting=setting, lexicon=lexicon, hears=hears, greedy=greedy)
+    show = Show(team=team, setting=setting, lexicon=lexicon, hears=hears, greedy=greedy, name=name)
     for cue in cues or ():  # a wrong script is refused before the curtain rises
         _meaning(lexicon, cue.words)
         _addressed(setting, cue.agents)
     moment = start(show, key)
     frames = []
     limit = setting.env.horizon if ticks is None else min(ticks, setting.env.horizon)
-    while not moment.over and int(moment.world.time) < limit:
+    while not moment.over and moment.time < limit:
         for cue in cues or ():
-            if cue.tick == int(moment.world.time):
+            if cue.tick == moment.time:
                 moment = say(show, moment, cue.words, cue.agents, cue.hold)
         frame, moment = advance(show, moment)
         frames.append(frame)
     frames.append(ending(show, moment))
-    return Film(
-        name=name,
-        world=setting.env.name,
-        agents=tuple(setting.env.agents),
-        kinds=setting.rules.names,
-        frames=tuple(frames),
-    )
+    return dataclasses.replace(show.film, frames=tuple(frames))
 
 
 def film(
@@ -219,20 +401,55 @@ def film(
 ) -> Film:
     """An episode of the team in a policy file: `script` has (tick, words, hold), none leaves it to the schedule it was
     trained under."""
-    team = policies.load(path)
-    cell, bench, preset = policies.origin(team)
-    run = run_of(cell, preset, bench, seed)
-    hears = METHODS[cell.method].instructions != "none"
+    show = stage(path)
     cues = [(tick, words, None, hold) for tick, words, hold in script] or None
-    name = cell.method if cell.network == "protected" else f"{cell.method} ({cell.network})"
     return play(
-        team, run.test, bench.lexicon, jax.random.key(seed), cues, ticks, name=name, hears=hears
+        show.team,
+        show.setting,
+        show.lexicon,
+        jax.random.key(seed),
+        cues,
+        ticks,
+        name=show.name,
+        hears=show.hears,
+    )
+
+
+def stage(path: str | Path, *, guest: bool = False) -> Show:
+    """The team in a policy file, where it was trained. `guest`: with one agent more, who is driven;
+    only in a world whose agents are as many as one likes (Overcooked's third cook)."""
+    loaded = policies.load(path)
+    team = Crew(loaded.weights, loaded.facts)
+    cell, bench, preset = policies.origin(team)
+    if guest:
+        if not takes_guest(team):
+            raise WatchError(f"nobody can join this team of {cell.world}")
+        more = {**cell.options, "cooks": len(team.agents) + 1, "third_cook": False}
+        bench = bench_of(cell.world, **more)
+    return Show(
+        team=team,
+        setting=run_of(cell, preset, bench, 0).test,
+        lexicon=bench.lexicon,
+        hears=METHODS[cell.method].instructions != "none",
+        seats=(len(team.agents),) if guest else (),
+        name=cell.method if cell.network == "protected" else f"{cell.method} ({cell.network})",
+    )
+
+
+def takes_guest(team: TeamPolicy) -> bool:
+    """Whether a third cook can join: two cooks of the study's rules see whoever is there."""
+    options = team.facts["cell"]["options"]
+    return (
+        team.world == "overcooked"
+        and len(team.agents) == 2
+        and options.get("rules", "paper") == "paper"
     )
 
 
 def start(show: Show, key: Array) -> Moment:
     """The first moment of an episode."""
-    return Moment(world=_reset(show.setting, key), carry=show.team.start())
+    world = _reset(show.setting, key)
+    return Moment(world=world, carry=show.team.start(), asked=jax.device_get(world.instruction))
 
 
 def say(
@@ -242,31 +459,48 @@ def say(
     agents: Sequence[str | int] | None = None,
     hold: int | None = None,
 ) -> Moment:
-    """Give an instruction now, or end the active one ("none"); what the state forbids is refused."""
+    """Give an instruction now, or end the active one ("none"); what the state forbids is refused.
+    People in seats are not addressed unless they are named."""
     kind, phrase, text = _meaning(show.lexicon, words)
     world, setting = moment.world, show.setting
-    if not kind and not bool((world.instruction.kind > 0).any()):
+    if not kind and not moment.asked.kind.any():
         return moment
-    if kind and not bool(_see(setting, world)[1][kind]):
+    if kind and not bool(_permitted(setting, world)[kind]):
         return dataclasses.replace(moment, refused=(*moment.refused, text))
-    number = int(world.instruction.given)
+    number = int(moment.asked.given)
     world, judgement = _interrupt(
         setting,
         world,
         jnp.int32(kind),
         jnp.int32(phrase),
-        jnp.asarray(_addressed(setting, agents)),
+        jnp.asarray(_addressed(setting, agents, show.seats)),
         jnp.int32(instruct.FOREVER if hold is None else hold),
     )
-    moment = dataclasses.replace(moment, world=world, spoken={**moment.spoken, phrase: text})
+    moment = dataclasses.replace(
+        moment,
+        world=world,
+        asked=jax.device_get(world.instruction),
+        spoken={**moment.spoken, phrase: text},
+    )
     return _judge(show, moment, number, judgement.closed, judgement.followed)
 
 
-def advance(show: Show, moment: Moment) -> tuple[Frame, Moment]:
-    """Everybody idle decides and the world moves one tick: the frame of this moment, and the next."""
-    setting, world = show.setting, moment.world
-    observation, _, key = _see(setting, world)
-    texts = _texts(show, moment) if show.hears else [None] * len(setting.env.agents)
+def advance(
+    show: Show, moment: Moment, wishes: Mapping[int, int] | None = None
+) -> tuple[Frame, Moment]:
+    """Everybody idle decides and the world moves one tick: the frame of this moment, and the next.
+
+    `wishes`: macros by agent that people in their seats ask for now; it ends what they were doing.
+    """
+    setting = show.setting
+    agents = len(setting.env.agents)
+    seated, wish = np.zeros(agents, bool), np.full(agents, -1, np.int32)
+    seated[list(show.seats)] = True
+    for agent, wanted in (wishes or {}).items():
+        wish[agent] = wanted
+    rest = _rests(tuple(setting.env.macros))
+    world, observation, driven, key = _prepare(setting, moment.world, seated, wish, rest)
+    texts = _texts(show, moment) if show.hears else [None] * agents
     values = _values(show, moment, observation)
     macro, carry = show.team.act(
         key,
@@ -277,12 +511,13 @@ def advance(show: Show, moment: Moment) -> tuple[Frame, Moment]:
         available=world.available,
         greedy=show.greedy,
     )
-    agents = len(setting.env.agents)
-    after, row = _step(setting, world, jnp.asarray(macro, jnp.int32), _draws_for(world)[agents:])
-    row = jax.device_get(row)
-    addressed = row.kind > 0
-    complies = [bool(c) if a else None for c, a in zip(row.complied, addressed, strict=True)]
-    frame = _frame(show, moment, row.macro, row.fresh, complies, values)
+    after, made = _move(setting, world, jnp.asarray(macro, jnp.int32), driven)
+    if show.seats:
+        carry = show.team.overruled(carry, made["macro"])  # type: ignore[attr-defined]
+    made, state, asked = jax.device_get((made, world.state, after.instruction))
+    row = SimpleNamespace(**made)
+    complies = [bool(c) if k else None for c, k in zip(row.complied, row.kind, strict=True)]
+    frame = _frame(show, moment, state, row.macro, row.fresh, complies, values)
     happened = tuple(
         name for name, times in zip(setting.env.events, row.events, strict=True) if times > 0
     )
@@ -290,9 +525,11 @@ def advance(show: Show, moment: Moment) -> tuple[Frame, Moment]:
     over = (
         "solved" if solved else "time is up" if row.truncated else "ended" if row.terminal else ""
     )
-    moment = Moment(
+    later = Moment(
         world=after,
         carry=carry,
+        asked=asked,
+        time=moment.time + 1,
         spoken=moment.spoken,
         reward=float(row.task),
         earned=moment.earned + float(row.task),
@@ -301,35 +538,37 @@ def advance(show: Show, moment: Moment) -> tuple[Frame, Moment]:
         followed=moment.followed,
         over=over,
     )
-    return frame, _judge(show, moment, int(world.instruction.given), row.closed, row.followed)
+    return frame, _judge(show, later, int(moment.asked.given), row.closed, row.followed)
 
 
 def ending(show: Show, moment: Moment) -> Frame:
     """The frame of a moment from which nobody goes on."""
-    macro = np.maximum(np.asarray(moment.world.macro), 0)
+    world = jax.device_get(replace(moment.world, key=None))
+    macro = np.maximum(world.macro, 0)
     nobody = np.zeros(len(macro), bool)
-    return _frame(show, moment, macro, nobody, [None] * len(macro), None)
+    return _frame(show, moment, world.state, macro, nobody, [None] * len(macro), None)
 
 
 def plain(scene: Scene) -> dict[str, Any]:
     """A scene as JSON knows it."""
-    made = dataclasses.asdict(scene)
-    return {**made, "sprites": list(made["sprites"]), "notes": list(made["notes"])}
+    sprites = [dict(vars(sprite)) for sprite in scene.sprites]
+    return {**vars(scene), "sprites": sprites, "notes": list(scene.notes)}
 
 
 def _frame(
     show: Show,
     moment: Moment,
+    state: Any,
     macro: np.ndarray,
     fresh: np.ndarray,
     complies: Sequence[bool | None],
     values: dict[str, float] | None,
 ) -> Frame:
     env = show.setting.env
-    scene = plain(env.scene(moment.world.state, jnp.asarray(macro)))
+    scene = plain(env.scene(state, macro))  # type: ignore[arg-type]
     robots = [sprite for sprite in scene["sprites"] if sprite["shape"] == "robot"]
     return Frame(
-        time=int(moment.world.time),
+        time=moment.time,
         scene=scene,
         agents=[
             Doing(
@@ -355,7 +594,7 @@ def _frame(
 
 
 def _asked(show: Show, moment: Moment) -> Asked | None:
-    instruction = jax.device_get(moment.world.instruction)
+    instruction = moment.asked
     kind = int(instruction.kind.max())
     if not kind or moment.over:
         return None
@@ -373,7 +612,7 @@ def _asked(show: Show, moment: Moment) -> Asked | None:
 
 def _texts(show: Show, moment: Moment) -> list[str | None]:
     """What each agent is being told."""
-    rows = np.asarray(moment.world.instruction.phrase).tolist()
+    rows = np.asarray(moment.asked.phrase).tolist()
     return [moment.spoken.get(row) or show.lexicon.texts[row] or None for row in rows]
 
 
@@ -382,7 +621,7 @@ def _values(show: Show, moment: Moment, observation: Array) -> dict[str, float] 
     if values is None:
         return None
     found = values(moment.carry, observation)
-    return {kind: float(np.mean(value)) for kind, value in found.items()}
+    return dict(zip(found, np.stack(list(found.values())).mean(1).tolist(), strict=True))
 
 
 def _judge(show: Show, moment: Moment, number: int, closed: Any, followed: Any) -> Moment:
@@ -399,29 +638,57 @@ def _judge(show: Show, moment: Moment, number: int, closed: Any, followed: Any) 
     )
 
 
+def hear(lexicon: Lexicon, words: str) -> Heard:
+    """What words are taken for: a kind's name, a phrase of the lexicon, or a sentence of one's own."""
+    if words in lexicon.names:
+        row = int(lexicon.table[lexicon.names.index(words), 0])
+        return Heard(lexicon.texts[row], words, row, 1.0, False, (), (), "")
+    known, folded = _folded(lexicon.texts), fold(words)
+    if folded and folded in known:
+        row = known[folded]
+        name = lexicon.names[int(lexicon.kind[row])]
+        return Heard(lexicon.texts[row], name, row, 1.0, False, (), (), "")
+    found = lexicon.understand(words)
+    shares = {kind: share for kind, share in found.probabilities.items() if kind in lexicon.names}
+    ranked = sorted(list(lexicon.names[1:]), key=lambda kind: -shares.get(kind, 0.0))
+    return Heard(
+        text=words,
+        kind=found.kind,
+        row=lexicons.spare_row(lexicon),
+        probability=found.probability,
+        unsure=found.unsure or found.kind not in lexicon.names[1:],
+        nearest=found.nearest,
+        closest=tuple(ranked[:CLOSEST]),
+        note=found.note,
+    )
+
+
+@lru_cache(8)
+def _folded(texts: tuple[str, ...]) -> dict[str, int]:
+    """Rows of the lexicon by what is said, the first of each."""
+    rows: dict[str, int] = {}
+    for row, text in enumerate(texts):
+        if text:
+            rows.setdefault(fold(text), row)
+    return rows
+
+
 def _meaning(lexicon: Lexicon, words: str) -> tuple[int, int, str]:
     """Kind, row of the lexicon and text of what is said."""
-    if words in lexicon.names:
-        kind = lexicon.names.index(words)
-        row = int(lexicon.table[kind, 0])
-        return kind, row, lexicon.texts[row]
-    known = [fold(text) for text in lexicon.texts]
-    if fold(words) and fold(words) in known:
-        row = known.index(fold(words))
-        return int(lexicon.kind[row]), row, lexicon.texts[row]
-    understood = lexicon.understand(words)
-    kind_name = understood.asked()
-    if kind_name not in lexicon.names[1:]:
-        near = ", ".join(repr(phrase) for phrase, _, _ in understood.nearest)
+    heard = hear(lexicon, words)
+    if heard.unsure:
+        near = ", ".join(repr(phrase) for phrase, _, _ in heard.nearest)
         raise WatchError(f"it is not clear what {words!r} asks for; near it: {near or 'nothing'}")
-    return lexicon.names.index(kind_name), lexicons.spare_row(lexicon), words
+    return lexicon.names.index(heard.kind), heard.row, heard.text
 
 
-def _addressed(setting: Setting, agents: Sequence[str | int] | None) -> np.ndarray:
+def _addressed(
+    setting: Setting, agents: Sequence[str | int] | None, seats: Sequence[int] = ()
+) -> np.ndarray:
     """[N] bool: to whom it is said."""
     names = tuple(setting.env.agents)
     if agents is None:
-        return np.ones(len(names), bool)
+        return ~np.isin(np.arange(len(names)), seats)
     chosen = np.zeros(len(names), bool)
     for agent in agents:
         if isinstance(agent, str):
