@@ -227,10 +227,53 @@ class Replay:
         paths = [self.policy] + ([self.against] if self.against else [])
         films = [watch.film(path, self.seed, self.say, self.ticks) for path in paths]
         if self.out.suffix == ".gif":
-            replay.gif(films[0], self.out)
+            replay.gif(films, self.out)
         else:
             replay.html(films, self.out, " and ".join(film.name for film in films))
         CONSOLE.print(f"wrote {self.out}", highlight=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Play:
+    """Open the playground: talk to the teams in a browser and watch them, or play along.
+
+    For example:
+      mavic play
+      mavic play --policy runs/box_pushing/mavic-tuned-protected-live-by-kind --against results/box_pushing/naive
+      mavic play --host 0.0.0.0 --port 8000
+    """
+
+    policy: Path | None = None
+    """A team of your own, before the shipped ones."""
+    against: Path | None = None
+    """Another, to stand beside it."""
+    policies: Path | None = None
+    """Where teams are, a folder a world (default: those that came along)."""
+    host: str = "127.0.0.1"
+    """Where to listen. Other machines can come in only if you name an address they reach; then a token is asked for."""
+    port: int = 8642
+    """Which port; 0 takes a free one."""
+    browser: bool = True
+    """Open the page in your browser."""
+
+    def run(self) -> None:
+        """Carry it out."""
+        try:
+            from mavic.shells.play import server
+        except ImportError as error:
+            if error.name is None or error.name.startswith("mavic"):
+                raise
+            raise Problem(
+                f"the playground needs {error.name}: pip install 'mavic[web]'"
+            ) from None
+        from mavic.shells.play import house
+
+        house.keep_compiled()
+        teams = house.open_house(self.policies, self.policy, self.against)
+        server.play(teams, self.host, self.port, self._say, browser=self.browser)
+
+    def _say(self, text: str) -> None:
+        CONSOLE.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -374,7 +417,7 @@ def _value(text: str) -> Any:
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
-COMMANDS = Train | Evaluate | Report | Replay | Worlds | Words | Bench
+COMMANDS = Train | Evaluate | Report | Replay | Play | Worlds | Words | Bench
 
 
 def main(args: list[str] | None = None) -> None:

@@ -92,7 +92,9 @@ def page(films: Film | Sequence[Film], title: str) -> str:
         "title": markup.escape(title),
         # JSON may write any character as \u....; so nothing in it can end the script element
         "data": written.replace("<", "\\u003c"),
+        "style": (web / "show.css").read_text(encoding="utf-8"),
         "paint": (web / "paint.js").read_text(encoding="utf-8"),
+        "show": (web / "show.js").read_text(encoding="utf-8"),
     }
     policy = "; ".join(
         [
@@ -133,11 +135,21 @@ def scene_of(frame: Frame) -> Scene:
     return Scene(width=scene["width"], height=scene["height"], sprites=sprites)
 
 
-def gif(film: Film, path: str | Path, *, ticks_a_second: float = TICKS_A_SECOND) -> Path:
-    """Write the film as a looping picture; needs matplotlib (`mavic[report]`)."""
+def gif(
+    films: Film | Sequence[Film],
+    path: str | Path,
+    *,
+    ticks_a_second: float = TICKS_A_SECOND,
+    longest: int | None = None,
+) -> Path:
+    """Write a film, or two side by side, as a looping picture, its last `longest` ticks if given;
+    needs matplotlib (`mavic[report]`)."""
     path = Path(path).with_suffix(".gif")
     path.parent.mkdir(parents=True, exist_ok=True)
-    pictures = [still(film, index) for index in range(len(film.frames))]
+    films = [films] if isinstance(films, Film) else list(films)
+    length = max(len(film.frames) for film in films)
+    first = 0 if longest is None else max(0, length - longest)
+    pictures = [_beside([_still_at(film, i) for film in films]) for i in range(first, length)]
     # one table of colours for all frames: nothing flickers
     colours = max(pictures, key=lambda picture: len(picture.getcolors(1 << 24))).quantize(128)
     pictures = [picture.quantize(palette=colours, dither=0) for picture in pictures]
@@ -151,6 +163,26 @@ def gif(film: Film, path: str | Path, *, ticks_a_second: float = TICKS_A_SECOND)
         optimize=True,
     )
     return path
+
+
+def _still_at(film: Film, index: int) -> Any:
+    """A shorter film waits at its end."""
+    return still(film, min(index, len(film.frames) - 1))
+
+
+def _beside(pictures: Sequence[Any]) -> Any:
+    """Pictures of one height in a row."""
+    if len(pictures) == 1:
+        return pictures[0]
+    from PIL import Image
+
+    wide = sum(picture.width for picture in pictures)
+    row = Image.new("RGB", (wide, max(picture.height for picture in pictures)), paint.PAPER)
+    left = 0
+    for picture in pictures:
+        row.paste(picture, (left, 0))
+        left += picture.width
+    return row
 
 
 def still(film: Film, index: int) -> Any:

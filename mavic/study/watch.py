@@ -455,7 +455,7 @@ def start(show: Show, key: Array) -> Moment:
 def say(
     show: Show,
     moment: Moment,
-    words: str,
+    words: str | Heard,
     agents: Sequence[str | int] | None = None,
     hold: int | None = None,
 ) -> Moment:
@@ -673,12 +673,14 @@ def _folded(texts: tuple[str, ...]) -> dict[str, int]:
     return rows
 
 
-def _meaning(lexicon: Lexicon, words: str) -> tuple[int, int, str]:
+def _meaning(lexicon: Lexicon, words: str | Heard) -> tuple[int, int, str]:
     """Kind, row of the lexicon and text of what is said."""
-    heard = hear(lexicon, words)
+    heard = hear(lexicon, words) if isinstance(words, str) else words
     if heard.unsure:
         near = ", ".join(repr(phrase) for phrase, _, _ in heard.nearest)
-        raise WatchError(f"it is not clear what {words!r} asks for; near it: {near or 'nothing'}")
+        raise WatchError(
+            f"it is not clear what {heard.text!r} asks for; near it: {near or 'nothing'}"
+        )
     return lexicon.names.index(heard.kind), heard.row, heard.text
 
 

@@ -356,8 +356,9 @@ const MavicPaint = (() => {
     pen.lineCap = "butt";
   }
 
-  // Lines over time, `series` of {name, points (null: none), colour, dash, bold}, and a cursor.
-  function chart(canvas, look, series, at, last) {
+  // Lines over time, `series` of {name, points (null: none), colour, dash, bold}, and a cursor; in
+  // front of `bands`, {from, to, colour}.
+  function chart(canvas, look, series, at, last, bands = []) {
     const ratio = globalThis.devicePixelRatio || 1;
     const [wide, high] = [canvas.clientWidth * ratio, canvas.clientHeight * ratio].map(Math.round);
     if (canvas.width !== wide || canvas.height !== high) {
@@ -376,6 +377,10 @@ const MavicPaint = (() => {
     const pad = size * 0.8;
     const x = (i) => left + ((wide - left - 4 * ratio) * i) / Math.max(last, 1);
     const y = (v) => high - pad - ((high - 2 * pad) * (v - low)) / (top - low || 1);
+    for (const band of bands) {
+      pen.fillStyle = band.colour;
+      pen.fillRect(x(band.from), 0, Math.max(x(band.to) - x(band.from), 2 * ratio), high);
+    }
     pen.font = size + "px " + FONT;
     pen.textAlign = "right";
     pen.textBaseline = "middle";
