@@ -86,6 +86,7 @@ class House:
     _shows: dict[tuple[str, str, bool], Show] = field(default_factory=dict)
     _warm: set[tuple[str, str, bool]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _compiling: dict[tuple[str, bool], threading.Lock] = field(default_factory=dict)
 
     def entry(self, world: str, name: str) -> Entry:
         """A team, or a `HouseError` that says which there are."""
@@ -112,7 +113,15 @@ class House:
         return (world, name, guest) in self._warm
 
     def warm(self, world: str, name: str, guest: bool = False) -> None:
-        """Compile all that an episode calls: a tick, a word, the end of one."""
+        """Compile all that an episode calls: a tick, a word, the end of one. Who comes meanwhile
+        waits: nothing is compiled twice."""
+        with self._lock:
+            compiling = self._compiling.setdefault((world, guest), threading.Lock())
+        with compiling:
+            if not self.is_warm(world, name, guest):
+                self._compile(world, name, guest)
+
+    def _compile(self, world: str, name: str, guest: bool) -> None:
         show = self.show(world, name, guest)
         moment = watch.start(show, jax.random.key(0))
         _, moment = watch.advance(show, moment)

@@ -92,7 +92,9 @@ class Workers:
 
     ticks: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "ticks"))
     words: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "words"))
-    loading: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "loading"))
+    loading: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "loading"))
+    warming: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "warming"))
+    films: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "films"))
 
     async def run(self, pool: ThreadPoolExecutor, work: Callable[..., T], *given: Any) -> T:
         """Work in a thread, waited for."""
@@ -100,7 +102,7 @@ class Workers:
 
     def close(self) -> None:
         """Let no more work begin."""
-        for pool in (self.ticks, self.words, self.loading):
+        for pool in (self.ticks, self.words, self.loading, self.warming, self.films):
             pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -462,7 +464,7 @@ def make_app(house: House, *, token: str = "", loopback: bool = True) -> FastAPI
         if ending not in ("html", "gif"):
             return PlainTextResponse("a film is saved as html or gif", 404)
         try:
-            body = await workers.run(workers.loading, _film, page.visit, ending)
+            body = await workers.run(workers.films, _film, page.visit, ending)
         except ImportError:
             why = "a GIF needs matplotlib and pillow: pip install 'mavic[report]'"
             return PlainTextResponse(why, 501)
@@ -492,7 +494,7 @@ def make_app(house: House, *, token: str = "", loopback: bool = True) -> FastAPI
         page = Page(line, house, workers)
         pages[page.ticket] = page
         try:
-            with contextlib.suppress(WebSocketDisconnect, TimeoutError, RuntimeError):
+            with contextlib.suppress(WebSocketDisconnect, TimeoutError):
                 hello = {"type": "hello", "look": replay.look(), "bill": house.bill(), **notes}
                 await page.live(hello)
         finally:
@@ -508,7 +510,7 @@ async def _warm(house: House, workers: Workers, notes: dict[str, str]) -> None:
     for world, teams in house.teams.items():
         for name in teams:
             if not house.is_warm(world, name):
-                await workers.run(workers.loading, house.warm, world, name)
+                await workers.run(workers.warming, house.warm, world, name)
     notes["words"] = await waking
 
 

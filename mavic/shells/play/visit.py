@@ -49,6 +49,7 @@ class Visit:
     seat: int | None
     wish: int | None = None
     closed: bool = False  # the end of the episode has been shown
+    ticks: int = 0  # pictures sent, over all episodes
 
     @property
     def show(self) -> Show:
@@ -113,12 +114,13 @@ class Visit:
             else:
                 frame, lane.moment = watch.advance(lane.show, lane.moment, wishes)
             frames.append(self._record(lane, frame))
-        return self._message(frames)
+        self.ticks += 1
+        return self._message(frames, still=False)
 
     def look(self) -> str:
         """The picture as it stands, nobody moving."""
         frames = [self._text(lane, watch.ending(lane.show, lane.moment)) for lane in self.lanes]
-        return self._message(frames)
+        return self._message(frames, still=True)
 
     def _record(self, lane: Lane, frame: Frame) -> str:
         text = self._text(lane, frame)
@@ -136,7 +138,7 @@ class Visit:
         made["verdicts"] = [{**v, "number": v["number"] + lane.given} for v in frame["verdicts"]]
         return json.dumps(made, separators=(",", ":"), allow_nan=False)
 
-    def _message(self, frames: Sequence[str]) -> str:
+    def _message(self, frames: Sequence[str], *, still: bool) -> str:
         totals = [
             {
                 "given": lane.given + int(lane.moment.asked.given),
@@ -145,7 +147,15 @@ class Visit:
             }
             for lane in self.lanes
         ]
-        about = json.dumps({"seed": self.seed, "over": self.over, "totals": totals})
+        about = json.dumps(
+            {
+                "number": self.ticks,
+                "seed": self.seed,
+                "over": self.over,
+                "still": still,
+                "totals": totals,
+            }
+        )
         return f'{{"type":"frame","frames":[{",".join(frames)}],{about[1:]}'
 
     def films(self) -> list[Film]:

@@ -386,7 +386,7 @@ const MavicPaint = (() => {
     pen.textBaseline = "middle";
     for (const value of new Set([low, (low + top) / 2, top])) {
       pen.fillStyle = EDGE;
-      pen.fillText(short(value), left - 4 * ratio, y(value));
+      pen.fillText(short(value, top - low < 1 ? 2 : 1), left - 4 * ratio, y(value));
       pen.fillStyle = look.grid;
       pen.fillRect(left, Math.round(y(value)), wide - left, 1);
     }
@@ -412,8 +412,8 @@ const MavicPaint = (() => {
     pen.fillRect(Math.round(x(at)), 0, Math.max(1, ratio), high);
   }
 
-  const short = (value) =>
-    (Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(1)).replace("-", "−");
+  const short = (value, digits = 1) =>
+    value.toFixed(Math.abs(value) >= 100 ? 0 : digits).replace("-", "−");
 
   return { painter, fit, between, unpack, chart, words, short, shapes: Object.keys(SHAPES), GOOD, BAD };
 })();

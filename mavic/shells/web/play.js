@@ -95,6 +95,7 @@
     const teams = [element("team").value, element("against").value].filter(Boolean);
     const wish = { world: element("world").value, teams, seat: seat === "" ? null : seat === "guest" ? seat : Number(seat) };
     state.last = wish;
+    element("setup-label").textContent = words(wish.world) + ": " + teams.join(" and ");
     send({ do: "open", seed: seed(), ...wish });
   }
 
@@ -117,6 +118,8 @@
     if (!state.opened) return;
     message.frames.forEach((one, i) => {
       const film = state.films[i];
+      if (film.still) film.frames.pop(); // a picture that only stood in for this one
+      film.still = message.still;
       film.frames.push(one);
       if (film.frames.length > KEPT) film.frames.shift();
       film.totals = message.totals[i];
@@ -296,7 +299,8 @@
     const chosen = state.opened ? scope() : null;
     const names = chosen && chosen.map((i) => words(state.opened.films[0].agents[i]));
     const ticks = element("hold").value;
-    element("scope-label").textContent = (names ? "to " + list(names) : "to everybody") + ", " + (ticks ? "for " + ticks + " ticks" : "until ended");
+    element("more").toggleAttribute("data-set", Boolean(names || ticks));
+    element("scope-words").textContent = (names ? "to " + list(names) : "to everybody") + ", " + (ticks ? "for " + ticks + " ticks" : "until ended");
   }
 
   function asks(all) {
@@ -412,7 +416,7 @@
   function keysNow(one) {
     if (state.opened.seat === null) return;
     const doing = one.over ? "" : one.agents[state.opened.seat].macro;
-    for (const button of element("pad").querySelectorAll("button")) button.classList.toggle("now", button.dataset.macro === doing);
+    for (const button of element("pad").querySelectorAll("button")) button.classList.toggle("running", button.dataset.macro === doing);
   }
 
   // ── controls
@@ -466,6 +470,14 @@
     for (const view of state.board.views) state.board.chart(view, last, Math.max(last, 30));
     draw();
   });
+
+  const narrow = matchMedia("(max-width: 560px)");
+  const fold = () => {
+    element("setup").open = !narrow.matches;
+    element("said").open = !narrow.matches;
+  };
+  narrow.addEventListener("change", fold);
+  fold();
 
   // The bar hides nothing for good: the page can be scrolled past it, however tall it is.
   new ResizeObserver(() => {

@@ -194,7 +194,7 @@ const MavicShow = (() => {
         doing.className = agent.decided ? "doing decided" : "doing";
         doing.replaceChildren(frame.over ? "–" : words(agent.macro));
         if (agent.holds) doing.append(" ", make("small", { text: "holds " + agent.holds }));
-        if (agent.decided) doing.append(" ", make("small", { text: "decided now" }));
+        if (agent.decided && !options.live) doing.append(" ", make("small", { text: "decided now" }));
         verdict.className = agent.complies === null ? "" : "chip " + (agent.complies ? "good" : "bad");
         verdict.textContent = agent.complies === null ? "" : agent.complies ? "✓ complies" : "✗ disobeys";
       });
