@@ -6,7 +6,7 @@ GOLDEN ?= $(MAVIC_GOLDEN)
 DEMO := runs/demo/box_pushing
 METHODS := mavic naive vanilla
 
-.PHONY: help demo test slow bench reproduce report clean
+.PHONY: help demo play test test-browser slow bench reproduce report clean
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -33,12 +33,32 @@ demo: $(VENV)/run  ## Train MAVIC, naive and vanilla on Box Pushing; table, figu
 	  --out $(DEMO)/replay.html
 	@echo "open in a browser: $(DEMO)/replay.html · figures: $(DEMO)/figures · table: $(DEMO)/table.md"
 
+$(VENV)/play: pyproject.toml | $(VENV)/pip
+	@echo "installing the playground (once)…"
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[web,language,report]'
+	@touch $@ $(VENV)/run
+
+$(VENV)/browser: pyproject.toml | $(VENV)/dev
+	@echo "installing the browser's driver (once)…"
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[browser]'
+	@touch $@
+
+play: $(VENV)/play  ## Open the playground: talk to the teams in a browser
+	@$(BIN)/mavic play
+
 test: $(VENV)/dev  ## Lint, types, import rules, fast tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-browser: $(VENV)/browser  ## The pages in a real browser; installs Debian's chromium when there is none
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
+	  { echo "no chromium here: installing Debian's (apt-get install chromium)"; \
+	    $$(test "$$(id -u)" = 0 || echo sudo) apt-get update -q && \
+	    $$(test "$$(id -u)" = 0 || echo sudo) apt-get install -q -y --no-install-recommends chromium; }
+	JAX_PLATFORMS=cpu MAVIC_BROWSER=1 $(BIN)/python -m pytest -m browser tests/shells tests/browser
 
 slow: $(VENV)/dev  ## Learning thresholds and long proofs (tens of minutes)
 	MAVIC_GOLDEN=$(GOLDEN) $(BIN)/python -m pytest -m slow
