@@ -58,7 +58,7 @@ test-browser: $(VENV)/browser  ## The pages in a real browser; installs Debian's
 	  { echo "no chromium here: installing Debian's (apt-get install chromium)"; \
 	    $$(test "$$(id -u)" = 0 || echo sudo) apt-get update -q && \
 	    $$(test "$$(id -u)" = 0 || echo sudo) apt-get install -q -y --no-install-recommends chromium; }
-	JAX_PLATFORMS=cpu MAVIC_BROWSER=1 $(BIN)/python -m pytest -m browser tests/shells tests/browser
+	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -m browser
 
 slow: $(VENV)/dev  ## Learning thresholds and long proofs (tens of minutes)
 	MAVIC_GOLDEN=$(GOLDEN) $(BIN)/python -m pytest -m slow

@@ -101,13 +101,15 @@ class Crew(TeamPolicy):
             return super().act(
                 key, carry, observation, text, idle, available=available, greedy=greedy
             )
+        heard = self.listen(text)
+        return _decide(self.shape, *heard, key, carry, observation, idle, available, greedy)
+
+    def listen(self, text: Sequence[str | None]) -> tuple[tuple[Net, Net], np.ndarray]:
+        """Networks that know what is being said, and the row of their phrases each agent hears."""
         own = tuple(text)[: self.shape.agents]
         said = tuple(sorted({t for t in own if t}))
-        rows = np.array([1 + len(self.kinds) + said.index(t) if t else 0 for t in own], np.int32)
-        nets_ = self._nets(said)
-        return _decide(
-            self.shape, nets_, rows, key, carry, observation, idle, available, np.bool_(greedy)
-        )
+        rows = [1 + len(self.kinds) + said.index(t) if t else 0 for t in own]
+        return self._nets(said), np.array(rows, np.int32)
 
     def values(self, carry: Carry, observation: Array, text: Text = None) -> dict[str, np.ndarray]:
         """As the policy's."""
@@ -117,10 +119,6 @@ class Crew(TeamPolicy):
         net = self._nets(())[1]
         found = _expect(self.shape, len(names), net, self.weights.scale, carry, observation)
         return dict(zip(names, np.asarray(found), strict=True))
-
-    def overruled(self, carry: Carry, macro: Array) -> Carry:
-        """The memory of a team some of whose agents were driven: they did `macro`."""
-        return replace(carry, macro=macro[: self.shape.agents])
 
 
 _with_phrases = jax.jit(
@@ -138,7 +136,7 @@ def _decide(
     observation: Array,
     idle: Array,
     available: Array,
-    greedy: Array,
+    greedy: Array | bool,
 ) -> tuple[Array, Carry]:
     """What `TeamPolicy.act` gives, with networks that know the phrases already."""
     own, beyond = shape.agents, observation.shape[0] - shape.agents
@@ -147,7 +145,7 @@ def _decide(
     logits, actor = deciding.heads(shape, nets_[0], carry.actor, *seen)
     _, critic = deciding.heads(shape, nets_[1], carry.critic, *seen)
     draws = jax.random.uniform(key, (own,))
-    chosen = deciding.choose(logits[:, 0], available, jnp.zeros(own), draws, greedy)
+    chosen = deciding.choose(logits[:, 0], available, jnp.zeros(own), draws, jnp.asarray(greedy))
     macro = jnp.where(idle, chosen, carry.macro)
     return jnp.pad(macro, (0, beyond)), Carry(actor=actor, critic=critic, macro=macro)
 
@@ -349,6 +347,59 @@ def _move(
     return after, {name: getattr(row, name) for name in SHOWN}
 
 
+class Turn(NamedTuple):
+    """What a tick leads to: the next world and memory, and what the frame before it shows."""
+
+    world: World
+    carry: Any
+    made: dict[str, Array]  # the parts of its row named in SHOWN
+    state: Any  # before the tick
+    asked: Instruction  # after it
+    values: Any  # [C] mean over agents, or None
+
+
+@partial(jax.jit, static_argnames=("shape", "kinds"))
+def _turn_of_crew(
+    shape: Shape,
+    kinds: int,
+    setting: Setting,
+    heard: tuple[tuple[Net, Net], Array],
+    scale: nets.Scale,
+    world: World,
+    carry: Carry,
+    greedy: Array | bool,
+    *people: Array,
+) -> Turn:
+    """A tick in one program; `_turn` says it step by step."""
+    world, observation, driven, key = _prepare(setting, world, *people)
+    values = _expect(shape, kinds, heard[0][1], scale, carry, observation).mean(1)
+    seen = world.observation, world.idle, world.available
+    macro, carry = _decide(shape, *heard, key, carry, *seen, greedy)
+    after, made = _move(setting, world, macro, driven)
+    carry = replace(carry, macro=made["macro"][: shape.agents])
+    return Turn(after, carry, made, world.state, after.instruction, values)
+
+
+def _turn(show: Show, moment: Moment, texts: Sequence[str | None], *people: np.ndarray) -> Turn:
+    """Whoever the team is: everybody looks, decides and moves."""
+    team, setting = show.team, show.setting
+    if isinstance(team, Crew):
+        kinds = 1 + len(team.kinds)
+        heard, scale = team.listen(texts), team.weights.scale
+        given = moment.world, moment.carry, show.greedy
+        return _turn_of_crew(team.shape, kinds, setting, heard, scale, *given, *people)
+    if show.seats:
+        raise WatchError("people can only play beside a `Crew`")
+    world, observation, driven, key = _prepare(setting, moment.world, *people)
+    values = getattr(team, "values", lambda *_: None)(moment.carry, observation)
+    if values is not None:
+        values = np.stack(list(values.values())).mean(1)
+    seen = dict(idle=world.idle, available=world.available, greedy=show.greedy)
+    macro, carry = team.act(key, moment.carry, world.observation, texts, **seen)
+    after, made = _move(setting, world, jnp.asarray(macro, jnp.int32), driven)
+    return Turn(after, carry, made, world.state, after.instruction, values)
+
+
 @lru_cache(16)
 def _rests(macros: tuple[type, ...]) -> np.ndarray:
     """[N] what an agent does whose driver asks for nothing; -1: what the team would."""
@@ -499,24 +550,15 @@ def advance(
     for agent, wanted in (wishes or {}).items():
         wish[agent] = wanted
     rest = _rests(tuple(setting.env.macros))
-    world, observation, driven, key = _prepare(setting, moment.world, seated, wish, rest)
     texts = _texts(show, moment) if show.hears else [None] * agents
-    values = _values(show, moment, observation)
-    macro, carry = show.team.act(
-        key,
-        moment.carry,
-        world.observation,
-        texts,
-        world.idle,
-        available=world.available,
-        greedy=show.greedy,
-    )
-    after, made = _move(setting, world, jnp.asarray(macro, jnp.int32), driven)
-    if show.seats:
-        carry = show.team.overruled(carry, made["macro"])  # type: ignore[attr-defined]
-    made, state, asked = jax.device_get((made, world.state, after.instruction))
+    turn = _turn(show, moment, texts, seated, wish, rest)
+    shown = turn.made, turn.state, turn.asked, turn.values
+    made, state, asked, expected = jax.tree.map(np.asarray, shown)
     row = SimpleNamespace(**made)
     complies = [bool(c) if k else None for c, k in zip(row.complied, row.kind, strict=True)]
+    values = None
+    if expected is not None:
+        values = dict(zip(setting.rules.names, expected.tolist(), strict=True))
     frame = _frame(show, moment, state, row.macro, row.fresh, complies, values)
     happened = tuple(
         name for name, times in zip(setting.env.events, row.events, strict=True) if times > 0
@@ -526,8 +568,8 @@ def advance(
         "solved" if solved else "time is up" if row.truncated else "ended" if row.terminal else ""
     )
     later = Moment(
-        world=after,
-        carry=carry,
+        world=turn.world,
+        carry=turn.carry,
         asked=asked,
         time=moment.time + 1,
         spoken=moment.spoken,
@@ -614,14 +656,6 @@ def _texts(show: Show, moment: Moment) -> list[str | None]:
     """What each agent is being told."""
     rows = np.asarray(moment.asked.phrase).tolist()
     return [moment.spoken.get(row) or show.lexicon.texts[row] or None for row in rows]
-
-
-def _values(show: Show, moment: Moment, observation: Array) -> dict[str, float] | None:
-    values = getattr(show.team, "values", None)
-    if values is None:
-        return None
-    found = values(moment.carry, observation)
-    return dict(zip(found, np.stack(list(found.values())).mean(1).tolist(), strict=True))
 
 
 def _judge(show: Show, moment: Moment, number: int, closed: Any, followed: Any) -> Moment:

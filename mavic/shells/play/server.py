@@ -539,6 +539,7 @@ def play(
         log_level="warning",
         access_log=False,
         ws_max_size=LONGEST_MESSAGE,
+        ws_per_message_deflate=False,  # costs more time than it saves
         timeout_graceful_shutdown=2,
     )
     server = uvicorn.Server(settings)

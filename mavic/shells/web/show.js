@@ -213,12 +213,12 @@ const MavicShow = (() => {
 
     // Give each picture all the room there is above `bar`.
     function measure(bar) {
-      const wide = innerWidth >= 900; // there the whole picture stands above the bar
+      const least = innerWidth >= 900 ? 240 : 300;
       for (const view of views) {
         const style = getComputedStyle(view.picture);
         const room = view.picture.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
         const top = view.canvas.getBoundingClientRect().top + scrollY;
-        const high = wide ? Math.max(240, innerHeight - bar.offsetHeight - top - 24) : Infinity;
+        const high = Math.max(least, innerHeight - bar.offsetHeight - top - 24);
         view.unit = MavicPaint.fit(view.canvas, view.film.frames[0].scene, room - 1, high);
         view.said.style.maxWidth = Math.max(340, view.canvas.clientWidth) + "px";
       }
