@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
+from typing import Any
 
 import jax
+import numpy as np
 
 from mavic.learn import learner as learning
 from mavic.study import session
@@ -12,18 +15,29 @@ from mavic.study.experiment import Cell, bench_of
 from mavic.study.methods import preset_of
 
 
+def _one_run(leaf: Any) -> np.ndarray:
+    """As the only run of a group; what a policy does not hold is left empty."""
+    given = isinstance(leaf, np.ndarray)
+    return leaf[None].astype(np.float32) if given else np.zeros((1, *leaf.shape))
+
+
 def untrained(folder: Path, world: str, method: str = "mavic", seed: int = 0) -> Path:
-    """Write `folder/<world>/<method>` as training would, with first weights."""
+    """Write `folder/<world>/<method>` as training would, with random weights."""
     cell = Cell(world=world, method=method)
     preset = preset_of(cell.preset, world)
     bench = bench_of(world)
     fixed = bench.fixed(preset, cell.network)
-    learner = learning.init(jax.random.key(seed), fixed)
+    blank = jax.eval_shape(lambda key: learning.init(key, fixed), jax.random.key(0))
+    random = np.random.default_rng(seed)
+    some = jax.tree.map(lambda leaf: random.normal(0, 0.1, leaf.shape), blank.actor)
+    more = jax.tree.map(lambda leaf: random.normal(0, 0.1, leaf.shape), blank.critic)
+    none = jax.tree.map(lambda leaf: np.zeros(leaf.shape), blank.scale)
+    learner = dataclasses.replace(blank, actor=some, critic=more, scale=none)
     trained = session.Trained(
         group=session.Group(cells=(cell,), seeds=(seed,), preset=preset),
         bench=bench,
         fixed=fixed,
-        learner=jax.tree.map(lambda leaf: leaf[None], learner),
+        learner=jax.tree.map(_one_run, learner),
         curve=[],
         steps_per_second=0.0,
     )

@@ -28,6 +28,7 @@ from mavic.study import policy as policies
 from mavic.study import watch
 from mavic.study.watch import WatchError
 
+pytestmark = pytest.mark.usefixtures("quick_compiles")
 ROOT = Path(__file__).parents[2]
 EVIL = "</script><img src=x onerror=alert(1)>"
 
@@ -307,11 +308,20 @@ class Door:
             timeout_graceful_shutdown=1,
         )
         self.server = uvicorn.Server(settings)
-        self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve()))
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
         self.thread.start()
         while not self.server.started:
             time.sleep(0.02)
         self.port = self.server.servers[0].sockets[0].getsockname()[1]
+
+    async def _serve(self):
+        self.loop = asyncio.get_running_loop()
+        await self.server.serve()
+
+    def hang_up(self):
+        """Close every page's line from this side."""
+        for page in list(self.app.state.pages.values()):
+            asyncio.run_coroutine_threadsafe(page.line.close(1012), self.loop).result(10)
 
     def close(self):
         self.server.should_exit = True

@@ -282,8 +282,7 @@ def test_a_lost_line_is_taken_up_again(visit, door):
     page = visit()
     choose(page, "against", "naive")
     page.locator(".film").nth(1).wait_for()
-    for one in list(door.app.state.pages.values()):
-        one.line._send = None  # its next frame fails, and the line with it
+    door.hang_up()
     shows(page, "#status", "The connection is lost")
     page.locator("#status", has_text=re.compile("^$")).wait_for(state="attached")
     page.locator(".film").nth(1).wait_for()

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import ipaddress
 import json
+import logging
 import secrets
 import socket
 import tempfile
@@ -36,6 +37,7 @@ from mavic.study.policy import PolicyError
 from mavic.study.watch import Heard, WatchError
 
 T = TypeVar("T")
+LOG = logging.getLogger(__name__)
 LONGEST_TEXT = 400  # characters of an instruction
 LONGEST_MESSAGE = 1 << 20  # bytes; a longer one ends the connection
 MESSAGES_A_SECOND, BURST = 40, 80  # what a page may send; the rest is ignored, and it is told so
@@ -184,6 +186,12 @@ class Page:
             except EncoderError as error:
                 why = f"only the phrases in the list are understood here: {error}"
                 await self.send({"type": "error", "text": why})
+            except (WebSocketDisconnect, TimeoutError):
+                raise
+            except Exception as error:  # a fault of ours must not cost a visitor the page
+                LOG.exception("a page's message failed")
+                why = f"that went wrong here ({type(error).__name__}); everything else goes on"
+                await self.send({"type": "error", "text": why})
 
     async def _follow(self, message: dict[str, Any]) -> None:
         match message.get("do"):
@@ -199,11 +207,13 @@ class Page:
                 self._visit().drive(_text(message, "macro"))
                 self._hurry(EAGER)
             case "play" | "pause" as wanted:
-                self.playing = wanted == "play"
+                async with self.turn:  # after a pause no frame comes any more
+                    self.playing = wanted == "play"
                 self._restart()
                 await self._tell_clock()
             case "step":
-                self.playing = False
+                async with self.turn:
+                    self.playing = False
                 self._hurry()
                 await self._tell_clock()
             case "speed":
@@ -319,7 +329,7 @@ class Page:
                     return
                 await self.workers.run(self.workers.ticks, visit.reset, visit.seed + 1)
             text = await self.workers.run(self.workers.ticks, visit.tick)
-        await self.send(text)
+            await self.send(text)
         self.last = now = time.monotonic()
         if visit.closed:
             self.due = now + LINGER
