@@ -483,6 +483,21 @@ def test_nonsense_is_answered_and_the_page_goes_on(door):
         assert page.read("frame")["frames"][0]["agents"]
 
 
+def test_a_fault_of_ours_does_not_cost_the_page(door, monkeypatch, caplog):
+    def fails(lexicon, words):
+        raise KeyError("broken")
+
+    with door.page() as page:
+        page.open()
+        with monkeypatch.context() as patch:
+            patch.setattr(watch, "hear", fails)
+            page.send(do="say", text="stay")
+            assert "went wrong here (KeyError)" in page.read("error")["text"]
+        assert "a page's message failed" in caplog.text
+        page.send(do="say", text="stay")
+        assert page.read("understood")["kind"] == "stay"
+
+
 @pytest.mark.parametrize(
     "text", ["", "   ", "\x00\x07", "🤖🤖", "?!", "ü" * 300, EVIL, "push " * 79]
 )
