@@ -121,7 +121,7 @@ def report_words(
         file = f"{prefix}_{name}"
         return f"phrases/{file}.toml", read_tests(folder, file, lexicon.names[1:])
 
-    for name, measure in (("infeasible", "infeasible"), ("near_domain", "near-domain")):
+    for name, measure in (("infeasible", "infeasible"), ("near", "near-domain")):
         file, examples = read(name)
         add(f"{measure} flagged", file, [answer.unsure for answer in answers(examples)])
     feasible = {

@@ -23,7 +23,7 @@ from mavic import instructions
 from mavic.language.spelling import known_words, mend, slip
 from mavic.language.text import fold
 
-SETS = ("novel", "instead", "infeasible", "near_domain")
+SETS = ("novel", "instead", "infeasible", "near")
 AUTHORS = ("dev", "test")  # of the development files; "test" was for testing once, then looked at
 TESTS = tuple(f"final_{name}" for name in SETS)
 DEVELOPMENT = tuple(f"{author}_{name}" for author in AUTHORS for name in SETS)

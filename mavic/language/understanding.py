@@ -44,7 +44,7 @@ NONE_WEIGHT = 0.7  # weight of "none" against that of all kinds together
 KEEP = 0.975  # share of unseen feasible frames the threshold keeps; the target is 0.95
 # Shares of another author's sentences kept (novel) or flagged (the others) that the threshold
 # aims at; the targets are 0.95, 0.95 and 0.80.
-AIMS = {"novel": 0.97, "infeasible": 0.95, "near_domain": 0.85}
+AIMS = {"novel": 0.97, "infeasible": 0.95, "near": 0.85}
 LONG = 400  # characters after which a text is no instruction any more
 NEAREST = 3
 

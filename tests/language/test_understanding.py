@@ -140,7 +140,7 @@ def test_slips_of_the_keyboard_are_understood(text):
 def test_the_threshold_lies_where_another_authors_sentences_part():
     """Feasible sentences score 0.4 and more, others 0.1: anything between serves, so the middle."""
     best = np.array(50 * [0.4] + 50 * [0.9] + 40 * [0.1] + 60 * [0.1])
-    sets = 100 * ["novel"] + 40 * ["infeasible"] + 60 * ["near_domain"]
+    sets = 100 * ["novel"] + 40 * ["infeasible"] + 60 * ["near"]
     kinds = np.array(100 * [1] + 100 * [0])
     threshold = understanding._threshold(best, np.ones(200), kinds, sets)
     assert threshold == pytest.approx(0.25, abs=0.01)
