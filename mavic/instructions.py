@@ -15,7 +15,8 @@ the key and what is allowed. A file looks like this:
 Optional keys of a kind: `agents` (who is addressed; default everybody), `penalty` and `bonus` (rule add: once for
 each forbidden, allowed macro chosen), `pay` (rule replace: each tick), `given_if` (a condition of the world that
 must hold when the instruction is given), `effect` (what the world does differently while it holds), `resolved_by`
-(event of the world = 1 if it fulfils the instruction, -1 if it breaks it) and `credit` (what that pays or costs).
+(event of the world = 1 if it fulfils the instruction, -1 if it breaks it), `credit` (what that pays or costs) and
+`extra = true` (not handed out unless all kinds are asked for).
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ KEYS: dict[str, type | tuple[type, ...]] = {
     "effect": str,
     "resolved_by": dict,
     "credit": (int, float),
+    "extra": bool,
     "train": list,
     "held_out": list,
 }
@@ -69,6 +71,7 @@ class Kind:
     effect: str | None = None
     resolved_by: dict[str, int] = field(default_factory=dict)
     credit: float = 0.0
+    extra: bool = False
     train: tuple[str, ...] = ()
     held_out: tuple[str, ...] = ()
 
@@ -142,7 +145,7 @@ def _kind(name: str, table: dict[str, Any], where: str, refuse: Any) -> Kind:
     for key, value in table.items():
         if key not in KEYS:
             raise refuse(f"{where}.{key}", f"unknown key; {suggest(key, tuple(KEYS))}")
-        if not isinstance(value, KEYS[key]) or isinstance(value, bool):
+        if not isinstance(value, KEYS[key]) or (isinstance(value, bool) and KEYS[key] is not bool):
             raise refuse(f"{where}.{key}", f"has the wrong type {type(value).__name__}")
         if isinstance(value, float) and not math.isfinite(value):
             raise refuse(f"{where}.{key}", f"must be a finite number, not {value}")
@@ -178,6 +181,7 @@ def _kind(name: str, table: dict[str, Any], where: str, refuse: Any) -> Kind:
         effect=table.get("effect"),
         resolved_by=dict(table.get("resolved_by", {})),
         credit=float(table.get("credit", 0.0)),
+        extra=table.get("extra", False),
         **phrases,
     )
 

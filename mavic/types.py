@@ -84,6 +84,7 @@ class Rules:
     """What each kind asks and pays; row 0 is no instruction."""
 
     allowed: Array  # [C, N, M] bool
+    lists_allowed: Array  # [C] bool: the kind says what to do; else what not to do
     addressed: Array  # [C, N] bool: whom the kind is meant for
     replaces: Array  # [C] bool: ±pay a tick instead of the task's reward; else task reward plus penalty or bonus
     pay: Array  # [C] each tick, rule replace
@@ -112,6 +113,7 @@ class Schedule:
         Array  # [] bool: it addresses one random agent instead of all that the kind is meant for
     )
     from_start: Array  # [] chance that one is drawn at reset and held for the whole episode
+    quiet: Array  # [] chance that an episode is spared all instructions
     alarm: Array  # [] chance a tick of a false alarm: all macros end and are chosen anew, nothing is said
 
 
@@ -134,6 +136,7 @@ class Instruction:
     obeyed: Array  # [] bool: no forbidden decision so far
     decided: Array  # [] bool: some addressed agent has decided under it
     given: Array  # [] how many this episode has seen
+    spared: Array  # [] bool: this episode is to see none
 
 
 @record
@@ -167,7 +170,7 @@ class Row:
     complied: Array  # [N] the running macro is allowed (true when not addressed)
     ended: Array  # [N] the macro ended: by itself, interrupted, or with the episode
     broken_off: Array  # [N] it ended only because the episode did
-    switched: Array  # [] the instruction changed after this tick
+    switched: Array  # [] the instruction was changed after this tick: given, replaced or ended by the clock
     terminal: Array  # [] true end
     loops: Array  # [N] but not of what the agent is asked for: under a rule that replaces the task it goes on
     truncated: Array  # [] cut by the horizon
@@ -192,7 +195,7 @@ class MacroRows:
     reward: Array  # [K, W, N] discounted sum over the macro's ticks
     discount: Array  # [K, W, N] gamma^tau, 0 at a true end
     next_observation: Array  # [K, W, N, O]
-    switched: Array  # [K, W, N] the instruction changed at the row's end
+    switched: Array  # [K, W, N] the instruction was changed at the row's end
     first: Array  # [K, W, N] first row of an episode: memory starts empty
     last: Array  # [K, W, N] last row of an episode
     loops: Array  # [K, W, N] the task ended here, but not what is asked: worth what it was worth before the row

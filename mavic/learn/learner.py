@@ -22,7 +22,8 @@ class Hyper:
     gamma: Array
     actor_rate: Array
     critic_rate: Array
-    rate_end: Array  # both rates fall linearly to this share at the end of training
+    rate_end: Array  # the actors' rate falls linearly to this share at the end of training
+    critic_rate_end: Array
     epsilon_start: Array
     epsilon_end: Array  # [2]
     epsilon_episodes: Array  # linear until then
@@ -37,7 +38,9 @@ class Hyper:
     normalise: Array  # [2] 1: advantages of each kind divided by their root mean square
     through_mixture: Array  # 1: policy gradient of the ε-mixture; 0: of the softmax under it
     time_weight: Array  # 1: actor terms weighted by gamma^t
+    value_size: Array  # a critic's output of 1 means this much
     popart_beta: Array  # 0: off
+    popart_from: Array  # share of training after which it begins
     target_episodes: Array  # target critic copied whenever this many more episodes are done
     adam_memory: Array  # Adam's second-moment decay
     clip: Array  # gradient norm, per agent and network
@@ -71,15 +74,15 @@ class Learner:
 ADAM = optax.scale_by_adam  # moments only: step sizes are leaves of `Hyper`
 
 
-def init(key: Array, fixed: Fixed) -> Learner:
-    """A learner that has seen nothing."""
+def init(key: Array, fixed: Fixed, value_size: Array | float = 1.0) -> Learner:
+    """A learner that has seen nothing. `value_size`: the unit in which critics think."""
     actor_key, critic_key = jax.random.split(key)
     agents = fixed.shape.agents
     actor = jax.vmap(lambda k: nets.init_actor(k, fixed.shape))(jax.random.split(actor_key, agents))
     critic = jax.vmap(lambda k: nets.init_critic(k, fixed.shape))(
         jax.random.split(critic_key, agents)
     )
-    scale = jax.tree.map(lambda x: jnp.stack([x] * agents), nets.unit_scale())
+    scale = jax.tree.map(lambda x: jnp.stack([x] * agents), nets.scale_of(value_size))
     return Learner(
         actor=actor,
         critic=critic,
@@ -114,11 +117,12 @@ def update(
     """One critic and one actor step for every agent. Must run under a `vmap` with axis name RUNS."""
     blocks = through_time.blocks_for(jax.lax.pmax(rows.longest, RUNS))
     share = jnp.minimum(learner.episodes / hyper.episodes, 1.0)
-    decay = 1.0 + share * (hyper.rate_end - 1.0)
     now = {
         "epsilon": epsilon(hyper, learner.episodes),
         "entropy": entropy_weight(hyper, learner.episodes),
-        "decay": decay,
+        "actor_rate": hyper.actor_rate * (1.0 + share * (hyper.rate_end - 1.0)),
+        "critic_rate": hyper.critic_rate * (1.0 + share * (hyper.critic_rate_end - 1.0)),
+        "popart": jnp.where(share >= hyper.popart_from, hyper.popart_beta, 0.0),
         "mild_advantage": hyper.mild_advantage + share * (hyper.mild_end - hyper.mild_advantage),
         "mild_error": hyper.mild_error + share * (hyper.mild_end - hyper.mild_error),
     }
@@ -206,7 +210,7 @@ def _update_agent(
         correction=correction,
         n_steps=fixed.n_steps,
     )
-    scale = _track(state["scale"], target, context, valid, hyper.popart_beta)
+    scale = _track(state["scale"], target, context, valid, now["popart"])
     critic = nets.rescale(state["critic"], state["scale"], scale)
     copied = nets.rescale(state["target"], state["scale"], scale)
 
@@ -226,7 +230,7 @@ def _update_agent(
         blocks,
     )
     critic, critic_optimiser = _descend(
-        grads, critic, state["critic_optimiser"], hyper.critic_rate * now["decay"], hyper
+        grads, critic, state["critic_optimiser"], now["critic_rate"], hyper
     )
 
     advantage = _normalise(
@@ -255,7 +259,7 @@ def _update_agent(
         blocks,
     )
     actor, actor_optimiser = _descend(
-        grads, state["actor"], state["actor_optimiser"], hyper.actor_rate * now["decay"], hyper
+        grads, state["actor"], state["actor_optimiser"], now["actor_rate"], hyper
     )
 
     per_context = jax.nn.one_hot(context, nets.CONTEXTS) * valid[..., None]

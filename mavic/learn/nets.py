@@ -251,10 +251,10 @@ class Scale:
         return raw * self.spread()[i] + self.centre()[i]
 
 
-def unit_scale() -> Scale:
-    """No scaling."""
-    zeros = jnp.zeros(CONTEXTS)
-    return Scale(mean=zeros, square=zeros, weight=zeros)
+def scale_of(size: Array | float) -> Scale:
+    """Values in units of `size`, believed so weakly that PopArt's first batch overrules it."""
+    weight = jnp.full(CONTEXTS, 1e-6, jnp.float32)
+    return Scale(mean=jnp.zeros(CONTEXTS), square=weight * size**2, weight=weight)
 
 
 def rescale(params: Any, old: Scale, new: Scale) -> Any:

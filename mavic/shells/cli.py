@@ -57,12 +57,15 @@ class Train:
     networks: tuple[str, ...] = ("protected",)
     """shared (the paper's), protected (separate parts for instructed and uninstructed)."""
     settings: tuple[str, ...] = ("live/by-kind",)
-    """schedule/rule[/overlap]: schedule live (instructions come and go) or paper (at most one an episode); rule by-kind
-    (as the instruction file says) or add (a penalty everywhere, paper-literal); overlap: one may replace another."""
+    """schedule/rule[/overlap][/extras]: schedule live (instructions come and go) or paper (at most one an episode);
+    rule by-kind (as the instruction file says) or add (a penalty everywhere, paper-literal); overlap: one may replace
+    another; extras: the file's extra kinds are given too."""
     preset: str = "tuned"
     """tuned or paper: the learner's numbers."""
     seeds: int = 3
-    """How many seeds, from 0."""
+    """How many seeds."""
+    first_seed: int = 0
+    """The first of them."""
     out: Path = Path("runs")
     """Where records, policies and checkpoints go, in a folder a world."""
     numbers: Annotated[Numbers, tyro.conf.arg(name="")] = field(default_factory=Numbers)
@@ -92,8 +95,9 @@ class Train:
             for network, setting, method in product(self.networks, self.settings, methods)
         ]
         folder = self.out / self.world
+        seeds = range(self.first_seed, self.first_seed + self.seeds)
         changes = {k: v for k, v in dataclasses.asdict(self.numbers).items() if v is not None}
-        for group in session.groups_of(cells, range(self.seeds), **changes):
+        for group in session.groups_of(cells, seeds, **changes):
             place = folder / "checkpoints" / f"{group.cells[0].network}-{session.name_of(group)}"
             try:
                 trained = session.train_group(group, place, console=CONSOLE)
@@ -106,7 +110,7 @@ class Train:
                 records.write(
                     folder / f"{cell.name()}.jsonl", session.record_lines(trained, cell, score)
                 )
-                session.save_policy(folder / cell.name(), trained, cell, 0)
+                session.save_policy(folder / cell.name(), trained, cell, seeds[0])
                 base, told = score["base"]["discounted"], score["compliance"]["per_instruction"]
                 CONSOLE.print(
                     f"{cell.name()}: base {base.mean():.2f} (min {base.min():.2f}) · "
@@ -156,7 +160,7 @@ class Evaluate:
     policy: Positional[Path]
     """The policy's file (with or without its ending)."""
     setting: str | None = None
-    """schedule/rule[/overlap] to judge under (default: as it was trained)."""
+    """schedule/rule[/overlap][/extras] to judge under (default: as it was trained)."""
     quick: bool = False
     """Judge with a quarter of the episodes."""
     json: bool = False

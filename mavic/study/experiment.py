@@ -32,6 +32,8 @@ from mavic.world import instruct
 from mavic.world.rollout import Policy
 from mavic.world.step import Setting
 
+SWITCHES = ("overlap", "extras")  # of a setting, besides its schedule and rule
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
@@ -51,6 +53,8 @@ class Cell:
     """by-kind (as the instruction file says) or add (a penalty everywhere, paper-literal)."""
     overlap: bool = False
     """A new instruction may replace a running one."""
+    extras: bool = False
+    """Kinds that the instruction file calls extra are given too."""
     one_agent: bool = False
     """Instructions address one random agent."""
     kinds: tuple[str, ...] | None = None
@@ -69,19 +73,23 @@ class Cell:
 
     def key(self) -> str:
         """Its row group in `table.json`."""
-        return (
-            f"{self.preset}/{self.network}/{self.schedule}/{self.rule}" + "/overlap" * self.overlap
+        return f"{self.preset}/{self.network}/{self.setting()}"
+
+    def setting(self) -> str:
+        """How it is instructed: schedule/rule, and what else is on."""
+        return "/".join(
+            [self.schedule, self.rule, *(name for name in SWITCHES if getattr(self, name))]
         )
 
     def under(self, setting: str) -> Cell:
-        """The same cell under "schedule/rule[/overlap]"."""
-        schedule, _, rest = setting.partition("/")
-        rule, _, more = rest.partition("/")
-        if not rule or more not in ("", "overlap"):
+        """The same cell under "schedule/rule[/overlap][/extras]"."""
+        schedule, rule, *more = [*setting.split("/"), ""][: max(2, setting.count("/") + 1)]
+        if not rule or not set(more) <= set(SWITCHES):
             raise ValueError(
-                f"setting {setting!r} is not schedule/rule[/overlap], such as live/by-kind"
+                f"setting {setting!r} is not schedule/rule[/overlap][/extras], such as live/by-kind"
             )
-        return dataclasses.replace(self, schedule=schedule, rule=rule, overlap=more == "overlap")
+        switches = {name: name in more for name in SWITCHES}
+        return dataclasses.replace(self, schedule=schedule, rule=rule, **switches)
 
     def name(self) -> str:
         """A name for folders."""
@@ -142,22 +150,28 @@ def schedule_of(cell: Cell, name: str) -> Any:
 def run_of(cell: Cell, preset: Preset, bench: Bench, seed: int) -> Run:
     """One training of a cell."""
     method = METHODS[cell.method]
-    rules = instruct.rules_of(bench.env, bench.file, rule=cell.rule, only=cell.kinds)
+    rules = instruct.rules_of(
+        bench.env, bench.file, rule=cell.rule, only=cell.kinds, extras=cell.extras
+    )
     phrases = Phrases(table=bench.lexicon.table, count=bench.lexicon.count)
     trained = {"none": "off", "interrupt": cell.schedule, "per_episode": "from_start"}
     heard = phrases
     if method.instructions == "none":  # judged without being told: its phrases are silence
         heard = Phrases(table=jnp.zeros_like(phrases.table), count=phrases.count)
 
-    def setting(schedule: str, alarm: float = 0.0) -> Setting:
-        clock = replace(schedule_of(cell, schedule), alarm=jnp.float32(alarm))
+    def setting(schedule: str, alarm: float = 0.0, quiet: float = 0.0) -> Setting:
+        clock = replace(
+            schedule_of(cell, schedule), alarm=jnp.float32(alarm), quiet=jnp.float32(quiet)
+        )
         return Setting(env=bench.env, rules=rules, schedule=clock, phrases=heard)
 
     interrupted = method.instructions == "interrupt"
     return Run(
         hyper=hyper_of(preset),
         correction=jax.tree.map(jnp.float32, CORRECTIONS[method.correction]),
-        setting=setting(trained[method.instructions], preset.alarm * interrupted),
+        setting=setting(
+            trained[method.instructions], preset.alarm * interrupted, preset.quiet * interrupted
+        ),
         test=setting(cell.schedule),
         key=jax.random.key(seed),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,9 +51,11 @@ class Preset:
     critic_rate: float = 3e-3
     """Adam step size of the critics."""
     rate_end: float = 1.0
-    """Share of both step sizes left at the end (linear)."""
-    n_steps: float = 1
-    """Macro rows a target looks ahead; 1 is one-step TD, inf Monte Carlo."""
+    """Share of the actors' step size left at the end (linear)."""
+    critic_rate_end: float | None = None
+    """Share of the critics' step size left at the end; None: as the actors'."""
+    n_steps: int | None = 1
+    """Macro rows a target looks ahead; 1 is one-step TD, None looks to the episode's end (Monte Carlo)."""
     epsilon_start: float = 1.0
     """Exploration at the start."""
     epsilon_end: Pair = (0.01, 0.01)
@@ -82,11 +85,18 @@ class Preset:
     softmax has given a macro up."""
     time_weight: bool = True
     """Weight actor terms by gamma^t, as the reference does."""
+    value_size: float = 1.0
+    """What a critic's output of 1 means; near the size of returns, critics need no large weights."""
     popart: float = 0.0
     """Step of the running value statistics; 0 is off."""
+    popart_from: float = 0.0
+    """Share of training after which they run."""
     alarm: float = 0.0
     """Chance a tick of a false alarm, in training with interruptions: all macros end, nothing is said. A critic asked
     what an interrupted history is worth under the old instruction has then seen such histories under it."""
+    quiet: float = 0.0
+    """Share of episodes, in training with interruptions, that see none: where instructions are many or long, few
+    decisions would be left to learn the task from."""
     target_episodes: int = 32
     """Episodes between copies of the target critic."""
     adam_memory: float = 0.999
@@ -125,9 +135,68 @@ _TUNED_BOX = Preset(
     target_episodes=128,
 )
 
+_PAPER_WAREHOUSE = Preset(
+    episodes=40_000,
+    batch=4,
+    gamma=1.0,
+    actor_rate=3e-4,
+    n_steps=5,
+    epsilon_episodes=10_000,
+)
+# What both long worlds take: Monte Carlo returns (critics that bootstrap each other collapse now and then), advantages
+# on one footing everywhere, entropy everywhere, mild hysteresis
+_LONG = dataclasses.replace(
+    _TUNED_BOX,
+    actor_rate=4e-3,
+    n_steps=None,
+    mild_advantage=(0.3, 1.0),
+    mild_error=(0.5, 1.0),
+    centre=(1.0, 1.0),
+    normalise=(1.0, 1.0),
+    value_size=100.0,
+    alarm=0.0,
+)
+_TUNED_WAREHOUSE = dataclasses.replace(
+    _LONG,
+    gamma=1.0,
+    episodes=358_400,
+    batch=256,
+    target_episodes=256,
+    epsilon_end=(0.05, 0.05),
+    epsilon_episodes=12_000,
+    entropy_start=(0.1, 0.1),
+    entropy_episodes=304_000,
+    quiet=0.5,
+)
+_PAPER_OVERCOOKED = Preset(
+    episodes=400_000,
+    batch=16,
+    gamma=0.992,
+    actor_rate=4e-4,
+    critic_rate=5e-3,
+    n_steps=5,
+    epsilon_end=(0.1, 0.1),
+    epsilon_episodes=100_000,
+)
+_TUNED_OVERCOOKED = dataclasses.replace(
+    _LONG,
+    gamma=0.992,
+    epsilon_episodes=8_000,
+    entropy_start=(0.05, 0.05),
+    entropy_episodes=100_000,
+)
+
 PRESETS: dict[str, dict[str, Preset]] = {
-    "paper": {"box_pushing": _PAPER_BOX},
-    "tuned": {"box_pushing": _TUNED_BOX},
+    "paper": {
+        "box_pushing": _PAPER_BOX,
+        "warehouse": _PAPER_WAREHOUSE,
+        "overcooked": _PAPER_OVERCOOKED,
+    },
+    "tuned": {
+        "box_pushing": _TUNED_BOX,
+        "warehouse": _TUNED_WAREHOUSE,
+        "overcooked": _TUNED_OVERCOOKED,
+    },
 }
 
 # D12: solved Box Pushing episodes last 6 ticks, so the paper's schedule needs a higher rate there
@@ -176,7 +245,7 @@ def fixed_of(
             parts=look_up(PARTS, network, "network"),
             last_macro=preset.last_macro,
         ),
-        n_steps=preset.n_steps,
+        n_steps=math.inf if preset.n_steps is None else preset.n_steps,
         batch=preset.batch,
         kinds=kinds,
         drop_unfinished=preset.drop_unfinished,
@@ -186,7 +255,13 @@ def fixed_of(
 def hyper_of(preset: Preset) -> Hyper:
     """The numbers that can be vmapped over: a preset's own, by name."""
     own = dataclasses.asdict(preset)
-    own |= {"popart_beta": preset.popart, "mild_end": preset.mild_end or preset.mild_advantage}
+    own |= {
+        "popart_beta": preset.popart,
+        "mild_end": preset.mild_end or preset.mild_advantage,
+        "critic_rate_end": preset.rate_end
+        if preset.critic_rate_end is None
+        else preset.critic_rate_end,
+    }
     leaves: dict[str, Any] = {
         f.name: np.asarray(own[f.name], np.float32) for f in dataclasses.fields(Hyper)
     }

@@ -268,7 +268,7 @@ def _blank(shape: Shape) -> Weights:
     return Weights(
         actor=stack(nets.init_actor(key, shape)),
         critic=stack(nets.init_critic(key, shape)),
-        scale=stack(nets.unit_scale()),
+        scale=stack(nets.scale_of(1.0)),
     )
 
 

@@ -261,7 +261,7 @@ class Row:
 
     @property
     def group(self) -> str:
-        """The table it stands in: preset/network/schedule/rule[/overlap]."""
+        """The table it stands in: preset/network/schedule/rule[/overlap][/extras]."""
         return self.cell.key()
 
     @property
@@ -392,7 +392,14 @@ def _rank(cell: Cell) -> tuple:
 
     methods = tuple(LOOKS)
     method = methods.index(cell.method) if cell.method in methods else len(methods)
-    places = (place("preset"), cell.overlap, place("rule"), place("schedule"), place("network"))
+    places = (
+        place("preset"),
+        cell.extras,
+        cell.overlap,
+        place("rule"),
+        place("schedule"),
+        place("network"),
+    )
     return (*places, method, cell.method)
 
 
@@ -400,19 +407,19 @@ def table(records: Iterable[Record]) -> list[Row]:
     """Finished records as rows, the headline group first; unfinished ones are left out."""
     done = [record for record in records if record.score is not None]
     _check_comparable(done)
-    # vanilla never meets overlap, so one that was judged without it stands for both
-    vanillas = {
-        (c.preset, c.network, c.schedule, c.rule, c.overlap): record
-        for record in done
-        if (c := record.cell()).method == "vanilla"
-    }
+    vanillas = [record for record in done if record.cell().method == "vanilla"]
 
     def vanilla(cell: Cell) -> Record | None:
-        setting = (cell.preset, cell.network, cell.schedule, cell.rule)
-        return vanillas.get((*setting, cell.overlap)) or vanillas.get((*setting, not cell.overlap))
+        # vanilla never meets an instruction, so one that was judged without overlap or extras stands for both
+        same = [v for v in vanillas if _plain(v.cell()) == _plain(cell)]
+        return next((v for v in same if v.cell().key() == cell.key()), same[0] if same else None)
 
     rows = [_row(record, vanilla(record.cell())) for record in done]
     return sorted(rows, key=lambda row: _rank(row.cell))
+
+
+def _plain(cell: Cell) -> tuple[str, ...]:
+    return cell.preset, cell.network, cell.schedule, cell.rule
 
 
 def grouped(rows: Iterable[Row], by: Callable[[Row], str]) -> dict[str, list[Row]]:
@@ -425,8 +432,7 @@ def grouped(rows: Iterable[Row], by: Callable[[Row], str]) -> dict[str, list[Row
 
 def setting(row: Row) -> str:
     """What a figure shows: a group without its network, so both networks stand side by side."""
-    cell = row.cell
-    return f"{cell.preset}/{cell.schedule}/{cell.rule}" + "/overlap" * cell.overlap
+    return f"{row.cell.preset}/{row.cell.setting()}"
 
 
 def number(value: float, digits: int = 2, sign: bool = False) -> str:
@@ -609,7 +615,11 @@ def _setup(rows: Sequence[Row]) -> str:
     world = TITLES.get(cell.world, cell.world)
     facts = [f"{cell.preset} preset", f"{cell.network} network", f"{cell.schedule} schedule"]
     facts.append("rule by kind" if cell.rule == "by-kind" else f"rule {cell.rule} everywhere")
-    facts += ["overlap"] * cell.overlap + ["one agent addressed"] * cell.one_agent
+    facts += (
+        ["overlap"] * cell.overlap
+        + ["extra kinds too"] * cell.extras
+        + ["one agent addressed"] * cell.one_agent
+    )
     facts += [f"{name} {value}" for name, value in cell.options.items()]
     facts += [f"kinds {', '.join(cell.kinds)}"] if cell.kinds else []
     seeds = grouped(rows, lambda row: _seeds_text(row.seeds))
@@ -873,7 +883,7 @@ def _csv(lines: Iterable[dict[str, Any]]) -> str:
 
 def _identity(row: Row) -> dict[str, Any]:
     cell = row.cell
-    names = ("world", "method", "network", "preset", "schedule", "rule", "overlap")
+    names = ("world", "method", "network", "preset", "schedule", "rule", "overlap", "extras")
     return {**{name: getattr(cell, name) for name in names}, "label": row.label}
 
 

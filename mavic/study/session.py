@@ -63,7 +63,7 @@ def as_trained(cell: Cell) -> Cell:
     if method.instructions != "interrupt":
         plain |= dict(schedule="live", overlap=False, one_agent=False)
     if method.instructions == "none":
-        plain |= dict(rule="by-kind", kinds=None)
+        plain |= dict(rule="by-kind", kinds=None, extras=False)
     return dataclasses.replace(cell, **plain)
 
 
@@ -103,9 +103,12 @@ class Trained:
         return list(range(start, start + len(self.group.seeds)))
 
 
-def default_lanes(batch: int) -> int:
-    """Fewer lanes than episodes: a lane that finishes early takes the next one, so none idles for long."""
-    return max(1, batch // 8 if jax.default_backend() == "cpu" else batch // 4)
+def default_lanes(batch: int, horizon: int) -> int:
+    """Fewer lanes than episodes: a lane that finishes early takes the next one, so none idles for long. On a GPU ticks
+    in a row cost more than idle lanes, so long episodes get a lane each."""
+    if jax.default_backend() == "cpu":
+        return max(1, batch // 8)
+    return batch if horizon > 100 else max(1, batch // 4)
 
 
 def train_group(
@@ -125,7 +128,7 @@ def train_group(
     cell = group.cells[0]
     bench = bench_of(cell.world, **cell.options)
     fixed = bench.fixed(preset, cell.network)
-    lanes = lanes or default_lanes(preset.batch)
+    lanes = lanes or default_lanes(preset.batch, bench.env.horizon)
     cells = group.trained()
     runs = stack([run_of(c, preset, bench, s) for c in cells for s in group.seeds])
     vectors = bench.lexicon.vectors

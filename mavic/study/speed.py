@@ -123,7 +123,7 @@ def _training(
     runs = stack(
         [run_of(Cell(world=world, network=network), preset, bench, s) for s in range(seeds)]
     )
-    lanes = session.default_lanes(preset.batch)
+    lanes = session.default_lanes(preset.batch, bench.env.horizon)
     state = {"learner": train.start(fixed, runs)}
 
     def job() -> Any:

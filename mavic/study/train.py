@@ -17,7 +17,14 @@ from mavic.world.rollout import rollout
 
 def start(fixed: Fixed, runs: Run) -> Learner:
     """Fresh learners, one a run."""
-    return jax.vmap(lambda run: learning.init(jax.random.fold_in(run.key, 0), fixed))(runs)
+    return _start(fixed, runs.key, runs.hyper.value_size)
+
+
+@partial(jax.jit, static_argnames="fixed")
+def _start(fixed: Fixed, keys: Array, sizes: Array) -> Learner:
+    return jax.vmap(lambda k, size: learning.init(jax.random.fold_in(k, 0), fixed, size))(
+        keys, sizes
+    )
 
 
 def one_update(

@@ -37,6 +37,7 @@ def schedule(
     overlap: bool = False,
     one_agent: bool = False,
     from_start: float = 0.0,
+    quiet: float = 0.0,
     alarm: float = 0.0,
 ) -> Schedule:
     """A schedule from plain numbers."""
@@ -48,6 +49,7 @@ def schedule(
         overlap=jnp.asarray(overlap),
         one_agent=jnp.asarray(one_agent),
         from_start=jnp.float32(from_start),
+        quiet=jnp.float32(quiet),
         alarm=jnp.float32(alarm),
     )
 
@@ -58,9 +60,10 @@ def rules_of(
     *,
     rule: str = "by-kind",
     only: tuple[str, ...] | None = None,
+    extras: bool = False,
 ) -> Rules:
     """Compile a file's rules for a world. `rule`: "by-kind" as the file says, or "add" everywhere (paper-literal);
-    `only`: the kinds that are handed out (default all)."""
+    `only`: the kinds that are handed out (default all but `extra` ones; with `extras` those too)."""
     if not isinstance(file, InstructionFile):
         file = read(file)
     if rule not in ("by-kind", "add"):
@@ -75,6 +78,7 @@ def rules_of(
     kinds, agents, macros = len(file.kinds) + 1, len(env.agents), macro_count(env)
     allowed = np.ones((kinds, agents, macros), bool)
     addressed = np.zeros((kinds, agents), bool)
+    lists_allowed = np.array([False] + [kind.allow is not None for kind in file.kinds])
     outcome = np.zeros((kinds, len(env.events)), np.float32)
     condition, effect = np.zeros(kinds, np.int32), np.zeros(kinds, np.int32)
     for number, kind in enumerate(file.kinds, start=1):
@@ -92,12 +96,14 @@ def rules_of(
         if kind.effect is not None:
             effect[number] = 1 + _index(kind.effect, env.effects, f"{where}.effect")
     every = file.kinds
+    handed_out = only or [kind.name for kind in every if extras or not kind.extra]
 
     def column(values: list, null: float = 0.0) -> Array:
         return jnp.asarray(np.array([null, *values], np.float32))
 
     return Rules(
         allowed=jnp.asarray(allowed),
+        lists_allowed=jnp.asarray(lists_allowed),
         addressed=jnp.asarray(addressed),
         replaces=jnp.asarray(
             np.array([False] + [k.rule == "replace" and rule == "by-kind" for k in every])
@@ -109,7 +115,7 @@ def rules_of(
         credit=column([k.credit for k in every]),
         condition=jnp.asarray(condition),
         effect=jnp.asarray(effect),
-        given=jnp.asarray(np.array([False] + [only is None or k.name in only for k in every])),
+        given=jnp.asarray(np.array([False] + [k.name in handed_out for k in every])),
         names=("none", *file.names()),
     )
 
@@ -154,6 +160,7 @@ def nobody(agents: int) -> Instruction:
         obeyed=jnp.asarray(True),
         decided=jnp.asarray(False),
         given=jnp.int32(0),
+        spared=jnp.asarray(False),
     )
 
 
@@ -161,10 +168,10 @@ def begin(
     draws: Array, possible: Array, rules: Rules, schedule: Schedule, phrases: Phrases
 ) -> Instruction:
     """The instruction at reset: none, or one for the whole episode under `from_start`."""
-    silence = nobody(rules.addressed.shape[1])
+    silence = replace(nobody(rules.addressed.shape[1]), spared=draws[5] < schedule.quiet)
     drawn, found = _draw(draws, possible, silence, rules, schedule, phrases)
     drawn = replace(drawn, left=jnp.int32(FOREVER))
-    return _choose(found & (draws[0] < schedule.from_start), drawn, silence)
+    return _choose(found & ~silence.spared & (draws[0] < schedule.from_start), drawn, silence)
 
 
 def possible_kinds(conditions: Array, rules: Rules) -> Array:
@@ -173,9 +180,21 @@ def possible_kinds(conditions: Array, rules: Rules) -> Array:
     return rules.given & holds[rules.condition]
 
 
-def comply(instruction: Instruction, judged: Array, rules: Rules) -> Array:
-    """[N] whether each agent's macro is allowed; true for those not addressed."""
-    return rules.allowed[instruction.kind, jnp.arange(judged.shape[0]), judged]
+def comply(instruction: Instruction, macro: Array, judged: Array, rules: Rules) -> Array:
+    """[N] whether what each agent does is allowed; true for those not addressed.
+
+    A macro may do another's work (`judged`: a step to the left against a board works on it). Who is told what to do
+    obeys by either name; who is told what not to do must keep away under both."""
+    agents, kind = jnp.arange(judged.shape[0]), instruction.kind
+    by_name, by_work = rules.allowed[kind, agents, macro], rules.allowed[kind, agents, judged]
+    return jnp.where(rules.lists_allowed[kind], by_name | by_work, by_name & by_work)
+
+
+def verdict(kind: Array, events: Array, rules: Rules) -> Array:
+    """1: an event fulfils the kind, -1: one breaks it, 0: neither. What happens in the same tick happens first
+    together, so fulfilling wins."""
+    met = rules.outcome[kind] * (events > 0)
+    return jnp.where((met > 0).any(-1), 1.0, jnp.where((met < 0).any(-1), -1.0, 0.0))
 
 
 def pay(
@@ -191,8 +210,7 @@ def pay(
     once = jnp.where(complied, rules.bonus[kind], rules.penalty[kind]) * fresh
     each_tick = jnp.where(complied, rules.pay[kind], -rules.pay[kind])
     reward = jnp.where(rules.replaces[kind], each_tick, task + jnp.where(kind > 0, once, 0.0))
-    sign = jnp.sign(rules.outcome[kind] @ events)
-    return reward + rules.credit[kind] * sign
+    return reward + rules.credit[kind] * verdict(kind, events, rules)
 
 
 @record
@@ -201,6 +219,7 @@ class Judgement:
 
     instruction: Instruction
     switched: Array  # [] bool: the joint instruction changed
+    resolved: Array  # [] bool: it ended by an event that fulfils or breaks it, not by the clock
     alarmed: Array  # [] bool: a false alarm
     closed: Array  # [] kind judged now, 0 if none
     followed: Array  # [] bool
@@ -234,11 +253,11 @@ def advance(
         left=instruction.left - active,
     )
     awaits = (rules.outcome[kind] != 0).any()
-    verdict = jnp.sign(rules.outcome[kind] @ events)
-    resolved = active & (verdict != 0)
+    sign = verdict(kind, events, rules)
+    resolved = active & (sign != 0)
     ends = active & (resolved | (now.left <= 0))
 
-    may = ~over & ~(schedule.once & (now.given > 0))
+    may = ~over & ~now.spared & ~(schedule.once & (now.given > 0))
     may &= ~active | (schedule.overlap & ~ends)
     new, found = _draw(
         draws, possible & (jnp.arange(possible.shape[0]) != kind), now, rules, schedule, phrases
@@ -247,14 +266,15 @@ def advance(
 
     judged = active & (ends | arrives | over)
     counts = now.decided & (~awaits | resolved | (now.held >= UNRESOLVED_COUNTS_AFTER))
-    silence = replace(nobody(addressed.shape[0]), given=now.given)
+    silence = replace(nobody(addressed.shape[0]), given=now.given, spared=now.spared)
     after = _choose(arrives, new, _choose(ends, silence, now))
     return Judgement(
         instruction=after,
         switched=(arrives | ends) & ~over,
+        resolved=resolved,
         alarmed=draws[5] < schedule.alarm,
         closed=jnp.where(judged & counts, kind, 0),
-        followed=judged & counts & now.obeyed & (~awaits | (verdict > 0)),
+        followed=judged & counts & now.obeyed & (~awaits | (sign > 0)),
     )
 
 
@@ -278,10 +298,12 @@ def give(
         obeyed=jnp.asarray(True),
         decided=jnp.asarray(False),
         given=instruction.given + target.any(),
+        spared=instruction.spared,
     )
     return Judgement(
         instruction=new,
         switched=active | target.any(),
+        resolved=jnp.asarray(False),
         alarmed=jnp.asarray(False),
         closed=jnp.where(active & counts, old, 0),
         followed=active & counts & instruction.obeyed & ~awaits,
@@ -316,6 +338,7 @@ def _draw(
         obeyed=jnp.asarray(True),
         decided=jnp.asarray(False),
         given=instruction.given + 1,
+        spared=instruction.spared,
     )
     return new, possible.any()
 

@@ -59,7 +59,7 @@ def step(setting: Setting, world: World, choice: Array, draws: Array) -> tuple[W
     tick_key = jax.random.fold_in(jax.random.fold_in(world.key, world.time), 1)
     tick = env.tick(tick_key, world.state, macro, world.idle, rules.effect[instruction.kind])
 
-    complied = instruct.comply(instruction, tick.judged, rules)
+    complied = instruct.comply(instruction, macro, tick.judged, rules)
     reward = instruct.pay(instruction, tick.reward, complied, world.idle, tick.events, rules)
 
     truncated = ~tick.terminal & (world.time + 1 >= env.horizon)
@@ -91,7 +91,8 @@ def step(setting: Setting, world: World, choice: Array, draws: Array) -> tuple[W
         complied=complied,
         ended=ended,
         broken_off=over & ~tick.ended,
-        switched=judgement.switched,
+        # what resolves an instruction is part of what it asks, not an interruption of it: its value goes on after it
+        switched=judgement.switched & ~judgement.resolved,
         terminal=tick.terminal | (truncated & env.horizon_ends),
         loops=tick.terminal & rules.replaces[instruction.kind],
         truncated=truncated,

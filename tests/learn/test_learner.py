@@ -231,7 +231,7 @@ def test_values_after_a_row_are_true_counterfactuals():
 def test_popart_keeps_values_while_it_moves_the_scale():
     learner, _ = played("shared", 7)
     critic = jax.tree.map(lambda x: x[0], learner.critic)
-    old = nets.unit_scale()
+    old = nets.scale_of(1.0)
     new = nets.Scale(
         mean=jnp.array([20.0, -3.0]), square=jnp.array([900.0, 25.0]), weight=jnp.array([0.5, 0.9])
     )

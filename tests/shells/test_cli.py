@@ -36,7 +36,7 @@ def brief(monkeypatch):
     """Judge a few episodes: enough for every column of a record."""
     judge = session.judge
     monkeypatch.setattr(session, "judge", lambda trained, **_: judge(trained, lanes=32, scale=0.01))
-    monkeypatch.setattr(session, "default_lanes", lambda batch: 32)
+    monkeypatch.setattr(session, "default_lanes", lambda batch, horizon: 32)
 
 
 @pytest.fixture(scope="module")

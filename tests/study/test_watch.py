@@ -201,7 +201,7 @@ def drawn(bench):
     def some(leaf):
         return jnp.asarray(random.normal(0, 0.1, leaf.shape), jnp.float32)
 
-    one = jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), nets.unit_scale())
+    one = jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), nets.scale_of(1.0))
     actor, critic = jax.tree.map(some, (blank.actor, blank.critic))
     facts = {
         "shape": dataclasses.asdict(fixed.shape),

@@ -153,6 +153,16 @@ def test_from_start_holds_for_the_whole_episode():
     assert not bool(struck.switched) and int(struck.instruction.left) > FOREVER // 2
 
 
+@pytest.mark.parametrize(("drawn", "spared"), [(0.29, True), (0.31, False)])
+def test_a_spared_episode_hears_nothing_whatever_the_clock_draws(drawn, spared):
+    clock = schedule(rate=1.0, hold_min=3, hold_max=3, from_start=1.0, quiet=0.3)
+    possible = possible_kinds(jnp.array([True]), RULES)
+    first = instruct.begin(draws(alarm=drawn, **ARRIVES), possible, RULES, clock, PHRASES)
+    assert bool(first.spared) is spared and bool((first.kind == 0).all()) is spared
+    silent = replace(nobody(2), spared=jnp.asarray(spared))
+    assert bool(advance(silent, clock, **ARRIVES).switched) is not spared
+
+
 def test_without_from_start_an_episode_begins_in_silence():
     clock = schedule(rate=1.0, hold_min=5, hold_max=5)
     assert BEGIN(draws(arrival=0.0), EVERY, RULES, clock, PHRASES).kind.tolist() == [0, 0]
@@ -227,10 +237,31 @@ def test_a_decision_against_it_is_never_forgotten():
 
 def test_what_is_not_addressed_to_an_agent_is_not_judged_by_it():
     alone = told(WALK, hold=1, agents=(1, 0))
-    assert instruct.comply(alone, jnp.array([1, 0]), RULES).tolist() == [True, True]
-    assert instruct.comply(told(WALK), jnp.array([1, 0]), RULES).tolist() == [True, False]
+    assert instruct.comply(alone, *[jnp.array([1, 0])] * 2, RULES).tolist() == [True, True]
+    assert instruct.comply(told(WALK), *[jnp.array([1, 0])] * 2, RULES).tolist() == [True, False]
     struck = advance(alone, schedule(), fresh=(0, 1))
     assert int(struck.closed) == 0  # the addressed agent has not decided
+
+
+@pytest.mark.parametrize(("kind", "obeyed"), [(WALK, True), (HURRY, False)])
+def test_a_macro_that_does_anothers_work_goes_by_both_names(kind, obeyed):
+    """Walk is what WALK asks and HURRY (no WAIT) allows: told to walk, either name will do; told not to wait, neither
+    may be WAIT."""
+    walk, wait = jnp.array([1, 1]), jnp.array([0, 0])
+    for named, working in ((walk, wait), (wait, walk)):
+        assert instruct.comply(told(kind), named, working, RULES).tolist() == [obeyed] * 2
+    assert instruct.comply(told(kind), walk, walk, RULES).all()
+    assert not instruct.comply(told(kind), wait, wait, RULES).any()
+
+
+def test_extra_kinds_are_given_only_when_asked_for():
+    raw = {**FILE, "kinds": {k: {**v, "extra": k == "hurry"} for k, v in FILE["kinds"].items()}}
+    file = instructions.parse(raw, "corridor.toml")
+    assert instruct.rules_of(Corridor(), file).given.tolist() == [False, True, False, True]
+    everything = instruct.rules_of(Corridor(), file, extras=True)
+    assert everything.given.tolist() == [False, True, True, True]
+    by_name = instruct.rules_of(Corridor(), file, only=("hurry",))
+    assert by_name.given.tolist() == [False, False, True, False]
 
 
 def test_nothing_arrives_when_the_episode_ends():
@@ -249,6 +280,12 @@ def test_an_event_resolves_it(events, followed):
     struck = advance(told(RING, **RINGING), schedule(), fresh=(1, 0), events=events)
     assert bool(struck.switched) and struck.instruction.kind.tolist() == [0, 0]
     assert (int(struck.closed), bool(struck.followed)) == (RING, followed)
+
+
+def test_fulfilled_and_broken_in_one_tick_is_fulfilled():
+    both = told(RING, **RINGING)
+    struck = advance(both, schedule(), fresh=(1, 0), events=(0.0, 1.0, 1.0))
+    assert (int(struck.closed), bool(struck.followed), bool(struck.resolved)) == (RING, True, True)
 
 
 def test_the_right_event_after_a_forbidden_decision_is_not_following():

@@ -125,8 +125,11 @@ class Warehouse:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """Somebody lacks the tool. Tools are never lost, so it can then still be brought."""
-        return tuple(f"tool-{tool}-wanted" for tool in range(self.tools))
+        """Somebody lacks the tool (tools are never lost, so it can then still be brought); and besides, Fetch can see
+        to it that no other is delivered before: nothing already found is what someone who has it asks for."""
+        return tuple(
+            f"tool-{t}-{what}" for what in ("wanted", "can-be-first") for t in range(self.tools)
+        )
 
     @property
     def effects(self) -> tuple[str, ...]:
@@ -179,8 +182,12 @@ class Warehouse:
         )
 
     def check(self, state: State) -> Array:
-        """Which tools somebody still lacks."""
-        return ~state.received.all(0)
+        """Which tools somebody still lacks, and which of them can still be the next to be delivered."""
+        wanted = ~state.received.all(0)
+        staged = _one_hot(state.staged, self.tools).any(0)
+        found = (state.basket > 0).any(0) | staged
+        served_next = (self._requests(state.received, jnp.int32(0)) & found).any(1)  # [P]
+        return jnp.concatenate([wanted, wanted & ~(state.received & served_next[:, None]).any(0)])
 
     def observe(self, state: State) -> Array:
         """What each robot sees, padded with zeros.
