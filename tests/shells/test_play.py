@@ -442,6 +442,16 @@ def test_a_page_is_told_what_it_needs_and_sees_the_world_move(door):
         assert heard["unsure"] and len(heard["closest"]) == 3
 
 
+def test_a_page_is_told_while_it_has_to_wait(door, monkeypatch):
+    monkeypatch.setattr(houses.House, "is_warm", lambda *_: False)
+    with door.page() as page:
+        page.send(do="open", world="box_pushing", teams=["mavic"], seed=1, seat=None)
+        assert page.read("status")["text"] == "compiling…"
+        assert page.read("frame")["still"]  # there is a picture before anything can move
+        assert page.read("status")["text"] == ""
+        assert not page.read("frame")["still"]
+
+
 BAD = [
     ("not json", "must be JSON"),
     ("[1, 2]", "JSON object"),

@@ -79,7 +79,7 @@ def test_what_is_typed_is_understood_and_obeyed(visit):
     assert "until it is done or the episode ends" in page.locator(".said").inner_text()
     page.locator("#end").click()
     shows(page, "#past li", "✓ followed")
-    shows(page, ".facts", "1 of 1")
+    shows(page, ".facts", "1 of 1 1 given")
 
 
 def test_an_unsure_request_is_asked_back_and_a_guess_can_be_taken(visit):

@@ -209,6 +209,7 @@ def test_it_plays_by_itself_to_the_end_and_again(visit):
     page.locator("#speed").select_option("8")
     wait_for(page, "tick 9 of 9")
     assert page.locator("#play").get_attribute("aria-label") == "Play"
+    page.locator("#speed").select_option("0.5")
     page.locator("#play").click()
     wait_for(page, "tick 1 of 9")
 

@@ -356,8 +356,8 @@ const MavicPaint = (() => {
     pen.lineCap = "butt";
   }
 
-  // Lines over time, `series` of {name, points (null: none), colour, dash, bold}, and a cursor; in
-  // front of `bands`, {from, to, colour}.
+  // Lines over time, `series` of {name, points (null: none), colour, dash, bold, starts (points that
+  // begin a new line)}, and a cursor; in front of `bands`, {from, to, colour}.
   function chart(canvas, look, series, at, last, bands = []) {
     const ratio = globalThis.devicePixelRatio || 1;
     const [wide, high] = [canvas.clientWidth * ratio, canvas.clientHeight * ratio].map(Math.round);
@@ -390,7 +390,7 @@ const MavicPaint = (() => {
       pen.fillStyle = look.grid;
       pen.fillRect(left, Math.round(y(value)), wide - left, 1);
     }
-    for (const { points, colour, dash, bold } of series) {
+    for (const { points, colour, dash, bold, starts = [] } of series) {
       pen.beginPath();
       let down = false;
       points.forEach((value, i) => {
@@ -398,7 +398,7 @@ const MavicPaint = (() => {
           down = false;
           return;
         }
-        if (down) pen.lineTo(x(i), y(value));
+        if (down && !starts.includes(i)) pen.lineTo(x(i), y(value));
         else pen.moveTo(x(i), y(value));
         down = true;
       });

@@ -166,7 +166,8 @@ const MavicShow = (() => {
       if (view.series.length) MavicPaint.chart(view.plot, look, view.series, at, last, bands);
       if (!options.live) return;
       const points = view.film.frames.map((frame) => frame.earned);
-      MavicPaint.chart(view.earned, look, [{ name: "return", points, colour: "#000000", bold: true }], at, last, bands);
+      const starts = view.film.frames.flatMap((frame, i) => (frame.time === 0 ? [i] : []));
+      MavicPaint.chart(view.earned, look, [{ name: "return", points, colour: "#000000", bold: true, starts }], at, last, bands);
     }
 
     function tell(view, index) {
@@ -187,6 +188,7 @@ const MavicShow = (() => {
       facts["Tick"].textContent = frame.time;
       facts["Return"].textContent = short(frame.earned);
       facts["Followed"].textContent = judged ? followed + " of " + judged : "–";
+      if (film.totals && film.totals.given) facts["Followed"].append(" ", make("small", { text: film.totals.given + " given" }));
       const counted = judged ? " · followed " + followed + " of " + judged : "";
       view.score.textContent = "return " + short(frame.earned) + counted;
       frame.agents.forEach((agent, i) => {
@@ -199,7 +201,7 @@ const MavicShow = (() => {
         verdict.textContent = agent.complies === null ? "" : agent.complies ? "✓ complies" : "✗ disobeys";
       });
       let i = Math.min(index, film.frames.length - 1);
-      while (i > 0 && !film.frames[i].events.length) i--;
+      while (i > 0 && !film.frames[i].events.length && film.frames[i].time > 0) i--; // of this episode
       const happened = film.frames[i].events;
       view.event.textContent = happened.length ? "Last event: " + happened.map(words).join(", ") + " (tick " + film.frames[i].time + ")" : "";
       const known = frame.agents.map((agent) => agent.name + ": " + agent.macro);
