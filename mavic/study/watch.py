@@ -35,7 +35,7 @@ from mavic.types import Array, Instruction, Scene, World, replace
 from mavic.world import instruct
 from mavic.world.step import Setting, draws_for, interrupt, reset, step
 
-RESTS = ("STAY", "WAIT", "WAIT_REQUEST")  # macros of an agent whose driver asks for nothing
+RESTS = ("STAY", "WAIT")  # macros of an agent whose driver asks for nothing
 REMEMBERED = 64  # sentences whose vectors a team keeps at hand
 SHOWN = (  # of a tick's `Row`
     *("macro", "fresh", "kind", "complied", "task", "events"),
@@ -473,7 +473,7 @@ def stage(path: str | Path, *, guest: bool = False) -> Show:
     team = Crew(loaded.weights, loaded.facts)
     cell, bench, preset = policies.origin(team)
     if guest:
-        if not takes_guest(team):
+        if not takes_guest(team.facts):
             raise WatchError(f"nobody can join this team of {cell.world}")
         more = {**cell.options, "cooks": len(team.agents) + 1, "third_cook": False}
         bench = bench_of(cell.world, **more)
@@ -487,14 +487,11 @@ def stage(path: str | Path, *, guest: bool = False) -> Show:
     )
 
 
-def takes_guest(team: TeamPolicy) -> bool:
-    """Whether a third cook can join: two cooks of the study's rules see whoever is there."""
-    options = team.facts["cell"]["options"]
-    return (
-        team.world == "overcooked"
-        and len(team.agents) == 2
-        and options.get("rules", "paper") == "paper"
-    )
+def takes_guest(facts: Mapping[str, Any]) -> bool:
+    """Whether a third cook can join the team of a policy file: two cooks of the study's rules see
+    whoever is there."""
+    rules = facts["cell"]["options"].get("rules", "paper")
+    return facts["world"] == "overcooked" and len(facts["agents"]) == 2 and rules == "paper"
 
 
 def start(show: Show, key: Array) -> Moment:

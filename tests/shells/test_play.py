@@ -672,38 +672,41 @@ def test_beyond_this_machine_a_token_is_asked_for(house):
 @pytest.mark.parametrize(
     "host, alone",
     [
-        ("127.0.0.1", True),
-        ("localhost", True),
-        ("::1", True),
-        ("0.0.0.0", False),
-        ("10.0.0.5", False),
-        ("x.example", False),
+        *(("127.0.0.1", True), ("localhost", True), ("::1", True)),
+        *(("0.0.0.0", False), ("10.0.0.5", False), ("x.example", False), ("", False)),
     ],
 )
-def test_only_loopback_goes_without_a_token(host, alone, monkeypatch):
+def test_loopback_is_known(host, alone):
     assert server.is_loopback(host) is alone
-    made = {}
+
+
+@pytest.mark.parametrize("host, alone", [("127.0.0.1", True), ("0.0.0.0", False)])
+def test_only_loopback_goes_without_a_token(host, alone, monkeypatch):
+    import uvicorn
+
+    made, said = {}, []
 
     class Deaf:
-        started = False
-
         def __init__(self, config):
             made["config"] = config
 
-        async def serve(self):
-            return None
+        async def serve(self, sockets):
+            made["port"] = sockets[0].getsockname()[1]
 
-    import uvicorn
-
-    def note(house, *, token, loopback):
-        made.update(token=token, loopback=loopback)
-
-    monkeypatch.setattr(server, "make_app", note)
+    monkeypatch.setattr(server, "make_app", lambda house, **rest: made.update(rest))
     monkeypatch.setattr(uvicorn, "Server", Deaf)
-    server.play(None, host, 0, print)
+    server.play(None, host, 0, said.append)
     assert bool(made["token"]) is not alone and made["loopback"] is alone
-    assert made["config"].host == host
     assert len(made["token"]) in (0, 22)
+    assert f":{made['port']}/" in said[0] and (f"?token={made['token']}" in said[0]) is not alone
+
+
+def test_a_taken_port_is_explained():
+    with (
+        server.listen("127.0.0.1", 0) as one,
+        pytest.raises(server.PlayError, match="--port 0"),
+    ):
+        server.listen("127.0.0.1", one.getsockname()[1])
 
 
 def test_the_address_can_be_typed():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ class Entry:
     world: str
     path: Path
     agents: tuple[str, ...]
+    guest: bool  # somebody can join it
 
 
 def shipped() -> Path:
@@ -66,7 +68,7 @@ def entry_of(path: Path, name: str) -> Entry:
     notes = path.with_suffix(".json")
     try:
         facts = json.loads(notes.read_text(encoding="utf-8"))
-        world, agents = facts["world"], tuple(facts["agents"])
+        world, agents, guest = facts["world"], tuple(facts["agents"]), watch.takes_guest(facts)
     except OSError:
         raise HouseError(
             f"{notes}: no such file; a policy is a .safetensors file and a .json"
@@ -75,7 +77,7 @@ def entry_of(path: Path, name: str) -> Entry:
         raise HouseError(f"{notes}: not a policy's description ({error})") from None
     if world not in api.WORLDS:
         raise HouseError(f"{notes}: its world {world!r} is unknown")
-    return Entry(name=name, world=world, path=path.with_suffix(""), agents=agents)
+    return Entry(name=name, world=world, path=path.with_suffix(""), agents=agents, guest=guest)
 
 
 @dataclass(kw_only=True)
@@ -148,6 +150,7 @@ class House:
                 "world": world,
                 "teams": list(teams),
                 "agents": list(next(iter(teams.values())).agents),
+                "guest": all(entry.guest for entry in teams.values()),
             }
             for world, teams in self.teams.items()
         ]
@@ -203,8 +206,11 @@ def words_of(world: str) -> InstructionFile:
     return read(lexicons.instruction_path(world))
 
 
-def keep_compiled() -> None:
-    """Let compiled programs outlive this process: the next start is fast."""
+def prepare() -> None:
+    """Before anything is compiled: such small programs run best on the processor, and they outlive
+    this process, so that the next start is fast."""
+    if "JAX_PLATFORMS" not in os.environ:
+        jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_compilation_cache_dir", str(cache_folder().parent / "compiled"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -14,6 +14,7 @@ import logging
 import secrets
 import socket
 import tempfile
+import threading
 import time
 import webbrowser
 from collections.abc import AsyncIterator, Callable
@@ -535,6 +536,10 @@ def _film(visit: Visit, ending: str) -> bytes | None:
         return replay.gif(films, Path(folder) / "film", longest=LONGEST_GIF).read_bytes()
 
 
+class PlayError(ValueError):
+    """The playground cannot open there; the message says what would do."""
+
+
 def play(
     house: House, host: str, port: int, say: Callable[[str], None], *, browser: bool = False
 ) -> None:
@@ -544,30 +549,29 @@ def play(
     token = "" if is_loopback(host) else secrets.token_urlsafe(16)
     settings = uvicorn.Config(
         make_app(house, token=token, loopback=not token),
-        host=host,
-        port=port,
         log_level="warning",
         access_log=False,
         ws_max_size=LONGEST_MESSAGE,
         ws_per_message_deflate=False,  # costs more time than it saves
         timeout_graceful_shutdown=2,
     )
-    server = uvicorn.Server(settings)
+    with listen(host, port) as door:
+        address = address_of(host, door.getsockname()[1], token)
+        say(f"the playground is open: {address} (Ctrl-C closes it)")
+        if browser:
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(uvicorn.Server(settings).serve(sockets=[door]))
 
-    async def run() -> None:
-        task = asyncio.create_task(server.serve())
-        while not server.started and not task.done():
-            await asyncio.sleep(0.02)
-        if server.started:
-            at = server.servers[0].sockets[0].getsockname()[1]
-            address = address_of(host, at, token)
-            say(f"the playground is open: {address} (Ctrl-C closes it)")
-            if browser:
-                webbrowser.open(address)
-        await task
 
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(run())
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that pages can already knock at."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=256)
+    except OSError as error:
+        why = error.strerror or error
+        raise PlayError(f"cannot listen on {host} port {port} ({why}); try --port 0") from None
 
 
 def address_of(host: str, port: int, token: str) -> str:

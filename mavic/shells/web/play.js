@@ -71,11 +71,10 @@
 
   function chooseWorld(last) {
     const world = element("world").value;
-    const { teams, agents } = state.hello.bill.find((entry) => entry.world === world);
+    const { teams, agents, guest } = state.hello.bill.find((entry) => entry.world === world);
     fill("team", teams.map((name) => [name, name]));
     fill("against", [["", "nobody"], ...teams.map((name) => [name, name])]);
-    const guest = world === "overcooked" && agents.length === 2 ? [["guest", "a third cook"]] : [];
-    fill("seat", [["", "nobody"], ...agents.map((name, i) => [String(i), words(name)]), ...guest]);
+    fill("seat", [["", "nobody"], ...agents.map((name, i) => [String(i), words(name)]), ...(guest ? [["guest", "a third cook"]] : [])]);
     if (last) {
       const has = (id, value) => [...element(id).options].some((option) => option.value === value);
       for (const [id, value] of [["team", last.teams[0]], ["against", last.teams[1] || ""], ["seat", last.seat === null ? "" : String(last.seat)]]) {
