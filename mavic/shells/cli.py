@@ -267,12 +267,10 @@ class Play:
         except ImportError as error:
             if error.name is None or error.name.startswith("mavic"):
                 raise
-            raise Problem(
-                f"the playground needs {error.name}: pip install 'mavic[web]'"
-            ) from None
+            raise Problem(f"the playground needs {error.name}: pip install 'mavic[web]'") from None
         from mavic.shells.play import house
 
-        house.keep_compiled()
+        house.prepare()
         teams = house.open_house(self.policies, self.policy, self.against)
         server.play(teams, self.host, self.port, self._say, browser=self.browser)
 
