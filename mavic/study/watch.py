@@ -36,7 +36,7 @@ from mavic.world import instruct
 from mavic.world.step import Setting, draws_for, interrupt, reset, step
 
 RESTS = ("STAY", "WAIT")  # macros of an agent whose driver asks for nothing
-REMEMBERED = 64  # sentences whose vectors a team keeps at hand
+REMEMBERED = 256  # sentences whose vectors a team keeps at hand
 SHOWN = (  # of a tick's `Row`
     *("macro", "fresh", "kind", "complied", "task", "events"),
     *("terminal", "truncated", "closed", "followed"),
@@ -83,7 +83,13 @@ class Crew(TeamPolicy):
         blank = np.zeros((1, self.shape.embedding), np.float32)
         rows = [blank, lexicons.vectors(texts, self.facts["encoder"]) if texts else blank[:0]]
         rows.append(np.repeat(blank, self.shape.agents - len(said), 0))
-        return _with_phrases((self.weights.actor, self.weights.critic), np.concatenate(rows))
+        made = _with_phrases((self.weights.actor, self.weights.critic), np.concatenate(rows))
+        if not said:
+            return made
+        actor, critic = (  # a phrase is remembered, not another copy of the weights
+            Net(known.trunk, new.table) for known, new in zip(self._nets(()), made, strict=True)
+        )
+        return actor, critic
 
     def act(
         self,

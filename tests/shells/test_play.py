@@ -617,6 +617,9 @@ def test_a_film_can_be_fetched_while_the_page_is_open(door):
         status, headers, body = door.get(f"/film/{ticket}.gif")
         assert status == 200 and body[:6] == b"GIF89a"
         assert door.get(f"/film/{ticket}.exe")[0] == 404
+        (mine,) = [one for one in door.app.state.pages.values() if one.ticket == ticket]
+        mine.filming = True
+        assert door.get(f"/film/{ticket}.html")[0] == 429
     until = time.monotonic() + 10
     while door.app.state.pages and time.monotonic() < until:
         time.sleep(0.05)

@@ -148,6 +148,7 @@ class Page:
         self.visit: Visit | None = None
         self.playing, self.again, self.speed = True, True, NORMAL
         self.hurried = False  # a tick is wanted out of turn
+        self.filming = False
         self.due = self.last = 0.0
         self.wake = asyncio.Event()
         self.bucket = Bucket()
@@ -474,11 +475,16 @@ def make_app(house: House, *, token: str = "", loopback: bool = True) -> FastAPI
             return PlainTextResponse("there is nothing to save: the page is closed", 404)
         if ending not in ("html", "gif"):
             return PlainTextResponse("a film is saved as html or gif", 404)
+        if page.filming:
+            return PlainTextResponse("one film at a time: the last is still being made", 429)
+        page.filming = True
         try:
             body = await workers.run(workers.films, _film, page.visit, ending)
         except ImportError:
             why = "a GIF needs matplotlib and pillow: pip install 'mavic[report]'"
             return PlainTextResponse(why, 501)
+        finally:
+            page.filming = False
         if body is None:
             return PlainTextResponse("nothing has been played yet", 404)
         kind = "text/html; charset=utf-8" if ending == "html" else "image/gif"
