@@ -24,6 +24,7 @@ class Hyper:
     critic_rate: Array
     rate_end: Array  # the actors' rate falls linearly to this share at the end of training
     critic_rate_end: Array
+    trace: Array  # lambda of the returns
     epsilon_start: Array
     epsilon_end: Array  # [2]
     epsilon_episodes: Array  # linear until then
@@ -209,6 +210,7 @@ def _update_agent(
         last=rows["last"],
         correction=correction,
         n_steps=fixed.n_steps,
+        trace=hyper.trace,
     )
     scale = _track(state["scale"], target, context, valid, now["popart"])
     critic = nets.rescale(state["critic"], state["scale"], scale)

@@ -9,9 +9,11 @@ instruction is an ordinary step whose future is read from another place:
              = V(h', c) + (following_k - V(h', c'))        `shift`
              = V(h', c)                                    `cut`
 
-`following` is V(h', c'), or the target of the next row where the return goes on. `shift` and `cut`
-both have the value under one lasting instruction as their fixed point and `none` has not
-(`tests/theory/`, `docs/theory.md`); only `cut` reads nothing that happened under c'.
+`following` is V(h', c'), or the target of the next row where the return goes on, or `trace` of the
+way from the one to the other (the lambda of lambda-returns: nearer to 0 less noise, nearer to 1 less
+trust in the critic). `shift` and `cut` both have the value under one lasting instruction as their
+fixed point and `none` has not (`tests/theory/`, `docs/theory.md`); only `cut` reads nothing that
+happened under c'.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ def targets(
     last: Array,
     correction: Correction,
     n_steps: float,
+    trace: float | Array = 1.0,
 ) -> Array:
     """The n-step target G of every macro row; all arrays `[K, ...]`, time first.
 
@@ -70,7 +73,7 @@ def targets(
     corrected = jnp.asarray(switched) & (correction.cut + correction.shift > 0)
 
     def back_up(following, reward, discount, kept, arrived, corrected, last):
-        following = jnp.where(last, arrived, following)
+        following = jnp.where(last, arrived, arrived + trace * (following - arrived))
         moved = kept + correction.shift * (following - arrived)
         return reward + discount * jnp.where(corrected, moved, following)
 

@@ -110,7 +110,8 @@ class Train:
                 records.write(
                     folder / f"{cell.name()}.jsonl", session.record_lines(trained, cell, score)
                 )
-                session.save_policy(folder / cell.name(), trained, cell, seeds[0])
+                if not METHODS[cell.method].random:
+                    session.save_policy(folder / cell.name(), trained, cell, seeds[0])
                 base, told = score["base"]["discounted"], score["compliance"]["per_instruction"]
                 CONSOLE.print(
                     f"{cell.name()}: base {base.mean():.2f} (min {base.min():.2f}) · "

@@ -74,7 +74,8 @@ def play(
             run.test,
             schedule=jax.tree.map(lambda a, b: jnp.where(instructed, a, b), run.test.schedule, off),
         )
-        policy = acting(fixed, learner.actor, vectors, jnp.zeros(2), greedy)
+        wander = jnp.stack([run.wander] * 2)
+        policy = acting(fixed, learner.actor, vectors, wander, greedy & (run.wander == 0))
         rows = rollout(setting, policy, key, episodes=episodes, lanes=lanes, first=first).rows
         kinds = run.test.rules.allowed.shape[0]
         return {

@@ -88,7 +88,7 @@ class Cell:
             raise ValueError(
                 f"setting {setting!r} is not schedule/rule[/overlap][/extras], such as live/by-kind"
             )
-        switches = {name: name in more for name in SWITCHES}
+        switches: dict[str, Any] = {name: name in more for name in SWITCHES}
         return dataclasses.replace(self, schedule=schedule, rule=rule, **switches)
 
     def name(self) -> str:
@@ -104,6 +104,7 @@ class Run:
     correction: Correction
     setting: Setting  # as it is trained
     test: Setting  # as it is judged
+    wander: Array  # share of random macros when judged: 1 for the random policy, else 0
     key: Array
 
 
@@ -173,6 +174,7 @@ def run_of(cell: Cell, preset: Preset, bench: Bench, seed: int) -> Run:
             trained[method.instructions], preset.alarm * interrupted, preset.quiet * interrupted
         ),
         test=setting(cell.schedule),
+        wander=jnp.float32(method.random),
         key=jax.random.key(seed),
     )
 

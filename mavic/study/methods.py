@@ -23,6 +23,7 @@ class Method:
 
     instructions: str  # none | interrupt | per_episode
     correction: str  # none | shift | cut
+    random: bool = False  # judged with random macros: a yardstick, nothing of it is learnt
 
 
 METHODS = {
@@ -31,6 +32,7 @@ METHODS = {
     "switch": Method(instructions="per_episode", correction="none"),
     "mavic": Method(instructions="interrupt", correction="cut"),
     "mavic-shift": Method(instructions="interrupt", correction="shift"),
+    "random": Method(instructions="none", correction="none", random=True),
 }
 NETWORKS = tuple(PARTS)
 RULES = ("by-kind", "add")
@@ -56,6 +58,8 @@ class Preset:
     """Share of the critics' step size left at the end; None: as the actors'."""
     n_steps: int | None = 1
     """Macro rows a target looks ahead; 1 is one-step TD, None looks to the episode's end (Monte Carlo)."""
+    trace: float = 1.0
+    """How far a target trusts the return beyond the next row rather than the critic there (lambda)."""
     epsilon_start: float = 1.0
     """Exploration at the start."""
     epsilon_end: Pair = (0.01, 0.01)

@@ -105,6 +105,7 @@ LOOKS = {  # in the order of tables; hues of Okabe and Ito, and a dash each
     "switch": Look("switch", PALETTE["green"], (0, (3, 1, 1, 1))),
     "naive": Look("naive", PALETTE["red"], (0, (1, 1))),
     "vanilla": Look("vanilla", PALETTE["slate"], (0, (6, 2))),
+    "random": Look("random", PALETTE["grey"], (0, (1, 3))),
 }
 MARKERS = {"protected": "o", "shared": "s"}
 ORDER = {  # the headline, tuned/protected/live/by-kind, is the first of each

@@ -59,7 +59,7 @@ class Group:
 def as_trained(cell: Cell) -> Cell:
     """The cell without what its method never meets in training."""
     method = METHODS[cell.method]
-    plain: dict[str, Any] = {}
+    plain: dict[str, Any] = {"method": "vanilla"} if method.random else {}
     if method.instructions != "interrupt":
         plain |= dict(schedule="live", overlap=False, one_agent=False)
     if method.instructions == "none":
@@ -314,10 +314,18 @@ def judge(trained: Trained, *, lanes: int = 256, scale: float = 1.0) -> dict[Cel
             "type": "score",
             "episodes": int(trained.learner.episodes[0]),
             "optimum": optimum(cell, group.preset),
-            **_counts_once(jax.tree.map(lambda x, n=n: x[n * seeds : (n + 1) * seeds], found)),
+            **_counts_once(_of_cell(cell, found, slice(n * seeds, (n + 1) * seeds))),
         }
         for n, cell in enumerate(group.cells)
     }
+
+
+def _of_cell(cell: Cell, found: dict[str, Any], places: slice) -> dict[str, Any]:
+    """A cell's part of what was found; a random policy has no critic that could be wrong about it."""
+    own = jax.tree.map(lambda x: x[places], found)
+    if METHODS[cell.method].random:
+        own["leak"] = {kind: [None] * len(errors) for kind, errors in own["leak"].items()}
+    return own
 
 
 def _counts_once(score: dict[str, Any]) -> dict[str, Any]:

@@ -334,6 +334,27 @@ def test_done_when_everybody_has_everything():
     assert not PAPER.check(now.state).any()
 
 
+@pytest.mark.parametrize(
+    ("situation", "wanted", "can_be_first"),
+    [
+        (dict(), [0, 1, 2], [0, 1, 2]),
+        # person 0 has tool 1 and asks for tool 0, which is on its way: tool 1 may well come second to it
+        (dict(received=([1], []), baskets=([0], [])), [0, 1, 2], [0, 2]),
+        (dict(received=([1], []), staged=(0,)), [0, 1, 2], [0, 2]),
+        # what is on its way is not what person 0 asks for, or nobody who has the tool asks for it
+        (dict(received=([1], []), baskets=([2], [])), [0, 1, 2], [0, 1, 2]),
+        (dict(received=([], []), baskets=([0], [0])), [0, 1, 2], [0, 1, 2]),
+        (dict(received=([0, 1], [0]), baskets=([], [2])), [1, 2], [2]),
+        (dict(received=([0, 1, 2], [0, 1, 2])), [], []),
+    ],
+)
+def test_what_is_wanted_and_what_fetch_can_still_bring_first(situation, wanted, can_be_first):
+    found = PAPER.check(scene(**situation))
+    named = {name for name, holds in zip(PAPER.conditions, found, strict=True) if bool(holds)}
+    expected = {f"tool-{tool}-wanted" for tool in wanted}
+    assert named == expected | {f"tool-{tool}-can-be-first" for tool in can_be_first}
+
+
 @pytest.mark.parametrize("asked, taken", [(0, 0), (1, 0), (2, 1), (3, 2)])
 def test_who_lacks_the_tool_asks_for_it_first(asked, taken):
     before = scene(bots=("work area 0", "start"), baskets=([0, 1, 2], []))

@@ -242,3 +242,13 @@ def test_popart_keeps_values_while_it_moves_the_scale():
         before = nets.value(hidden @ critic["head"]["w"] + critic["head"]["b"][:, None], flag, old)
         after = nets.value(hidden @ moved["head"]["w"] + moved["head"]["b"][:, None], flag, new)
         np.testing.assert_allclose(before, after, rtol=1e-4, atol=1e-3)
+
+
+def test_a_critic_thinks_in_units_of_the_value_size():
+    hidden = jax.random.normal(jax.random.key(0), (7, 32))
+    learner, _ = played("shared", 7)
+    critic = jax.tree.map(lambda x: x[0], learner.critic)
+    heads = hidden @ critic["head"]["w"] + critic["head"]["b"][:, None]
+    flag = jnp.zeros(7, bool)
+    plain, large = (nets.value(heads, flag, nets.scale_of(size)) for size in (1.0, 100.0))
+    np.testing.assert_allclose(large, 100 * plain, rtol=1e-5)

@@ -51,10 +51,15 @@ def test_the_final_row_bootstraps_though_nobody_said_it_was_last(n_steps):
     assert got[4] == 5 + 0.5 * 50
 
 
-def test_the_scan_is_the_operator_applied_often():
+SHAPE = (40, 3, 2)
+
+
+@pytest.fixture
+def columns():
+    """Rows of many short episodes with changes of instruction and true ends, at random."""
     rng = np.random.default_rng(0)
-    shape = (40, 3, 2)
-    columns = {
+    shape = SHAPE
+    made = {
         "reward": rng.normal(size=shape),
         "discount": 0.95 ** rng.integers(1, 9, shape) * (rng.random(shape) > 0.1),
         "kept": rng.normal(size=shape),
@@ -62,12 +67,30 @@ def test_the_scan_is_the_operator_applied_often():
         "switched": rng.random(shape) < 0.3,
         "last": rng.random(shape) < 0.1,
     }
-    columns = jax.tree.map(jnp.asarray, columns)
+    return jax.tree.map(jnp.asarray, made)
+
+
+def test_the_scan_is_the_operator_applied_often(columns):
     for correction in CORRECTIONS.values():
         scanned = targets(**columns, correction=correction, n_steps=math.inf)
         applied = targets(**columns, correction=correction, n_steps=39)
         np.testing.assert_allclose(scanned, applied, rtol=2e-6, atol=2e-6)
-        assert scanned.shape == shape
+        assert scanned.shape == SHAPE
+
+
+@pytest.mark.parametrize("name", CORRECTIONS)
+def test_a_traced_return_weighs_the_returns_of_every_length(name, columns):
+    """Whence the name: sum over n of (1 - lambda) lambda^(n-1) times the n-step target."""
+    trace, rows = 0.7, SHAPE[0]
+    by_length = [
+        targets(**columns, correction=CORRECTIONS[name], n_steps=n) for n in range(1, rows + 1)
+    ]
+    weights = [(1 - trace) * trace**n for n in range(rows - 1)] + [trace ** (rows - 1)]
+    expected = sum(w * g for w, g in zip(weights, by_length, strict=True))
+    got = targets(**columns, correction=CORRECTIONS[name], n_steps=math.inf, trace=trace)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    without = targets(**columns, correction=CORRECTIONS[name], n_steps=math.inf, trace=0.0)
+    np.testing.assert_allclose(without, by_length[0], rtol=1e-5, atol=1e-6)
 
 
 def test_trailing_axes_are_separate_lanes():

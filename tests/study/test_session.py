@@ -30,7 +30,8 @@ MAVIC, VANILLA, LATER = (
     Cell(method="vanilla", **SMALL),
     Cell(method="vanilla", schedule="paper", **SMALL),
 )
-(GROUP,) = groups_of([MAVIC, LATER], [3], episodes=128, batch=64)
+RANDOM = Cell(method="random", **SMALL)
+(GROUP,) = groups_of([MAVIC, LATER, RANDOM], [3], episodes=128, batch=64)
 HOW = dict(lanes=32, points=2, console=Console(quiet=True))  # one update a point
 pytestmark = pytest.mark.usefixtures("quick_compiles")
 
@@ -158,14 +159,14 @@ def test_groups_that_differ_have_different_names():
 
 
 def test_every_cell_is_judged_in_its_own_test(scores):
-    assert set(scores) == {MAVIC, LATER}
+    assert set(scores) == {MAVIC, LATER, RANDOM}
     live, once = (scores[cell]["compliance"] for cell in (MAVIC, LATER))
     given = [sum(part["given"].values())[0] / part["episodes"] for part in (live, once)]
     assert 0 < given[1] <= 1 and given[0] > 1.2 * given[1]  # at most once; again and again
 
 
 def test_every_cell_is_judged_by_its_own_team(trained, scores):
-    runs = stack([run_of(cell, GROUP.preset, trained.bench, 3) for cell in GROUP.cells])
+    runs = stack([run_of(cell, GROUP.preset, trained.bench, 3) for cell in (MAVIC, LATER)])
     played = evaluate.play(
         trained.fixed, 32, 128, trained.bench.lexicon.vectors, runs, trained.learner,
         jax.random.key(session.JUDGE_KEY), jnp.int32(0), jnp.asarray(False), jnp.asarray(False),
@@ -198,6 +199,28 @@ def test_vanilla_is_judged_without_hearing_a_word(trained):
     assert float(deaf.setting.schedule.rate) == 0 and float(deaf.setting.schedule.alarm) == 0
     assert float(told.setting.schedule.alarm) == pytest.approx(GROUP.preset.alarm)
     assert float(told.test.schedule.alarm) == 0  # nobody is judged under false alarms
+
+
+def test_the_random_policy_is_a_yardstick_that_costs_no_training(trained, scores):
+    assert as_trained(RANDOM) == as_trained(VANILLA) and len(trained.learner.episodes) == 2
+    bench = trained.bench
+    assert float(run_of(RANDOM, GROUP.preset, bench, 3).wander) == 1
+    assert float(run_of(VANILLA, GROUP.preset, bench, 3).wander) == 0
+    told = scores[RANDOM]
+    assert set(told["leak"]) == set(scores[MAVIC]["leak"]) and told["leak"]["none"] == [None]
+    # six macros, all allowed with the same chance: a decision obeys as often as its kind allows macros
+    assert 0.3 < told["compliance"]["per_decision"][0] < 0.7
+    greedy, sampled = told["compliance_greedy"], told["compliance"]
+    assert abs(greedy["per_decision"][0] - sampled["per_decision"][0]) < 0.15
+
+
+def test_quiet_episodes_are_for_training_with_interruptions_alone(trained):
+    preset = dataclasses.replace(GROUP.preset, quiet=0.25)
+    switch = Cell(method="switch", **SMALL)
+    runs = {c.method: run_of(c, preset, trained.bench, 3) for c in (MAVIC, VANILLA, switch)}
+    quiet = {name: float(run.setting.schedule.quiet) for name, run in runs.items()}
+    assert quiet == {"mavic": 0.25, "vanilla": 0, "switch": 0}
+    assert float(runs["mavic"].test.schedule.quiet) == 0
 
 
 def test_a_record_comes_back_as_it_was_written(trained, scores, tmp_path):
