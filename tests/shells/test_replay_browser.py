@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 
 import numpy as np
@@ -91,7 +92,8 @@ def clock(page) -> str:
 
 
 def wait_for(page, text: str) -> None:
-    page.locator("#clock", has_text=text).wait_for(timeout=8000)
+    """Until the clock reads as the pattern says; one tick alone may pass unseen on a busy machine."""
+    page.locator("#clock", has_text=re.compile(text)).wait_for(timeout=8000)
 
 
 def test_the_painter_knows_every_shape(visit):
@@ -167,7 +169,7 @@ def test_the_keyboard_alone_suffices(visit):
         assert clock(page) == f"tick {tick} of 9", key
     page.keyboard.press("Space")
     assert page.locator("#play").get_attribute("aria-label") == "Pause"
-    wait_for(page, "tick 2 of 9")
+    wait_for(page, "tick [2-8] of 9")
     page.keyboard.press("Space")
     assert page.locator("#play").get_attribute("aria-label") == "Play"
     held = clock(page)
@@ -211,7 +213,7 @@ def test_it_plays_by_itself_to_the_end_and_again(visit):
     assert page.locator("#play").get_attribute("aria-label") == "Play"
     page.locator("#speed").select_option("0.5")
     page.locator("#play").click()
-    wait_for(page, "tick 1 of 9")
+    wait_for(page, "tick [1-8] of 9")
 
 
 def test_who_wants_less_motion_starts_paused(visit):
