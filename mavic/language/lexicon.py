@@ -160,6 +160,14 @@ def spare_row(lexicon: Lexicon, slot: int = 0) -> int:
     return int(lexicon.vectors.shape[0]) - SPARE + slot
 
 
+def closest(lexicon: Lexicon, vector: np.ndarray | Array, kind: int) -> int:
+    """The row of a kind's training phrase whose vector is nearest in direction; silence for no kind."""
+    rows = np.asarray(lexicon.table[kind, : int(lexicon.count[kind])])
+    if not rows.size:
+        return 0
+    return int(rows[(np.asarray(lexicon.vectors)[rows] @ np.asarray(vector)).argmax()])
+
+
 def with_text(lexicon: Lexicon, slot: int, vector: np.ndarray | Array, kind: int = 0) -> Lexicon:
     """The lexicon with a sentence's vector in a spare row: no shape changes, nothing recompiles."""
     row = spare_row(lexicon, slot)

@@ -71,6 +71,8 @@ class Train:
     numbers: Annotated[Numbers, tyro.conf.arg(name="")] = field(default_factory=Numbers)
     quick: bool = False
     """Judge with a quarter of the episodes."""
+    words: bool = False
+    """Judge also in words nobody was trained on: held-out, novel, the paper's own."""
     options: tuple[tuple[str, str], ...] = ()
     """Options of the world, such as: --options size 8."""
 
@@ -78,7 +80,7 @@ class Train:
         """Carry it out."""
         import dataclasses
 
-        from mavic.study import records, session
+        from mavic.study import records, session, spoken
         from mavic.study.experiment import Cell
         from mavic.study.methods import METHODS
 
@@ -106,7 +108,10 @@ class Train:
                     f"stopped; saved in {place}. The same command goes on from there."
                 ) from None
             CONSOLE.print("judging…")
-            for cell, score in session.judge(trained, scale=0.25 if self.quick else 1.0).items():
+            scale = 0.25 if self.quick else 1.0
+            said = spoken.judge(trained, scale=scale) if self.words else {}
+            for cell, score in session.judge(trained, scale=scale).items():
+                score["words"] = said.get(cell, {})
                 records.write(
                     folder / f"{cell.name()}.jsonl", session.record_lines(trained, cell, score)
                 )
@@ -164,6 +169,8 @@ class Evaluate:
     """schedule/rule[/overlap][/extras] to judge under (default: as it was trained)."""
     quick: bool = False
     """Judge with a quarter of the episodes."""
+    words: bool = False
+    """Judge also in words it was not trained on: held-out, novel, the paper's own."""
     json: bool = False
     """Print the whole score as one JSON object."""
 
@@ -171,9 +178,14 @@ class Evaluate:
         """Carry it out."""
         import json
 
-        from mavic.study import records, session
+        from mavic.study import records, session, spoken
 
-        score = session.judge_policy(self.policy, self.setting, scale=0.25 if self.quick else 1.0)
+        scale = 0.25 if self.quick else 1.0
+        trained = session.trained_of(self.policy, self.setting)
+        (cell,) = trained.group.cells
+        score = session.judge(trained, scale=scale)[cell]
+        if self.words:
+            score["words"] = spoken.judge(trained, scale=scale).get(cell, {})
         if self.json:
             print(json.dumps(records.plain(score)))
             return
@@ -198,6 +210,13 @@ class Evaluate:
                     f"  {kind}: {told['followed'][kind][0]:.0f} of {given[0]:.0f}", highlight=False
                 )
         CONSOLE.print(f"leak {score['leak']['none'][0]:+.2%}")
+        for name, words in score.get("words", {}).items():
+            CONSOLE.print(
+                f"{name} words: {words['understood']} of {words['phrases']} phrases understood, "
+                f"{words['per_instruction'][0]:.2%} of instructions in them followed "
+                f"(heard as their own vectors: {words['own_vector'][0]:.2%}; "
+                f"unsure ones too: {words['own_vector_anyway'][0]:.2%})"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

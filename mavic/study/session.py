@@ -29,6 +29,7 @@ from mavic.learn.learner import Fixed, Learner
 from mavic.study import evaluate, policy, records, train
 from mavic.study.experiment import Bench, Cell, Run, bench_of, run_of, stack
 from mavic.study.methods import METHODS, Preset, preset_of
+from mavic.types import Array
 
 JUDGE_KEY = 20_260_000  # shared by all methods and seeds: everybody meets the same episodes
 BASE_EPISODES, GIVEN, LEAK_EPISODES = 1024, 2000, 256  # D15
@@ -245,6 +246,33 @@ def _resume(folder: Path, group: Group, like: Learner, episodes: int) -> tuple[L
     return learner, curve
 
 
+def until_enough(
+    fixed: Fixed,
+    lanes: int,
+    vectors: Array,
+    runs: Run,
+    learner: Learner,
+    *,
+    told: bool,
+    greedy: bool,
+    enough: float,
+) -> dict[str, np.ndarray]:
+    """Sums over batches of episodes until every run has seen enough episodes, or instructions when told."""
+    part = "live" if told else "base"
+    key = jax.random.key(JUDGE_KEY)
+    total: dict[str, np.ndarray] = {}
+    for batch in range(64):
+        sums = evaluate.play(
+            fixed, lanes, lanes * 4, vectors, runs, learner, key, jnp.int32(batch * lanes * 4),
+            jnp.asarray(told), jnp.asarray(greedy),
+        )[part]  # fmt: skip
+        total = {k: total.get(k, 0) + np.asarray(v, np.float64) for k, v in sums.items()}
+        seen = total["given"].sum(-1) if told else total["episodes"]
+        if seen.min() >= enough:
+            break
+    return total
+
+
 def judge(trained: Trained, *, lanes: int = 256, scale: float = 1.0) -> dict[Cell, dict[str, Any]]:
     """The `score` lines of all cells of a group, judged together. `scale` below 1 judges with fewer episodes."""
     group, fixed, bench = trained.group, trained.fixed, trained.bench
@@ -256,19 +284,9 @@ def judge(trained: Trained, *, lanes: int = 256, scale: float = 1.0) -> dict[Cel
     key = jax.random.key(JUDGE_KEY)
 
     def play(told: bool, greedy: bool, enough: float) -> dict[str, np.ndarray]:
-        """Batches of episodes until every run has seen enough episodes, or instructions when told."""
-        part = "live" if told else "base"
-        total: dict[str, np.ndarray] = {}
-        for batch in range(64):
-            sums = evaluate.play(
-                fixed, lanes, lanes * 4, vectors, runs, learner, key, jnp.int32(batch * lanes * 4),
-                jnp.asarray(told), jnp.asarray(greedy),
-            )[part]  # fmt: skip
-            total = {k: total.get(k, 0) + np.asarray(v, np.float64) for k, v in sums.items()}
-            seen = total["given"].sum(-1) if told else total["episodes"]
-            if seen.min() >= enough * scale:
-                break
-        return total
+        return until_enough(
+            fixed, lanes, vectors, runs, learner, told=told, greedy=greedy, enough=enough * scale
+        )
 
     def base(greedy: bool, enough: float) -> dict[str, Any]:
         sums = play(False, greedy, enough)
@@ -355,6 +373,12 @@ def judge_policy(
     path: str | Path, setting: str | None = None, *, scale: float = 1.0
 ) -> dict[str, Any]:
     """The score of one policy file; every list in it has one entry."""
+    trained = trained_of(path, setting)
+    return judge(trained, scale=scale)[trained.group.cells[0]]
+
+
+def trained_of(path: str | Path, setting: str | None = None) -> Trained:
+    """A policy file as a group of one cell and one seed, to be judged; there is nothing to train on with."""
     team = policy.load(path)
     cell, bench, preset = policy.origin(team)
     if setting is not None:
@@ -370,7 +394,7 @@ def judge_policy(
         critic_optimiser=None,
         episodes=jnp.array([preset.episodes]),
     )
-    trained = Trained(
+    return Trained(
         group=group,
         bench=bench,
         fixed=bench.fixed(group.preset, cell.network),
@@ -378,7 +402,6 @@ def judge_policy(
         curve=[],
         steps_per_second=0.0,
     )
-    return judge(trained, scale=scale)[cell]
 
 
 def facts_of(trained: Trained, cell: Cell, seed: int) -> dict[str, Any]:
