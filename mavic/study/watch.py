@@ -300,7 +300,7 @@ class Moment:
     time: int = 0
     spoken: Mapping[int, str] = field(
         default_factory=dict
-    )  # sentences in spare rows of the lexicon
+    )  # what was said, by the row of the lexicon that stands for it
     reward: float = 0.0
     earned: float = 0.0
     events: tuple[str, ...] = ()
@@ -553,7 +553,7 @@ def advance(
     for agent, wanted in (wishes or {}).items():
         wish[agent] = wanted
     rest = _rests(tuple(setting.env.macros))
-    texts = _texts(show, moment) if show.hears else [None] * agents
+    texts = _heard(show, moment) if show.hears else [None] * agents
     turn = _turn(show, moment, texts, seated, wish, rest)
     shown = turn.made, turn.state, turn.asked, turn.values
     made, state, asked, expected = jax.tree.map(np.asarray, shown)
@@ -656,9 +656,15 @@ def _asked(show: Show, moment: Moment) -> Asked | None:
 
 
 def _texts(show: Show, moment: Moment) -> list[str | None]:
-    """What each agent is being told."""
+    """What each agent is being told, as it was said."""
     rows = np.asarray(moment.asked.phrase).tolist()
     return [moment.spoken.get(row) or show.lexicon.texts[row] or None for row in rows]
+
+
+def _heard(show: Show, moment: Moment) -> list[str | None]:
+    """What each agent hears of it: a phrase of the lexicon, or a sentence in a spare row."""
+    rows = np.asarray(moment.asked.phrase).tolist()
+    return [show.lexicon.texts[row] or moment.spoken.get(row) or None for row in rows]
 
 
 def _judge(show: Show, moment: Moment, number: int, closed: Any, followed: Any) -> Moment:
@@ -675,8 +681,9 @@ def _judge(show: Show, moment: Moment, number: int, closed: Any, followed: Any) 
     )
 
 
-def hear(lexicon: Lexicon, words: str) -> Heard:
-    """What words are taken for: a kind's name, a phrase of the lexicon, or a sentence of one's own."""
+def hear(lexicon: Lexicon, words: str, own_words: bool = False) -> Heard:
+    """What words are taken for: a kind's name, a phrase of the lexicon, or a sentence of one's own. A team hears such a
+    sentence as the trained phrase nearest to it of the kind it is understood as; with `own_words`, as it is."""
     if words in lexicon.names:
         row = int(lexicon.table[lexicon.names.index(words), 0])
         return Heard(lexicon.texts[row], words, row, 1.0, False, (), (), "")
@@ -688,12 +695,17 @@ def hear(lexicon: Lexicon, words: str) -> Heard:
     found = lexicon.understand(words)
     shares = {kind: share for kind, share in found.probabilities.items() if kind in lexicon.names}
     ranked = sorted(list(lexicon.names[1:]), key=lambda kind: -shares.get(kind, 0.0))
+    unsure = found.unsure or found.kind not in lexicon.names[1:]
+    row = lexicons.spare_row(lexicon)
+    if not (unsure or own_words):
+        vector = lexicons.vectors([words], lexicon.encoder)[0]
+        row = lexicons.closest(lexicon, vector, lexicon.names.index(found.kind))
     return Heard(
         text=words,
         kind=found.kind,
-        row=lexicons.spare_row(lexicon),
+        row=row,
         probability=found.probability,
-        unsure=found.unsure or found.kind not in lexicon.names[1:],
+        unsure=unsure,
         nearest=found.nearest,
         closest=tuple(ranked[:CLOSEST]),
         note=found.note,

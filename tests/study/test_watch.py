@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mavic.envs.box_pushing.solve import BEST
+from mavic.language import lexicon as lexicons
 from mavic.learn import learner as learning
 from mavic.learn import nets
 from mavic.study import watch
@@ -145,7 +146,13 @@ def test_words_of_ones_own_are_understood_by_kind(bench, setting):
     film = play(team, setting, bench.lexicon, KEY, [(0, text, None, 2)], ticks=2)
     asked = film.frames[0]["instruction"]
     assert (asked["kind"], asked["text"]) == ("dont-push", text)
-    assert team.heard[0] == (text, text)
+    # shown as it was said, heard as the nearest trained phrase of that kind
+    lexicon = bench.lexicon
+    (heard,) = set(team.heard[0])
+    row = lexicon.texts.index(heard)
+    assert lexicon.names[int(lexicon.kind[row])] == "dont-push" and not bool(lexicon.held_out[row])
+    assert watch.hear(lexicon, text).row == row
+    assert watch.hear(lexicon, text, own_words=True).row == lexicons.spare_row(lexicon)
 
 
 @pytest.mark.parametrize(
