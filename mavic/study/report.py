@@ -225,6 +225,37 @@ class Curve:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Spoken:
+    """A set of phrases that nobody was trained on, and the share of instructions in them that was followed."""
+
+    phrases: int
+    understood: int
+    followed: Estimate
+    """Of those understood, heard as the nearest trained phrase of the kind."""
+    own_vector: Estimate
+    """Of those understood, heard as they are."""
+    anyway: Estimate
+    """Of all, heard as they are."""
+
+
+def _spoken(record: Record) -> dict[str, Spoken]:
+    def sets(name: str, entry: dict[str, Any]) -> Spoken:
+        ways = ("per_instruction", "own_vector", "own_vector_anyway")
+        columns = np.concatenate([_numbers(record, "words", name, way) for way in ways], axis=1)
+        followed, own, anyway = estimates(columns)
+        return Spoken(
+            phrases=entry["phrases"],
+            understood=entry["understood"],
+            followed=followed,
+            own_vector=own,
+            anyway=anyway,
+        )
+
+    words = (record.score or {}).get("words", {})
+    return {name: sets(name, entry) for name, entry in words.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """A cell of the study, judged. Shares, compliance and leak are fractions."""
 
@@ -253,6 +284,8 @@ class Row:
     """Instructions a seed was given."""
     given_by_kind: dict[str, tuple[int, ...]]
     by_kind: dict[str, Estimate]
+    words: dict[str, Spoken]
+    """Instructions in words that were not trained on, by set; empty where that was not judged."""
     leak: Estimate
     leak_by_kind: dict[str, Estimate]
     leak_over_vanilla: Difference | None
@@ -350,6 +383,7 @@ def _row(record: Record, vanilla: Record | None) -> Row:
         given=tuple(int(x) for x in sum(given.values(), np.zeros((len(base), 1)))[:, 0]),
         given_by_kind={kind: tuple(int(x) for x in given[kind][:, 0]) for kind in kinds},
         by_kind={kind: found["kind", kind] for kind in kinds},
+        words=_spoken(record),
         leak_by_kind={name: found["leak", name] for _, name in leaks},
         leak_over_vanilla=against,
         paper=None if dual else PAPER.get(cell.world, {}).get(cell.method),
@@ -577,6 +611,7 @@ class Group:
     task: Grid
     obedience: Grid
     kinds: Grid
+    words: Grid | None  # where nobody was judged in other words
 
 
 def _seeds_text(seeds: Sequence[int]) -> str:
@@ -737,6 +772,33 @@ def _kinds_grid(title: str, rows: Sequence[Row]) -> Grid:
     )
 
 
+def _words_grid(title: str, rows: Sequence[Row]) -> Grid | None:
+    def line(row: Row, name: str, said: Spoken) -> tuple[Lines, ...]:
+        shares = (said.followed, said.own_vector, said.anyway)
+        return (
+            (row.label,),
+            (name,),
+            (f"{said.understood} of {said.phrases}",),
+            *((_spread_percent(e), _bounds_percent(e)) for e in shares),
+        )
+
+    lines = tuple(line(row, name, said) for row in rows for name, said in row.words.items())
+    if not lines:
+        return None
+    caption = (
+        "Instructions given in phrases that nobody was trained on. Understood: phrases that the lexicon is sure of; "
+        "the others ask for nothing. Followed: instructions followed / given in understood phrases, each heard as the "
+        "trained phrase nearest to it of the kind it is understood as. Own vector: the same, heard as they are. Unsure "
+        "too: heard as they are, understood or not."
+    )
+    return Grid(
+        title=title,
+        header=("Method", "Words", "Understood", "Followed", "Own vector", "Unsure too"),
+        rows=lines,
+        caption=" ".join([_setup(rows), caption, _SPREAD, f"Made with {_versions_text(rows)}."]),
+    )
+
+
 def grids(rows: Sequence[Row]) -> list[Group]:
     """Rows as tables of texts, a group each."""
     return [
@@ -748,6 +810,7 @@ def grids(rows: Sequence[Row]) -> list[Group]:
                 f"{key}: compliance", OBEDIENCE, found, _obedience_caption(found)
             ),
             kinds=_kinds_grid(f"{key}: compliance by kind", found),
+            words=_words_grid(f"{key}: in other words", found),
         )
         for key, found in grouped(rows, lambda row: row.group).items()
     ]
@@ -809,6 +872,8 @@ def markdown_text(
         parts += ["### The task\n", _markdown_grid(group.task)]
         parts += ["### Compliance\n", _markdown_grid(group.obedience)]
         parts += ["### Compliance by kind\n", _markdown_grid(group.kinds)]
+        if group.words:
+            parts += ["### In other words\n", _markdown_grid(group.words)]
     shown = [path for path in figures if path.suffix == ".png"]
     if shown:
         parts.append("## Figures\n")
@@ -865,6 +930,8 @@ def latex_text(rows: Sequence[Row]) -> str:
         parts.append(_latex_grid(group.task, f"{name}-task"))
         parts.append(_latex_grid(group.obedience, f"{name}-compliance"))
         parts.append(_latex_grid(group.kinds, f"{name}-kinds"))
+        if group.words:
+            parts.append(_latex_grid(group.words, f"{name}-words"))
     return "\n\n".join(parts) + "\n"
 
 
@@ -965,6 +1032,8 @@ def show(rows: Sequence[Row], console: Console) -> None:
         console.print(terminal(group.main))
         if i == 0:
             console.print(terminal(group.kinds))
+        if group.words:
+            console.print(terminal(group.words))
 
 
 def _panel(axes: Any, title: str) -> None:

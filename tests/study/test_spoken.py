@@ -1,0 +1,84 @@
+"""In other words: who is told what in phrases nobody was trained on."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from mavic.language import lexicon as lexicons
+from mavic.study import session, spoken, train
+from mavic.study.experiment import Cell, bench_of, run_of, stack
+from mavic.study.methods import preset_of
+from mavic.study.session import Group, Trained
+from mavic.study.spoken import Words, table_of
+
+pytestmark = pytest.mark.usefixtures("quick_compiles")
+CELLS = tuple(Cell(world="warehouse", method=method) for method in ("mavic", "vanilla"))
+
+
+@pytest.fixture(scope="module")
+def untrained(quick_compiles):
+    bench = bench_of("warehouse")
+    preset = preset_of("tuned", "warehouse")
+    fixed = bench.fixed(preset, "protected")
+    runs = stack([run_of(cell, preset, bench, 0) for cell in CELLS])
+    return Trained(
+        group=Group(cells=CELLS, seeds=(0,), preset=preset),
+        bench=bench,
+        fixed=fixed,
+        learner=train.start(fixed, runs),
+        curve=[],
+        steps_per_second=0.0,
+    )
+
+
+def test_the_schedule_draws_understood_phrases_by_the_kind_that_is_meant():
+    words = Words(
+        kinds=(1, 2, 2), texts=("a", "b", "c"), understood=(True, True, False), trained=(5, 6, 7)
+    )
+    ours = table_of(words, 100, 4, 2, "per_instruction")
+    assert ours.count.tolist() == [0, 1, 1, 0]
+    assert ours.table[1].tolist() == [5, 5] and ours.table[2].tolist() == [6, 6]
+    own = table_of(words, 100, 4, 2, "own_vector")
+    assert own.count.tolist() == [0, 1, 1, 0] and own.table[2].tolist() == [101, 101]
+    anyway = table_of(words, 100, 4, 2, "own_vector_anyway")
+    assert anyway.count.tolist() == [0, 1, 2, 0] and anyway.table[2].tolist() == [101, 102]
+
+
+def test_a_worlds_words_are_none_it_trains_on(untrained):
+    lexicon = untrained.bench.lexicon
+    trained = {lexicon.texts[row] for row in np.asarray(lexicon.table).ravel()}
+    for name, words in spoken.words_of(untrained.bench).items():
+        assert len(words.texts) >= (3 if name == "paper" else 9), name
+        assert not trained & set(words.texts)
+        for kind, sure, row in zip(words.kinds, words.understood, words.trained, strict=True):
+            assert kind > 0
+            assert lexicon.texts[row] in trained or not sure
+
+
+def test_the_closest_phrase_is_of_the_kind_asked_for(untrained):
+    lexicon = untrained.bench.lexicon
+    for row in (1, 5, 20):
+        own = int(lexicon.kind[row])
+        assert lexicons.closest(lexicon, lexicon.vectors[row], own) == row
+        other = 1 + own % 3
+        assert int(lexicon.kind[lexicons.closest(lexicon, lexicon.vectors[row], other)]) == other
+    assert lexicons.closest(lexicon, lexicon.vectors[1], 0) == 0
+
+
+def test_whoever_hears_is_judged_in_every_set_of_words(untrained):
+    found = spoken.judge(untrained, lanes=16, scale=0.005)
+    assert set(found) == {CELLS[0]}  # vanilla hears nothing
+    for name, entry in found[CELLS[0]].items():
+        assert 0 < entry["understood"] <= entry["phrases"], name
+        for way in spoken.WAYS:
+            assert entry[way].shape == (1,) and 0 <= entry[way][0] <= 1
+
+
+def test_a_policy_file_can_be_judged_so(untrained, tmp_path):
+    path = session.save_policy(tmp_path / "team", untrained, CELLS[0], 0)
+    again = session.trained_of(path)
+    assert dataclasses.replace(again.group.preset) == untrained.group.preset
+    assert again.group.cells == CELLS[:1]
