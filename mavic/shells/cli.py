@@ -238,6 +238,8 @@ class Replay:
     """Which episode."""
     ticks: int | None = None
     """Stop after so many."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Options of the world that differ from those it was trained with, such as: --options third_cook true."""
     out: Path = Path("replay.html")
     """Ends in .html or .gif."""
 
@@ -249,7 +251,8 @@ class Replay:
         if self.out.suffix not in (".html", ".gif"):
             raise Problem(f"{self.out}: must end in .html or .gif")
         paths = [self.policy] + ([self.against] if self.against else [])
-        films = [watch.film(path, self.seed, self.say, self.ticks) for path in paths]
+        options = {name: _value(text) for name, text in self.options}
+        films = [watch.film(path, self.seed, self.say, self.ticks, options) for path in paths]
         if self.out.suffix == ".gif":
             replay.gif(films, self.out)
         else:

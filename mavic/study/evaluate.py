@@ -49,7 +49,7 @@ def compliance_sums(rows: Row, kinds: int) -> dict[str, Array]:
         "steps": addressed.sum().astype(jnp.float32),
         "steps_complied": (addressed & rows.complied).sum().astype(jnp.float32),
         "episodes": (alive & (rows.terminal | rows.truncated)).sum().astype(jnp.float32),
-        "task": (rows.task * alive).sum(),
+        "solved": ((rows.events[..., 0] > 0) & alive).sum().astype(jnp.float32),
     }
 
 

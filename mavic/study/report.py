@@ -278,6 +278,8 @@ class Row:
     """Instructions followed / given."""
     per_decision: Estimate
     per_step: Estimate
+    solved_told: Estimate
+    """Episodes with instructions in which the task was done all the same."""
     compliance_greedy: Estimate
     compliance_episodes: int
     given: tuple[int, ...]
@@ -356,6 +358,9 @@ def _row(record: Record, vanilla: Record | None) -> Row:
         "compliance": _numbers(record, "compliance", "per_instruction"),
         "per_decision": _numbers(record, "compliance", "per_decision"),
         "per_step": _numbers(record, "compliance", "per_step"),
+        "solved_told": _numbers(record, "compliance", "solved")
+        if "solved" in score["compliance"]
+        else np.full_like(base, math.nan),  # older records do not say
         "compliance_greedy": _numbers(record, "compliance_greedy", "per_instruction"),
         "leak": _numbers(record, "leak", "none"),
     }
@@ -586,6 +591,9 @@ OBEDIENCE = (
         "Greedy",
         lambda r: (_spread_percent(r.compliance_greedy), _bounds_percent(r.compliance_greedy)),
     ),
+    Column(
+        "Solved", lambda r: (_spread_percent(r.solved_told, 1), _bounds_percent(r.solved_told, 1))
+    ),
     Column("Leak", lambda r: (_spread_percent(r.leak, 1), _bounds_percent(r.leak, 1, True))),
     Column("Given", lambda r: (f"{sum(r.given):,}",)),
     Column("Episodes", lambda r: (f"{r.compliance_episodes:,}",)),
@@ -718,6 +726,7 @@ def _obedience_caption(rows: Sequence[Row]) -> str:
             _setup(rows),
             "Per decision: decisions of addressed agents that were allowed. Per step: their ticks "
             "under an allowed macro. Greedy: instructions followed / given by the likeliest macros. "
+            "Solved: episodes with instructions in which the task was done all the same. "
             "Leak: mean of V − G over base decisions, as a share of the mean of G. Given: "
             "instructions to all seeds together. Episodes: played for them by a seed.",
             _SPREAD,

@@ -307,6 +307,7 @@ def judge(trained: Trained, *, lanes: int = 256, scale: float = 1.0) -> dict[Cel
             "per_instruction": followed.sum(-1) / given.sum(-1),
             "per_decision": sums["decisions_complied"] / sums["decisions"],
             "per_step": sums["steps_complied"] / sums["steps"],
+            "solved": sums["solved"] / sums["episodes"],
             "given": {name: given[:, i] for i, name in enumerate(names) if i},
             "followed": {name: followed[:, i] for i, name in enumerate(names) if i},
         }

@@ -455,10 +455,11 @@ def film(
     seed: int,
     script: Sequence[tuple[int, str, int]] = (),
     ticks: int | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Film:
     """An episode of the team in a policy file: `script` has (tick, words, hold), none leaves it to the schedule it was
     trained under."""
-    show = stage(path)
+    show = stage(path, options=options)
     cues = [(tick, words, None, hold) for tick, words, hold in script] or None
     return play(
         show.team,
@@ -472,12 +473,16 @@ def film(
     )
 
 
-def stage(path: str | Path, *, guest: bool = False) -> Show:
-    """The team in a policy file, where it was trained. `guest`: with one agent more, who is driven;
-    only in a world whose agents are as many as one likes (Overcooked's third cook)."""
+def stage(
+    path: str | Path, *, guest: bool = False, options: Mapping[str, Any] | None = None
+) -> Show:
+    """The team in a policy file, where it was trained, but for other `options` of the world. `guest`: with one agent
+    more, who is driven; only in a world whose agents are as many as one likes (Overcooked's third cook)."""
     loaded = policies.load(path)
     team = Crew(loaded.weights, loaded.facts)
     cell, bench, preset = policies.origin(team)
+    if options:
+        bench = bench_of(cell.world, **{**cell.options, **options})
     if guest:
         if not takes_guest(team.facts):
             raise WatchError(f"nobody can join this team of {cell.world}")
