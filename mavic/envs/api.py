@@ -12,6 +12,7 @@ import importlib
 import inspect
 from collections.abc import Callable
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import jax
@@ -93,11 +94,19 @@ WORLDS: dict[str, str | Factory] = {  # a text is "module:name", imported when f
 }
 
 
-def register(name: str, factory: str | Factory) -> None:
-    """Make a world of yours known to `make`; `factory` is callable, or "module:name"."""
+INSTRUCTIONS: dict[
+    str, Path
+] = {}  # files of registered worlds; the built-in ones have theirs beside their code
+
+
+def register(name: str, factory: str | Factory, instructions: str | Path | None = None) -> None:
+    """Make a world of yours known to `make`; `factory` is callable, or "module:name". With its file of `instructions`
+    it can be trained by name."""
     if WORLDS.get(name, factory) != factory:
         raise ValueError(f"a world called {name!r} is already registered")
     WORLDS[name] = factory
+    if instructions is not None:
+        INSTRUCTIONS[name] = Path(instructions)
 
 
 def make(name: str, **options: Any) -> Env:

@@ -75,6 +75,8 @@ class Train:
     """Judge also in words nobody was trained on: held-out, novel, the paper's own."""
     options: tuple[tuple[str, str], ...] = ()
     """Options of the world, such as: --options size 8."""
+    plugins: tuple[str, ...] = ()
+    """Modules to import first, from the current folder too: those that register worlds of your own (docs/extend.md)."""
 
     def run(self) -> None:
         """Carry it out."""
@@ -84,6 +86,8 @@ class Train:
         from mavic.study.experiment import Cell
         from mavic.study.methods import METHODS
 
+        for module in self.plugins:
+            _import(module)
         methods = tuple(METHODS) if self.methods == ("all",) else self.methods
         options = {name: _value(text) for name, text in self.options}
         cells = [
@@ -431,6 +435,17 @@ class Worlds:
                 CONSOLE.print(
                     f"  [green]{kind.name}[/] ({kind.rule}): {kind.meaning} — “{kind.train[0]}”"
                 )
+
+
+def _import(module: str) -> None:
+    import importlib
+    import sys
+
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise Problem(f"plugin {module}: {error}") from None
 
 
 def _value(text: str) -> Any:

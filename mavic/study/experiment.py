@@ -135,7 +135,12 @@ class Bench:
 def bench_of(world: str, **options: Any) -> Bench:
     """A world by name with its own instruction file."""
     env = api.make(world, **options)
-    file = instructions.read(lexicons.instruction_path(world))
+    if world not in api.INSTRUCTIONS and world not in lexicons.WORLDS:
+        raise ValueError(
+            f"world {world!r} has no instruction file; register it with one: "
+            f'register({world!r}, …, instructions="my.toml")'
+        )
+    file = instructions.read(api.INSTRUCTIONS.get(world) or lexicons.instruction_path(world))
     return Bench(env=env, lexicon=lexicons.make(file), file=file)
 
 

@@ -203,6 +203,12 @@ PRESETS: dict[str, dict[str, Preset]] = {
     },
 }
 
+_PAPER_ANY = Preset(gamma=0.99, n_steps=5)
+_TUNED_ANY = dataclasses.replace(
+    _LONG, gamma=0.99, entropy_start=(0.05, 0.05), entropy_episodes=100_000, value_size=1.0
+)
+ANY = {"paper": _PAPER_ANY, "tuned": _TUNED_ANY}  # a start for worlds of one's own
+
 # D12: solved Box Pushing episodes last 6 ticks, so the paper's schedule needs a higher rate there
 SCHEDULE_OVERRIDES: dict[tuple[str, str], dict] = {("box_pushing", "paper"): dict(rate=0.05)}
 
@@ -216,8 +222,8 @@ def look_up(table: dict, name: str, what: str):
 
 def preset_of(name: str, world: str, **changes) -> Preset:
     """A preset's numbers for a world, some of them changed. With another number of `episodes`, what is counted in
-    episodes (exploration, entropy) stretches or shrinks along."""
-    preset = look_up(look_up(PRESETS, name, "preset"), world, f"{name} preset for world")
+    episodes (exploration, entropy) stretches or shrinks along. A world without a row gets a row for any."""
+    preset = look_up(PRESETS, name, "preset").get(world, ANY[name])
     changes = {k: v for k, v in changes.items() if v is not None}
     share = changes.get("episodes", preset.episodes) / preset.episodes
     along = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import platform
 from collections.abc import Iterable
 from pathlib import Path
@@ -52,7 +53,7 @@ def run_line(cell: Cell, preset: Preset, seeds: Iterable[int], **more: Any) -> d
 
 
 def plain(value: Any) -> Any:
-    """Arrays → lists, rounded to what floats hold."""
+    """Arrays → lists, rounded to what floats hold; what is no number is null."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -60,7 +61,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic | jax.Array):
         return plain(np.asarray(value).tolist())
     if isinstance(value, float):
-        return float(f"{value:.6g}")
+        return float(f"{value:.6g}") if math.isfinite(value) else None
     return value
 
 

@@ -268,7 +268,7 @@ def until_enough(
         )[part]  # fmt: skip
         total = {k: total.get(k, 0) + np.asarray(v, np.float64) for k, v in sums.items()}
         seen = total["given"].sum(-1) if told else total["episodes"]
-        if seen.min() >= enough:
+        if seen.min() >= enough or (told and batch == 3 and not seen.any()):  # some are never told
             break
     return total
 
@@ -304,9 +304,9 @@ def judge(trained: Trained, *, lanes: int = 256, scale: float = 1.0) -> dict[Cel
         given, followed = sums["given"], sums["followed"]
         return {
             "episodes": sums["episodes"],
-            "per_instruction": followed.sum(-1) / given.sum(-1),
-            "per_decision": sums["decisions_complied"] / sums["decisions"],
-            "per_step": sums["steps_complied"] / sums["steps"],
+            "per_instruction": _share(followed.sum(-1), given.sum(-1)),
+            "per_decision": _share(sums["decisions_complied"], sums["decisions"]),
+            "per_step": _share(sums["steps_complied"], sums["steps"]),
             "solved": sums["solved"] / sums["episodes"],
             "given": {name: given[:, i] for i, name in enumerate(names) if i},
             "followed": {name: followed[:, i] for i, name in enumerate(names) if i},
@@ -337,6 +337,11 @@ def judge(trained: Trained, *, lanes: int = 256, scale: float = 1.0) -> dict[Cel
         }
         for n, cell in enumerate(group.cells)
     }
+
+
+def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """nan of nothing."""
+    return np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0)
 
 
 def _of_cell(cell: Cell, found: dict[str, Any], places: slice) -> dict[str, Any]:

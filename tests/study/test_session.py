@@ -12,11 +12,13 @@ import pytest
 from rich.console import Console
 
 import mavic
+from mavic.envs import api
 from mavic.envs.api import make
+from mavic.language import lexicon as lexicons
 from mavic.learn import nets
 from mavic.learn import policy as deciding
 from mavic.study import evaluate, records, session, train
-from mavic.study.experiment import Cell, acting, run_of, stack
+from mavic.study.experiment import Cell, acting, bench_of, run_of, stack
 from mavic.study.policy import PolicyError
 from mavic.study.session import Group, SessionError, as_trained, groups_of, train_group
 from mavic.types import replace
@@ -431,3 +433,21 @@ def test_a_team_refuses_another_world(team):
         team.act(SEED, team.start(), jnp.zeros((2, 3)))
     with pytest.raises(PolicyError, match="3 texts for 2 agents"):
         team.act(SEED, team.start(), jnp.zeros((2, team.shape.observation)), ["push"] * 3)
+
+
+def test_a_world_of_ones_own_is_trained_by_name(monkeypatch):
+    monkeypatch.setattr(api, "WORLDS", dict(api.WORLDS))
+    monkeypatch.setattr(api, "INSTRUCTIONS", {})
+    api.register("mine", api.WORLDS["box_pushing"])
+    with pytest.raises(ValueError, match="'mine' has no instruction file; register it with one"):
+        bench_of("mine")
+    own = lexicons.instruction_path("box_pushing")
+    api.register("mine", api.WORLDS["box_pushing"], instructions=own)
+    assert bench_of("mine", size=4).file.source == str(own)
+    (group,) = groups_of([Cell(world="mine")], [0], episodes=64)
+    assert group.preset.episodes == 64 and session.optimum(group.cells[0], group.preset) is None
+
+
+def test_shares_of_nothing_are_no_number():
+    shares = session._share(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
+    assert records.plain(shares) == [0.5, None]
