@@ -129,6 +129,36 @@ def vectors(texts: Sequence[str], encoder: str = encoders.DEFAULT) -> np.ndarray
     return np.stack([rows[i] for i in range(len(texts))])
 
 
+def states(texts: Sequence[str], encoder: str = encoders.DEFAULT) -> list[np.ndarray]:
+    """States [S, D] of each text's word pieces: shipped for instructions as a head reads them."""
+    known = shipped_states() if encoder == encoders.DEFAULT else {}
+    missing = [text for text in texts if text_name(text) not in known]
+    made = iter(encoders.open_encoder(encoder).states(missing) if missing else ())
+    return [
+        row if (row := known.get(text_name(text))) is not None else next(made) for text in texts
+    ]
+
+
+@cache
+def shipped_states() -> dict[str, np.ndarray]:
+    """States by the default encoder that came with the package, by the hash of their text."""
+    known: dict[str, np.ndarray] = {}
+    for path in filter(Path.is_file, map(states_path, WORLDS)):
+        with np.load(path, allow_pickle=False) as file:
+            if str(file["encoder_hash"]) != encoders.built_in_hash(encoders.DEFAULT):
+                raise LexiconError(
+                    f"{path}: made by other weights; run: python -m mavic.language.ship"
+                )
+            parts = np.split(file["states"], np.cumsum(file["lengths"])[:-1])
+            known.update(zip(map(str, file["names"]), parts, strict=True))
+    return known
+
+
+def states_path(world: str) -> Path:
+    """Where the shipped states of a world lie."""
+    return Path(str(resources.files("mavic"))) / "language" / "data" / f"{world}.states.npz"
+
+
 @cache
 def shipped(encoder: str) -> dict[str, np.ndarray]:
     """Vectors that came with the package, by the hash of their text."""

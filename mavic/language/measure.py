@@ -15,7 +15,7 @@ from mavic import instructions
 from mavic.language import bert
 from mavic.language import encoder as encoders
 from mavic.language import lexicon as lexicons
-from mavic.language.phrases import Example, read_tests
+from mavic.language.phrases import JUDGED, Example, read_tests
 from mavic.language.spelling import words_of
 from mavic.language.understanding import Understanding, understand_all
 
@@ -75,11 +75,11 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
 
 
 def report_words(
-    world: str, encoder: str = encoders.DEFAULT, prefix: str = "final"
+    world: str, encoder: str = encoders.DEFAULT, prefix: str = JUDGED
 ) -> tuple[tuple[Share, ...], tuple[Miss, ...]]:
     """The table of targets of a world, and the phrases that were missed.
 
-    `prefix` "test" and "dev" take the development sets, which the head was calibrated and then
+    Another `prefix` takes that author's development sets, which the head was calibrated and then
     trained on, and so have no target.
     """
     lexicon = lexicons.load(world, encoder)
@@ -99,7 +99,7 @@ def report_words(
                 total=len(results),
                 low=low,
                 high=high,
-                target=TARGETS.get(measure) if prefix == "final" else None,
+                target=TARGETS.get(measure) if prefix == JUDGED else None,
             )
         )
 

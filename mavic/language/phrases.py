@@ -15,6 +15,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -24,14 +25,17 @@ from mavic.language.spelling import known_words, mend, slip
 from mavic.language.text import fold
 
 SETS = ("novel", "instead", "infeasible", "near")
-AUTHORS = ("dev", "test")  # of the development files; "test" was for testing once, then looked at
-TESTS = tuple(f"final_{name}" for name in SETS)
+# Authors of the development files; the second's and third's were for testing once, then looked at.
+AUTHORS = ("dev", "test", "final")
+JUDGED = "blind"  # the author whose files are for testing
+TESTS = tuple(f"{JUDGED}_{name}" for name in SETS)
 DEVELOPMENT = tuple(f"{author}_{name}" for author in AUTHORS for name in SETS)
-TRAINING = ("contrasts", "negatives")
+TRAINING = ("contrasts", "spoken", "negatives", "impossible")
 NONE = "none"
 DRAWS = {True: 3, False: 8}  # fillings of one sentence: of a kind (each key), of no kind
 EVERYDAY = 700  # drawn pairs of an everyday verb and object
 CASUAL = 3  # copies of a phrase said as it stands, with an opening or a closing
+REASONED = 0.15  # share of sentences also trained on with a reason for them
 SLIPS = 0.4  # share of sentences also trained on with a slip of the keyboard
 SLOT = re.compile(r"\{(\w+)\}")
 
@@ -54,6 +58,11 @@ class Example:
     def author(self) -> str:
         """Whose development file it stands in; "" for what is always trained on."""
         return self.source.partition("_")[0]
+
+
+def has(folder: Path, name: str) -> bool:
+    """Whether a world's folder has a phrase file."""
+    return (folder / "phrases" / f"{name}.toml").is_file()
 
 
 def read_tests(folder: Path, name: str, kinds: tuple[str, ...]) -> list[Example]:
@@ -79,13 +88,12 @@ def training_set(phrases: dict[str, list[str]], world: str, folder: Path | None)
         for text in texts
     ]
     if folder is not None:
-        for path in (folder / "phrases" / f"{name}.toml" for name in TRAINING):
-            if path.is_file():
-                made += _fill(path, frames, kinds, drawn)
+        for name in filter(partial(has, folder), TRAINING):
+            made += _fill(folder / "phrases" / f"{name}.toml", frames, kinds, drawn)
     made += _everyday(frames, drawn)
     if folder is not None:
         for name in DEVELOPMENT:
-            if (folder / "phrases" / f"{name}.toml").is_file():
+            if has(folder, name):
                 made += read_tests(folder, name, kinds)
     reserved = _reserved(folder, kinds)
     made = _distinct(made, reserved)
@@ -100,7 +108,7 @@ def training_set(phrases: dict[str, list[str]], world: str, folder: Path | None)
 
 
 def _typed(examples: list[Example], frames: dict[str, Any], drawn: random.Random) -> list[Example]:
-    """Copies of sentences, of kinds and of no kind alike, as people type them."""
+    """Copies of sentences, of kinds and of no kind alike, as people type and explain them."""
     openings, closings = (
         [text for text in frames[part]["texts"] if text] for part in ("openings", "closings")
     )
@@ -111,6 +119,11 @@ def _typed(examples: list[Example], frames: dict[str, Any], drawn: random.Random
             opening = drawn.choice(openings) if where < 0.7 else ""
             closing = drawn.choice(closings) if where > 0.4 else ""
             text = opening + example.text + closing
+            made.append(dataclasses.replace(example, text=text, copy=True))
+    for example in examples:
+        if drawn.random() < REASONED:
+            reason, join = (drawn.choice(frames["reasons"][part]) for part in ("texts", "joins"))
+            text = join.replace("{reason}", reason).replace("{x}", example.text)
             made.append(dataclasses.replace(example, text=text, copy=True))
     slipped = [example for example in examples + made if drawn.random() < SLIPS]
     return made + [dataclasses.replace(e, text=slip(e.text, drawn), copy=True) for e in slipped]
@@ -123,7 +136,7 @@ def _reserved(folder: Path | None, kinds: tuple[str, ...]) -> set[str]:
         file = instructions.read(folder / "instructions.toml")
         texts |= {fold(text) for kind in file.kinds for text in kind.held_out}
     for name in TESTS:
-        if folder is not None and (folder / "phrases" / f"{name}.toml").is_file():
+        if folder is not None and has(folder, name):
             texts |= {fold(example.text) for example in read_tests(folder, name, kinds)}
     return texts
 

@@ -1,29 +1,44 @@
-"""Make what is shipped, vectors and heads of all worlds: `python -m mavic.language.ship`."""
+"""Make what is shipped, vectors, heads and states of all worlds: `python -m mavic.language.ship`."""
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 import numpy as np
 
 from mavic import instructions
 from mavic.language import encoder as encoders
+from mavic.language import head as heads
 from mavic.language import lexicon as lexicons
 from mavic.language import understanding
-from mavic.language.phrases import DEVELOPMENT, NONE, TESTS, Example, read_tests, training_set
+from mavic.language.phrases import (
+    DEVELOPMENT,
+    NONE,
+    TESTS,
+    Example,
+    has,
+    read_tests,
+    training_set,
+)
 from mavic.language.spelling import mend
 from mavic.language.text import name as text_name
+
+
+def instructions_of(world: str) -> list[str]:
+    """Every phrase of a world's instruction file."""
+    file = instructions.read(lexicons.instruction_path(world))
+    return [phrase for kind in file.kinds for phrase in kind.train + kind.held_out]
 
 
 def texts_of(world: str) -> list[str]:
     """Every phrase of a world that is read as it stands: instructions, test, development files."""
     folder = lexicons.world_folder(world)
-    file = instructions.read(folder / "instructions.toml")
-    texts = [phrase for kind in file.kinds for phrase in kind.train + kind.held_out]
-    for name in TESTS + DEVELOPMENT:
-        texts += [example.text for example in read_tests(folder, name, file.names())]
-    words = understanding.load(understanding.head_path(world)).words
-    return texts + [mend(text, words) for text in texts]  # a head reads them mended
+    kinds = instructions.read(folder / "instructions.toml").names()
+    texts = instructions_of(world)
+    for name in filter(partial(has, folder), TESTS + DEVELOPMENT):
+        texts += [example.text for example in read_tests(folder, name, kinds)]
+    return texts
 
 
 def examples_of(world: str) -> list[Example]:
@@ -48,13 +63,31 @@ def ship_vectors(world: str, encoder: str) -> int:
     return len(names)
 
 
-def ship_head(world: str) -> understanding.Head:
+def ship_states(world: str) -> int:
+    """Write the states of a world's instructions, mended as its head reads them; how many."""
+    words = heads.load(understanding.head_path(world)).words
+    by_name = {text_name(text): text for text in (mend(t, words) for t in instructions_of(world))}
+    names = sorted(by_name)
+    opened = encoders.open_encoder()
+    states = opened.states([by_name[name] for name in names])
+    np.savez_compressed(
+        lexicons.states_path(world),
+        names=np.array(names),
+        lengths=np.array([len(s) for s in states]),
+        states=np.concatenate(states).astype(np.float16),
+        encoder_hash=np.array(opened.hash),
+    )
+    lexicons.shipped_states.cache_clear()
+    return len(names)
+
+
+def ship_head(world: str) -> heads.Head:
     """Train and write the head of a world, on the default encoder's vectors."""
     file = instructions.read(lexicons.instruction_path(world))
     names = (NONE, *file.names())
-    head = understanding.fit(examples_of(world), names, encoders.open_encoder())
-    understanding.save(head, understanding.head_path(world))
-    understanding.load.cache_clear()
+    head = heads.fit(examples_of(world), names, encoders.open_encoder())
+    heads.save(head, understanding.head_path(world))
+    heads.load.cache_clear()
     return head
 
 
@@ -73,6 +106,7 @@ def main() -> None:
                 f"temperature {head.temperature:.2f}, threshold {head.threshold:.2f}",
                 flush=True,
             )
+            print(f"{world}: states of {ship_states(world)} instructions", flush=True)
         for encoder in chosen.encoder if chosen.only != "heads" else ():
             print(f"{world} {encoder}: {ship_vectors(world, encoder)} vectors", flush=True)
 

@@ -76,7 +76,7 @@ ALIKE = {c.replace("'", ""): c for c in CONTRACTIONS} | ABBREVIATIONS
 SPELT = re.compile(r"[a-z']+")
 # An "'s" is a word of its own: "the board's taken" has the word "board".
 WORD = re.compile(r"[a-z]+(?:'(?!s\b)[a-z]+)?|'s\b|\d+|#")
-SEEN = (2, 8)  # training sentences a word, a pair of words must occur in to be known
+SEEN = (2, 25)  # training sentences a word, a pair of words must occur in to be known
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 JOINED = 0.15  # share of slips that lose a space, and as many that lose marks
 

@@ -10,17 +10,21 @@ from rich.table import Table
 
 from mavic.language import lexicon, measure
 from mavic.language.encoder import EncoderError
+from mavic.language.phrases import JUDGED, has
 
 TITLES = {
-    "final": "test phrases, never used for any choice",
+    JUDGED: "test phrases, never used for any choice",
+    "final": "development sets of the third author, trained on",
     "test": "development sets of the second author, trained on",
     "dev": "development sets of the first author, trained on",
 }
 
 
 def targets(prefix: str) -> Iterator[Table]:
-    """A table a world of its shares on its test ("final") or development ("test", "dev") sets."""
+    """A table a world of its shares on an author's test or development sets, where it has them."""
     for world in lexicon.WORLDS:
+        if not has(lexicon.world_folder(world), f"{prefix}_novel"):
+            continue
         shares, _ = measure.report_words(world, prefix=prefix)
         files = " ".join(dict.fromkeys(share.file for share in shares))
         table = _table(f"{world}: {TITLES[prefix]}", "measure", "of", "share", "95 %", "target")

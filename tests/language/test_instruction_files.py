@@ -12,6 +12,7 @@ from mavic.language.phrases import (
     NONE,
     TESTS,
     PhraseFileError,
+    has,
     read_tests,
     training_set,
 )
@@ -82,13 +83,16 @@ def test_a_tool_request_is_resolved_by_the_first_tool_delivered(k):
 @pytest.mark.parametrize("world", lexicon.WORLDS)
 @pytest.mark.parametrize("name", TESTS)
 def test_test_files_are_large_enough_and_say_nothing_twice(world, name):
-    file = read(world)
-    examples = read_tests(lexicon.world_folder(world), name, file.names())
+    file, folder = read(world), lexicon.world_folder(world)
+    if not has(folder, name):
+        pytest.skip(f"the test phrases are not there: phrases/{name}.toml")
+    examples = read_tests(folder, name, file.names())
     texts = [fold(example.text) for example in examples]
-    assert len(texts) >= LEAST[name.removeprefix("final_")] and len(set(texts)) == len(texts)
-    if name == "final_novel":
+    part = name.partition("_")[2]
+    assert len(texts) >= LEAST[part] and len(set(texts)) == len(texts)
+    if part == "novel":
         assert {example.kind for example in examples} == set(file.names())
-    if name in ("final_infeasible", "final_near"):
+    if part in ("infeasible", "near"):
         assert {example.kind for example in examples} == {NONE}
 
 
@@ -98,11 +102,11 @@ def test_nothing_tested_is_ever_trained_on(world):
     trained = {fold(example.text) for example in examples_of(world)}
     trained |= {fold(text) for kind in file.kinds for text in kind.train}
     tested = {fold(text) for kind in file.kinds for text in kind.held_out}
-    for name in TESTS:
+    for name in (name for name in TESTS if has(folder, name)):
         tested |= {fold(e.text) for e in read_tests(folder, name, file.names())}
-    assert len(tested) > 200 and not trained & tested
+    assert tested and not trained & tested
     looked_at = {fold(e.text) for n in DEVELOPMENT for e in read_tests(folder, n, file.names())}
-    assert len(looked_at) > 400 and not looked_at & tested
+    assert len(looked_at) > 600 and not looked_at & tested
 
 
 @pytest.mark.parametrize("world", lexicon.WORLDS)
@@ -116,6 +120,14 @@ def test_the_training_set_is_the_same_every_time_and_mirrors_its_sides(world):
         for kind in counts:
             if left in kind and kind.replace(left, right) in counts:
                 assert abs(counts[kind] - counts[kind.replace(left, right)]) < 40
+
+
+@pytest.mark.parametrize("world", lexicon.WORLDS)
+def test_reasons_are_given_for_what_can_be_asked_and_what_cannot(world):
+    """Else a reason would tell the two apart."""
+    kinds = [e.kind for e in examples_of(world) if "the mayor is visiting" in e.text]
+    share = sum(kind == NONE for kind in kinds) / len(kinds)
+    assert len(kinds) >= 10 and 0.15 < share < 0.85
 
 
 def write(folder: Path, contrasts: str) -> Path:

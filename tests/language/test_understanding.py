@@ -1,15 +1,18 @@
 """Knowing what was asked, and when not."""
 
 import dataclasses
+import zlib
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from mavic import instructions
 from mavic.language import encoder as encoders
+from mavic.language import head as heads
 from mavic.language import lexicon as lexicons
 from mavic.language import measure, understanding
-from mavic.language.phrases import NONE, Example
+from mavic.language.phrases import AUTHORS, JUDGED, NONE, Example, has
 
 WORLDS = lexicons.WORLDS
 
@@ -20,13 +23,13 @@ def own_cache(tmp_path, monkeypatch):
 
 
 # Targets that the test phrases showed to be missed, with what was reached: see docs/words.md.
-MISSED = {
-    ("warehouse", "near-domain flagged"): 52 / 66,
-    ("overcooked", "near-domain flagged"): 48 / 65,
-    ("overcooked", "novel kept"): 126 / 134,
-}
+MISSED: dict[tuple[str, str], float] = {}
 
 
+@pytest.mark.skipif(
+    not has(lexicons.world_folder("overcooked"), f"{JUDGED}_novel"),
+    reason="the test phrases are not there: phrases/blind_*.toml",
+)
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("encoder", encoders.BUILT_IN)
 def test_targets_on_phrases_never_used_for_any_choice(world, encoder):
@@ -42,7 +45,7 @@ def test_targets_on_phrases_never_used_for_any_choice(world, encoder):
     assert len(misses) >= wrong // 2
 
 
-@pytest.mark.parametrize("prefix", ["dev", "test"])
+@pytest.mark.parametrize("prefix", AUTHORS)
 def test_development_sets_have_no_target(prefix):
     shares, _ = measure.report_words("box_pushing", prefix=prefix)
     assert all(share.met is None for share in shares)
@@ -105,30 +108,66 @@ def test_a_kind_that_was_left_out_cannot_be_asked():
     assert answer.unsure and answer.probabilities[NONE] > 0.8
 
 
-def test_the_head_tells_none_from_kinds_and_sides_apart(monkeypatch):
-    """A head fitted on a toy set: two sides and what is neither, by vectors that say nothing."""
-    for name, value in (("FOLDS", 2), ("MEMBERS", 1), ("STEPS", 300)):
-        monkeypatch.setattr(understanding, name, value)
-    toy = [
+class Toy:
+    """States at random, one for each word, whatever stands beside it."""
+
+    hash = "toy"
+
+    @staticmethod
+    def states(texts):
+        def state(word):
+            return np.random.default_rng(zlib.crc32(word.encode())).normal(size=8)
+
+        return [np.array([state(w) for w in text.split()], np.float32) for text in texts]
+
+
+TOY_EFFORT = heads.Effort(members=1, unseen=1, steps=150, folds=2)
+
+
+@pytest.fixture(scope="module")
+def toy_head():
+    """Two sides, alone and in either order, and what is neither."""
+    things = ("cup", "pan", "jar", "mug", "pot", "bag")
+    alone = [
         Example(text=f"{opening} {side} {thing}", kind=kind, group=f"{opening} {thing}")
         for opening in ("take", "use", "get", "grab", "pick", "want")
-        for thing in ("cup", "pan", "jar", "mug")
+        for thing in things
         for side, kind in (("left", "l"), ("right", "r"), ("green", NONE), ("small", NONE))
     ]
+    ordered = [
+        Example(text=f"{a} {one} not {other} {b}", kind=kind, group=f"{a} {b}")
+        for a in things
+        for b in things
+        for one, other, kind in (("left", "right", "l"), ("right", "left", "r"))
+    ]
+    return heads.fit(alone + ordered, (NONE, "l", "r"), Toy(), TOY_EFFORT)  # type: ignore[arg-type]
 
-    class Blind:
-        hash = "blind"
 
-        @staticmethod
-        def encode(texts):
-            return np.zeros((len(texts), 4), np.float32)
-
-    head = understanding.fit(toy, (NONE, "l", "r"), Blind())  # type: ignore[arg-type]
-    texts = ["please take the left lid", "use the right lid", "use the green lid", "a small lid"]
-    shares = head.probabilities(texts, np.zeros((4, 4), np.float32))
+def test_the_head_tells_none_from_kinds_and_sides_apart(toy_head):
+    texts = ["grab left urn", "use right lid", "use green lid", "want small lid"]
+    shares = toy_head.probabilities(texts, Toy.states(texts))
     assert list(shares.argmax(1)) == [1, 2, 0, 0]
     np.testing.assert_allclose(shares.sum(1), 1, rtol=1e-5)
-    assert 0 < head.threshold < 1
+    assert 0 < toy_head.threshold <= heads.SUREST
+
+
+def test_the_head_reads_which_of_two_words_stands_first(toy_head):
+    """By the states alone, where vector and words of the two sentences are the same."""
+    texts = ["urn left not right cup", "urn right not left cup"]
+    unread = {name: toy_head.weights[name][:, -1:] for name in ("words", "direct")}
+    states_only = dataclasses.replace(toy_head, words={}, weights=toy_head.weights | unread)
+    shares = states_only.probabilities(texts, Toy.states(texts))
+    assert list(shares[:, 1:].argmax(1)) == [0, 1]
+
+
+def test_numpy_and_jax_read_alike():
+    head = heads.load(understanding.head_path("warehouse"))
+    texts = ["fetch tool 1 first", "tool 2 then the rest please"]
+    read = heads.sentences(texts, lexicons.states(texts), head.words)
+    weights = {name: value[0] for name, value in head.weights.items()}
+    np.testing.assert_allclose(
+        heads._forward(np, weights, read), heads._forward(jnp, weights, read), atol=1e-3
+    )
 
 
 @pytest.mark.parametrize("text", ["dont push", "don't psuh", "DON'T PUSHH", "pls dont push"])
@@ -142,51 +181,44 @@ def test_the_threshold_lies_where_another_authors_sentences_part():
     best = np.array(50 * [0.4] + 50 * [0.9] + 40 * [0.1] + 60 * [0.1])
     sets = 100 * ["novel"] + 40 * ["infeasible"] + 60 * ["near"]
     kinds = np.array(100 * [1] + 100 * [0])
-    threshold = understanding._threshold(best, np.ones(200), kinds, sets)
+    threshold = heads._threshold(best, np.ones(200), kinds, sets)
     assert threshold == pytest.approx(0.25, abs=0.01)
     best[-9:] = 0.95  # 15 % of the near-domain ones cannot be told apart: as many as are allowed
-    assert understanding._threshold(best, np.ones(200), kinds, sets) == pytest.approx(
-        threshold, abs=0.01
-    )
+    assert heads._threshold(best, np.ones(200), kinds, sets) == pytest.approx(threshold, abs=0.01)
 
 
 def test_an_author_is_judged_by_a_fit_without_that_author(monkeypatch):
     seen_by_seed = {}
 
-    def train(seed, texts, vectors, kinds, seen, words, count):
-        seen_by_seed[seed] = {text for text, s in zip(texts, seen, strict=True) if s}
-        return {
-            "vector": np.zeros((4, 2)),
-            "hidden": np.zeros(2),
-            "words": np.zeros((len(words) + 1, 2)),
-            "out": np.zeros((2, count)),
-            "direct": np.zeros((len(words) + 1, count)),
-            "bias": np.zeros(count),
-        }
+    def train(seed, read, kinds, weight, words, count, effort):
+        seen_by_seed[seed] = weight > 0
+        return {"seed": np.array(seed)}
 
-    monkeypatch.setattr(understanding, "_train", train)
+    monkeypatch.setattr(heads, "_train", train)
+    monkeypatch.setattr(
+        heads, "_logits", lambda weights, read: np.full((len(read.length), 2), weights["seed"])
+    )
     examples = [
         Example(text=f"{source} {n}", kind=NONE, group=f"{n}", source=source)
-        for source in ("", "dev_novel", "test_novel")
+        for source in ("", "dev_novel", "test_novel", "final_novel")
         for n in range(3)
     ]
     texts = [example.text for example in examples]
-    logits, tried = understanding._unseen(
-        examples, texts, np.zeros((9, 4), np.float32), np.zeros(9, int), 2
-    )
-    assert list(tried) == 3 * [False] + 6 * [True] and logits.shape == (2, 6, 2)
-    assert all(len(seen) == 6 and set(texts[:3]) < seen for seen in seen_by_seed.values())
-    assert {texts[3] in seen for seen in seen_by_seed.values()} == {True, False}
+    read = heads.sentences(texts, [np.zeros((2, 4), np.float32)] * 12, {})
+    logits, tried = heads._unseen(examples, read, np.zeros(12, int), 0, 2, TOY_EFFORT)
+    assert list(tried) == 3 * [False] + 9 * [True] and logits.shape == (1, 9, 2)
+    for row, seed in zip(np.flatnonzero(tried), logits[0, :, 0], strict=True):
+        assert not seen_by_seed[int(seed)][row] and seen_by_seed[int(seed)].sum() == 9
 
 
 def test_a_head_is_the_same_after_saving(tmp_path):
-    head = understanding.load(understanding.head_path("warehouse"))
-    understanding.save(head, tmp_path / "head.npz")
-    again = understanding.load(tmp_path / "head.npz")
+    head = heads.load(understanding.head_path("warehouse"))
+    heads.save(head, tmp_path / "head.npz")
+    again = heads.load(tmp_path / "head.npz")
     assert again.names == head.names and again.words == head.words
-    texts, vectors = ["tool 1 first"], lexicons.vectors(["fetch tool 1 first"])
+    texts, states = ["tool 1 first"], lexicons.states(["fetch tool 1 first"])
     np.testing.assert_array_equal(
-        again.probabilities(texts, vectors), head.probabilities(texts, vectors)
+        again.probabilities(texts, states), head.probabilities(texts, states)
     )
 
 
