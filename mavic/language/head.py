@@ -44,6 +44,8 @@ KEEP = 0.975  # share of unseen feasible frames the threshold keeps; the target 
 # aims at; the targets are 0.95, 0.95 and 0.80.
 AIMS = {"novel": 0.97, "infeasible": 0.95, "near": 0.85}
 
+FORMAT = 2  # of saved heads; raised when older files cannot be read any more
+
 Weights = dict[str, np.ndarray]
 
 

@@ -145,7 +145,9 @@ def _phrases(lexicon: Lexicon) -> tuple[tuple[str, tuple[str, ...]], ...]:
 def _fitted(
     encoder: str, encoder_hash: str, world: str, phrases: tuple[tuple[str, tuple[str, ...]], ...]
 ) -> Head:
-    name = hashlib.sha256(repr((encoder_hash, world, phrases)).encode()).hexdigest()[:16]
+    name = hashlib.sha256(repr((heads.FORMAT, encoder_hash, world, phrases)).encode()).hexdigest()[
+        :16
+    ]
     path = encoders.cache_folder().parent / "heads" / f"{name}.npz"
     try:
         return heads.load(path)
