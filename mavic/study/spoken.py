@@ -23,7 +23,7 @@ from mavic.study.methods import METHODS
 from mavic.types import Phrases, replace
 
 FILES = {
-    "novel": "final_novel",
+    "novel": "blind_novel",
     "paper": "paper_novel",
 }  # in a world's folder of phrases, where it has them
 
