@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from mavic.types import RUNS, Array, Row, World, replace
+from mavic.world import luck
 from mavic.world.instruct import DRAWS
 from mavic.world.step import Setting, draws_for, reset, step
 
@@ -50,7 +51,7 @@ def rollout(
     ticks = -(-episodes // lanes) * setting.env.horizon  # the queue cannot take longer than this
 
     def enter(number: Array) -> World:
-        return reset(setting, jax.random.fold_in(key, first + number))
+        return reset(setting, luck.fold_in(key, first + number))
 
     def tick(carry: tuple) -> tuple:
         t, world, memory, number, queued, rows = carry

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from mavic.envs.api import Env
 from mavic.types import Array, Phrases, Row, Rules, Schedule, World, record, replace
-from mavic.world import instruct
+from mavic.world import instruct, luck
 
 
 @record
@@ -23,11 +23,11 @@ class Setting:
 def reset(setting: Setting, key: Array) -> World:
     """The first moment of an episode: everybody decides."""
     env = setting.env
-    state_key, draw_key, key = jax.random.split(key, 3)
+    state_key, draw_key, key = luck.split(key, 3)
     state = env.reset(state_key)
     agents = len(env.agents)
     possible = instruct.possible_kinds(env.check(state), setting.rules)
-    draws = jax.random.uniform(draw_key, (instruct.DRAWS,))
+    draws = luck.uniform(draw_key, instruct.DRAWS)
     return World(
         state=state,
         macro=jnp.full(agents, -1, jnp.int32),
@@ -47,7 +47,7 @@ def draws_for(world: World) -> Array:
     """The uniform numbers of this tick: one an agent for its choice, then the clock's. They depend only on the
     episode's key and the time, so an episode is the same in whatever lane or batch it is played."""
     agents = world.macro.shape[0]
-    return jax.random.uniform(jax.random.fold_in(world.key, world.time), (agents + instruct.DRAWS,))
+    return luck.uniform(luck.fold_in(world.key, world.time), agents + instruct.DRAWS)
 
 
 def step(setting: Setting, world: World, choice: Array, draws: Array) -> tuple[World, Row]:
@@ -56,7 +56,7 @@ def step(setting: Setting, world: World, choice: Array, draws: Array) -> tuple[W
     instruction = world.instruction
     macro = jnp.where(world.idle, choice, world.macro)
     previous = jnp.where(world.idle, world.macro, world.previous)
-    tick_key = jax.random.fold_in(jax.random.fold_in(world.key, world.time), 1)
+    tick_key = luck.fold_in(luck.fold_in(world.key, world.time), 1)
     tick = env.tick(tick_key, world.state, macro, world.idle, rules.effect[instruction.kind])
 
     complied = instruct.comply(instruction, macro, tick.judged, rules)
