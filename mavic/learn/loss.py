@@ -21,7 +21,9 @@ def log_policy(logits: Array, available: Array, epsilon: Array) -> tuple[Array, 
 
 def actor_segment(shape: Shape, net: nets.Net, carry: Array, rows: dict) -> tuple:
     """Policy gradient through the ε-mixture, plus entropy of the softmax; each row carries its own weights."""
-    carry, _, heads = nets.unroll(shape, net, carry, rows["seen"], rows["first"])
+    carry, _, heads = nets.unroll(
+        shape, net, carry, rows["seen"], rows["first"], rows.get("memory")
+    )
     logits = nets.of_context(heads, rows["instructed"])
     mixed, soft = log_policy(logits, rows["available"], rows["epsilon"])
     followed = jnp.where(rows["through_mixture"][..., None] > 0, mixed, soft)
@@ -33,7 +35,9 @@ def actor_segment(shape: Shape, net: nets.Net, carry: Array, rows: dict) -> tupl
 
 def critic_segment(shape: Shape, scale: Scale, net: nets.Net, carry: Array, rows: dict) -> tuple:
     """Squared error to the target, in units of the context's scale; errors that call for a lower value weigh `mild`."""
-    carry, _, heads = nets.unroll(shape, net, carry, rows["seen"], rows["first"])
+    carry, _, heads = nets.unroll(
+        shape, net, carry, rows["seen"], rows["first"], rows.get("memory")
+    )
     values = nets.value(heads, rows["instructed"], scale)
     spread = scale.spread()[rows["instructed"].astype(jnp.int32)]
     error = (rows["target"] - values) / spread
@@ -47,8 +51,8 @@ def value_segment(
 ) -> tuple[Array, dict]:
     """V(h, c) of each row, and V(h', c) after it under its own instruction: one extra step of the cell from the true
     memory with the new observation and the old phrase, whose memory is thrown away (D3)."""
-    carry, carries, heads = nets.unroll(shape, net, carry, rows["seen"], rows["first"])
+    carry, memory, heads = nets.unroll(shape, net, carry, rows["seen"], rows["first"])
     values = nets.value(heads, rows["instructed"], scale)
-    heads = nets.step(shape, net, carries, rows["next_seen"])[1]
+    heads = nets.step(shape, net, jnp.moveaxis(memory, 1, 0), rows["next_seen"])[1]
     kept = nets.value(heads, rows["instructed"], scale)
-    return carry, {"value": values, "kept": kept}
+    return carry, {"value": values, "kept": kept, "memory": memory}

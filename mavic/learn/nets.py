@@ -17,7 +17,6 @@ from mavic.types import Array, record, static
 PARTS = {"shared": 1, "protected": 2}
 SLOPE = 0.01  # of the leaky rectifier, as in the reference
 CONTEXTS = 2  # uninstructed, instructed
-SHORT = 8  # rows up to which a sequence is compiled without a loop: faster, but long ones would take for ever
 
 
 @record
@@ -156,14 +155,18 @@ def _apply(layer: dict[str, Array], x: Array) -> Array:
     return x @ layer["w"] + layer["b"]
 
 
-def _cell(gru: dict[str, Array], carry: Array, gates_in: Array) -> Array:
-    """One GRU step (PyTorch's convention: the reset gate acts on the hidden product, bias included)."""
-    from_hidden = carry @ gru["wh"] + gru["bh"]
+def _gates(from_hidden: Array, gates_in: Array) -> tuple[Array, Array, Array, Array]:
+    """Reset, update and new, and the hidden product that the reset gate acts on (PyTorch's convention: bias
+    included)."""
     reset_in, update_in, new_in = jnp.split(gates_in, 3, axis=-1)
     reset_h, update_h, new_h = jnp.split(from_hidden, 3, axis=-1)
     reset = jax.nn.sigmoid(reset_in + reset_h)
-    update = jax.nn.sigmoid(update_in + update_h)
-    new = jnp.tanh(new_in + reset * new_h)
+    return reset, jax.nn.sigmoid(update_in + update_h), jnp.tanh(new_in + reset * new_h), new_h
+
+
+def _cell(gru: dict[str, Array], carry: Array, gates_in: Array) -> Array:
+    """One GRU step."""
+    _, update, new, _ = _gates(carry @ gru["wh"] + gru["bh"], gates_in)
     return new + update * (carry - new)
 
 
@@ -194,24 +197,82 @@ def step(shape: Shape, net: Net, carry: Array, seen: dict[str, Array]) -> tuple[
 
 
 def unroll(
-    shape: Shape, net: Net, carry: Array, seen: dict[str, Array], first: Array
+    shape: Shape,
+    net: Net,
+    carry: Array,
+    seen: dict[str, Array],
+    first: Array,
+    memory: Array | None = None,
 ) -> tuple[Array, Array, Array]:
     """Rows [B, W] in order, memory emptied before each `first` row. Gives the memory after the block, the memory
-    after each row [parts, B, W, H] and the heads [parts, B, W, out]."""
+    after each row [B, parts, W, H] and the heads [parts, B, W, out]. A `memory` that is known from an earlier pass is
+    not computed again; gradients are as if it were."""
 
-    def one(part: Any, table: Any, carry: Array) -> tuple[Array, Array, Array]:
+    def one(part: Any, table: Any, carry: Array, known: Any) -> tuple[Array, Array, Array]:
         gates = _enter(part, _first(shape, part, table, seen))
+        if known is None:
+            carries = _remember(part["gru"], carry, gates, first)
+        else:
+            carries = _recall(part["gru"]["wh"], part["gru"]["bh"], carry, gates, first, known)
+        return carries[-1], carries, _leave(part, carries)
 
-        def on(carry: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
-            begins, gates_in = row
-            carry = _cell(part["gru"], jnp.where(begins[:, None], 0.0, carry), gates_in)
-            return carry, carry
+    over_parts = jax.vmap(one, in_axes=(0, 0, 0, 1), out_axes=(0, 1, 0))
+    return over_parts(net.trunk, net.table, carry, memory)
 
-        short = first.shape[0] <= SHORT
-        carry, carries = jax.lax.scan(on, carry, (first, gates), unroll=short)
-        return carry, carries, _leave(part, carries)
 
-    return jax.vmap(one)(net.trunk, net.table, carry)
+def _remember(gru: dict[str, Array], carry: Array, gates: Array, first: Array) -> Array:
+    """[B, W, H] the memory after each row, one row after another.
+
+    The next row's gates travel with the carry: a slice taken in the middle of the arithmetic would keep a CPU from
+    doing it on whole vectors, which costs three times as much."""
+
+    def on(state: tuple[Array, Array], row: tuple[Array, Array]) -> tuple[tuple, Array]:
+        carry, gates_in = state
+        begins, following = row
+        carry = _cell(gru, jnp.where(begins[:, None], 0.0, carry), gates_in)
+        return (carry, following), carry
+
+    return jax.lax.scan(on, (carry, gates[0]), (first, jnp.roll(gates, -1, axis=0)))[1]
+
+
+@jax.custom_vjp
+def _recall(
+    wh: Array, bh: Array, carry: Array, gates: Array, first: Array, known: Array
+) -> Array:
+    """What `_remember` gives, which is already known: only its gradient is left to do. Everything but the way back
+    through the memories is then done for all rows at once."""
+    return known
+
+
+def _recall_forward(*args: Array) -> tuple[Array, tuple]:
+    return args[-1], args
+
+
+def _recall_backward(saved: tuple, towards: Array) -> tuple:
+    wh, bh, carry, gates, first, known = saved
+    before = jnp.where(first[..., None], 0.0, jnp.concatenate([carry[None], known[:-1]]))
+    reset, update, new, new_h = _gates(before @ wh + bh, gates)
+    slope = (1 - update) * (1 - new**2)  # of the memory, by the argument of `new`
+    by_product = jnp.concatenate(  # of the memory, by the product of the memory before and `wh`
+        [slope * new_h * reset * (1 - reset), (before - new) * update * (1 - update), slope * reset],
+        axis=-1,
+    )
+
+    def back(towards: Array, row: tuple) -> tuple[Array, Array]:
+        direct, by_product, update, begins = row
+        total = towards + direct
+        past = total * update + (jnp.tile(total, 3) * by_product) @ wh.T
+        return jnp.where(begins[:, None], 0.0, past), total
+
+    rows = (towards, by_product, update, first)
+    towards_carry, total = jax.lax.scan(back, jnp.zeros_like(carry), rows, reverse=True)
+    product = jnp.tile(total, 3) * by_product
+    entered = jnp.concatenate([product[..., : 2 * slope.shape[-1]], total * slope], axis=-1)
+    weights = jnp.einsum("bwh,bwg->hg", before, product)
+    return weights, product.sum((0, 1)), towards_carry, entered, None, None
+
+
+_recall.defvjp(_recall_forward, _recall_backward)
 
 
 def of_context(heads: Array, instructed: Array) -> Array:

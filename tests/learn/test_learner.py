@@ -139,8 +139,8 @@ def test_gradients_in_blocks_equal_plain_back_propagation(network):
     carry = nets.empty(fixed.shape, LANES)
     segment = partial(loss.actor_segment, fixed.shape)
     blocks = through_time.blocks_for(rows.longest)
-    got, total, _ = jax.jit(partial(learning.phrase_gradient, segment))(
-        actor, VECTORS, carry, data, blocks
+    got, total, _ = jax.jit(partial(learning.phrase_gradient, fixed.shape, segment))(
+        actor, VECTORS, data, blocks
     )
     plain = jax.value_and_grad(lambda p: segment(nets.with_phrases(p, VECTORS), carry, data)[1])
     want_total, want = jax.jit(plain)(actor)
