@@ -10,13 +10,12 @@ from mavic.learn.nets import Scale, Shape
 from mavic.types import Array
 
 
-def log_policy(logits: Array, available: Array, epsilon: Array) -> tuple[Array, Array]:
-    """Log-probabilities of the behaviour (1-ε)·softmax + ε/|available| and of the softmax alone, over the last axis."""
-    logits = jnp.where(available, logits, -1e9)
-    log_soft = jax.nn.log_softmax(logits)
+def mixture(logits: Array, available: Array, epsilon: Array) -> tuple[Array, Array]:
+    """Probabilities of the behaviour (1-ε)·softmax + ε/|available| and logarithms of the softmax alone, over the last
+    axis."""
+    log_soft = jax.nn.log_softmax(jnp.where(available, logits, -1e9))
     uniform = available / available.sum(-1, keepdims=True)
-    mixed = (1 - epsilon[..., None]) * jnp.exp(log_soft) + epsilon[..., None] * uniform
-    return jnp.log(jnp.maximum(mixed, 1e-20)), log_soft
+    return (1 - epsilon[..., None]) * jnp.exp(log_soft) + epsilon[..., None] * uniform, log_soft
 
 
 def actor_segment(shape: Shape, net: nets.Net, carry: Array, rows: dict) -> tuple:
@@ -25,8 +24,9 @@ def actor_segment(shape: Shape, net: nets.Net, carry: Array, rows: dict) -> tupl
         shape, net, carry, rows["seen"], rows["first"], rows.get("memory")
     )
     logits = nets.of_context(heads, rows["instructed"])
-    mixed, soft = log_policy(logits, rows["available"], rows["epsilon"])
-    followed = jnp.where(rows["through_mixture"][..., None] > 0, mixed, soft)
+    mixed, soft = mixture(logits, rows["available"], rows["epsilon"])
+    log_mixed = jnp.log(jnp.maximum(mixed, 1e-20))
+    followed = jnp.where(rows["through_mixture"][..., None] > 0, log_mixed, soft)
     taken = jnp.take_along_axis(followed, rows["macro"][..., None], axis=-1)[..., 0]
     entropy = -(jnp.exp(soft) * jnp.where(rows["available"], soft, 0.0)).sum(-1)
     loss = -(rows["weight"] * (rows["advantage"] * taken + rows["entropy"] * entropy)).sum()

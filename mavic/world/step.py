@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import jax
+from typing import NamedTuple
+
 import jax.numpy as jnp
 
 from mavic.envs.api import Env
@@ -20,14 +21,31 @@ class Setting:
     phrases: Phrases
 
 
+class Deal(NamedTuple):
+    """What chance gives an episode before it begins."""
+
+    state: Array  # key of the first state
+    draws: Array  # [DRAWS] for an instruction that holds from the start
+    key: Array  # of the ticks
+
+
+def deal(key: Array) -> Deal:
+    """From the episode's key."""
+    state, draws, key = luck.split(key, 3)
+    return Deal(state=state, draws=luck.uniform(draws, instruct.DRAWS), key=key)
+
+
 def reset(setting: Setting, key: Array) -> World:
     """The first moment of an episode: everybody decides."""
+    return enter(setting, deal(key))
+
+
+def enter(setting: Setting, dealt: Deal) -> World:
+    """The same, from what was dealt."""
     env = setting.env
-    state_key, draw_key, key = luck.split(key, 3)
-    state = env.reset(state_key)
+    state = env.reset(dealt.state)
     agents = len(env.agents)
     possible = instruct.possible_kinds(env.check(state), setting.rules)
-    draws = luck.uniform(draw_key, instruct.DRAWS)
     return World(
         state=state,
         macro=jnp.full(agents, -1, jnp.int32),
@@ -36,10 +54,10 @@ def reset(setting: Setting, key: Array) -> World:
         observation=env.observe(state),
         available=env.available(state),
         instruction=instruct.begin(
-            draws, possible, setting.rules, setting.schedule, setting.phrases
+            dealt.draws, possible, setting.rules, setting.schedule, setting.phrases
         ),
         time=jnp.int32(0),
-        key=key,
+        key=dealt.key,
     )
 
 

@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from mavic.learn.returns import CORRECTIONS, targets
-from mavic.learn.squeeze import squeeze
+from mavic.learn.squeeze import as_played, packed, squeeze
 from mavic.types import Row
 
 T, W, N, M = 16, 3, 2, 5
@@ -127,7 +127,7 @@ def by_loop(rows, gamma, drop_unfinished):
 
 @functools.partial(jax.jit, static_argnames="drop_unfinished")
 def _squeeze(rows, gamma, drop_unfinished=False):
-    return squeeze(rows, gamma, drop_unfinished=drop_unfinished)
+    return squeeze(rows, gamma, as_played(rows, drop_unfinished=drop_unfinished))
 
 
 @jax.jit
