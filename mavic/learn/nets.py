@@ -7,10 +7,12 @@ never sees a phrase, part 1 all the rest; each has its own weights and memory, a
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mavic.types import Array, record, static
 
@@ -45,45 +47,41 @@ def init_critic(key: Array, shape: Shape) -> Any:
 
 
 def _init(key: Array, shape: Shape, extra: int, out: int, projections: tuple[str, ...]) -> Any:
+    width, gain = shape.hidden, (2 / (1 + SLOPE**2)) ** 0.5
+    inputs = shape.observation + shape.macros * shape.last_macro + extra
+
+    def xavier(inputs: int, outputs: int, gain: float) -> tuple[tuple[int, ...], float]:
+        return (inputs, outputs), gain * (6 / (inputs + outputs)) ** 0.5
+
+    def dense(inputs: int, outputs: int, gain: float) -> dict:
+        return {"w": xavier(inputs, outputs, gain), "b": ((outputs,), 0.0)}
+
+    square, row = (width, 3 * width), (3 * width,)
+    plan = {  # every array's shape, and the bound of its uniform distribution
+        "first": dense(inputs, width, gain),
+        "second": dense(width, width, gain),
+        "gru": {
+            name: (size, width**-0.5)
+            for name, size in {"wi": square, "wh": square, "bi": row, "bh": row}.items()
+        },
+        "third": dense(width, width, gain),
+        "head": dense(width, out, 1.0),
+        "project": {name: xavier(shape.embedding, shape.projected, 1.0) for name in projections},
+    }
+    leaves, tree = jax.tree.flatten(plan, is_leaf=lambda node: isinstance(node, tuple))
+    ends = np.cumsum([math.prod(size) for size, _ in leaves])
+
     def part(key: Array) -> Any:
-        keys = jax.random.split(key, 6 + len(projections))
-        width = shape.hidden
-        inputs = shape.observation + shape.macros * shape.last_macro + extra
-        gain = (2 / (1 + SLOPE**2)) ** 0.5
-        return {
-            "first": _dense(keys[0], inputs, width, gain),
-            "second": _dense(keys[1], width, width, gain),
-            "gru": _gru(keys[2], width),
-            "third": _dense(keys[3], width, width, gain),
-            "head": _dense(keys[4], width, out, 1.0),
-            "project": {
-                name: _dense(k, shape.embedding, shape.projected, 1.0)["w"]
-                for name, k in zip(projections, keys[6:], strict=True)
-            },
-        }
+        drawn = jax.random.uniform(
+            key, (int(ends[-1]),), minval=-1.0
+        )  # a draw each compiles slowly
+        cut = jnp.split(drawn, ends[:-1])
+        arrays = [
+            bound * piece.reshape(size) for piece, (size, bound) in zip(cut, leaves, strict=True)
+        ]
+        return jax.tree.unflatten(tree, arrays)
 
     return jax.vmap(part)(jax.random.split(key, shape.parts))
-
-
-def _dense(key: Array, inputs: int, outputs: int, gain: float) -> dict[str, Array]:
-    bound = gain * (6 / (inputs + outputs)) ** 0.5  # Xavier uniform
-    w = jax.random.uniform(key, (inputs, outputs), minval=-bound, maxval=bound)
-    return {"w": w, "b": jnp.zeros(outputs)}
-
-
-def _gru(key: Array, width: int) -> dict[str, Array]:
-    bound = width**-0.5
-    keys = jax.random.split(key, 4)
-
-    def uniform(k: Array, *shape: int) -> Array:
-        return jax.random.uniform(k, shape, minval=-bound, maxval=bound)
-
-    return {
-        "wi": uniform(keys[0], width, 3 * width),
-        "wh": uniform(keys[1], width, 3 * width),
-        "bi": uniform(keys[2], 3 * width),
-        "bh": uniform(keys[3], 3 * width),
-    }
 
 
 class Net(NamedTuple):
@@ -236,9 +234,7 @@ def _remember(gru: dict[str, Array], carry: Array, gates: Array, first: Array) -
 
 
 @jax.custom_vjp
-def _recall(
-    wh: Array, bh: Array, carry: Array, gates: Array, first: Array, known: Array
-) -> Array:
+def _recall(wh: Array, bh: Array, carry: Array, gates: Array, first: Array, known: Array) -> Array:
     """What `_remember` gives, which is already known: only its gradient is left to do. Everything but the way back
     through the memories is then done for all rows at once."""
     return known
@@ -254,7 +250,11 @@ def _recall_backward(saved: tuple, towards: Array) -> tuple:
     reset, update, new, new_h = _gates(before @ wh + bh, gates)
     slope = (1 - update) * (1 - new**2)  # of the memory, by the argument of `new`
     by_product = jnp.concatenate(  # of the memory, by the product of the memory before and `wh`
-        [slope * new_h * reset * (1 - reset), (before - new) * update * (1 - update), slope * reset],
+        [
+            slope * new_h * reset * (1 - reset),
+            (before - new) * update * (1 - update),
+            slope * reset,
+        ],
         axis=-1,
     )
 

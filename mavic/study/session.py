@@ -243,7 +243,7 @@ def _resume(folder: Path, group: Group, like: Learner, episodes: int) -> tuple[L
         raise SessionError(
             f"{folder} holds a checkpoint with another number of points; choose another folder or remove it"
         )
-    return learner, curve
+    return jax.tree.map(lambda new, old: jax.device_put(new, old.sharding), learner, like), curve
 
 
 def until_enough(
@@ -277,7 +277,7 @@ def judge(trained: Trained, *, lanes: int = 256, scale: float = 1.0) -> dict[Cel
     """The `score` lines of all cells of a group, judged together. `scale` below 1 judges with fewer episodes."""
     group, fixed, bench = trained.group, trained.fixed, trained.bench
     places = np.array([place for cell in group.cells for place in trained.places(cell)])
-    learner = jax.tree.map(lambda x: x[places], trained.learner)
+    learner = jax.tree.map(lambda x: np.asarray(x)[places], trained.learner)
     runs = stack([run_of(c, group.preset, bench, s) for c in group.cells for s in group.seeds])
     vectors = bench.lexicon.vectors
     names = runs.test.rules.names

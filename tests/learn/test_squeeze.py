@@ -237,3 +237,40 @@ def test_the_loop_sees_wrong_rows(mistake):
 
     with pytest.raises(AssertionError):
         compare()
+
+
+def episodes_of(got, agent):
+    """Every episode's rows, as played or packed: the numbers of its rows in order, whatever the lane."""
+    found = []
+    for lane in range(got.valid.shape[1]):
+        for k in np.flatnonzero(got.valid[:, lane, agent]):
+            if got.first[k, lane, agent]:
+                found.append([])
+            row = (got.reward, got.discount, got.macro, got.time, got.last, got.next_observation)
+            found[-1].append(tuple(np.ravel(x[k, lane, agent]).tolist() for x in row))
+    return sorted(found)
+
+
+@functools.partial(jax.jit, static_argnames="lanes")
+def _packed(rows, lanes):
+    places = packed(rows, episodes=T * W, lanes=lanes)
+    return squeeze(rows, 0.9, places), squeeze(rows, 0.9, places, size=6)
+
+
+@FAST
+@given(rows=played(), lanes=st.sampled_from([1, 2, 3, 7]))
+def test_packed_episodes_are_the_episodes_played(rows, lanes):
+    """Whole and in order, in as many lanes as asked for, filled from the top; only their places differ."""
+    plain = jax.tree.map(np.asarray, _squeeze(rows, 0.9))
+    got, short = (jax.tree.map(np.asarray, x) for x in _packed(rows, lanes))
+    assert got.valid.shape[1] == lanes
+    for agent in range(N):
+        assert episodes_of(got, agent) == episodes_of(plain, agent)
+    counts = got.valid.sum(axis=0)
+    assert got.longest == counts.max()
+    assert (np.diff(got.valid.astype(int), axis=0) <= 0).all()
+    longest_episode = max([0, *(len(e) for i in range(N) for e in episodes_of(got, i))])
+    assert counts.max() <= counts.min(axis=0).max() + longest_episode  # as even as that
+    if got.longest <= 6:  # a smaller room holds the same
+        for agent in range(N):
+            assert episodes_of(short, agent) == episodes_of(got, agent)
