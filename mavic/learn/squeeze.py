@@ -28,14 +28,17 @@ def as_played(rows: Row, *, drop_unfinished: bool = False) -> Places:
     kept = _kept(rows, drop_unfinished)
     lane = jnp.broadcast_to(jnp.arange(kept.shape[1])[:, None], kept.shape)
     slot = jnp.cumsum(kept, axis=0) - 1
-    return _placed(kept, lane, slot, kept.shape[0], kept.sum(axis=0))
+    return _placed(kept, lane, slot, kept.sum(axis=0))
 
 
-def packed(rows: Row, *, episodes: int, lanes: int, drop_unfinished: bool = False) -> Places:
-    """The `episodes` episodes spread over `lanes` lanes as evenly as may be, each agent's by themselves: the longest
-    first, each into the lane that is emptiest. Learning then takes as many steps as the fullest lane has rows, and
-    lanes in which long episodes followed one another by chance do not hold up the others."""
-    ticks, width, _ = rows.macro.shape
+def packed(rows: Row, *, episodes: int, drop_unfinished: bool = False) -> Places:
+    """The `episodes` episodes spread over the lanes as evenly as may be, each agent's by themselves: the longest
+    first, each into the lane that is emptiest. Learning takes as many steps as the fullest lane has rows, and a lane
+    in which long episodes followed one another by chance would hold up the others.
+
+    There is room for all if T is a lane's share of the episodes times the longest an episode can be, as in a rollout:
+    when an episode is placed, some lane has less than its share."""
+    ticks, lanes, _ = rows.macro.shape
     kept = _kept(rows, drop_unfinished)
     over = rows.alive & (rows.terminal | rows.truncated)
     ended = jnp.cumsum(over, axis=0)
@@ -56,9 +59,7 @@ def packed(rows: Row, *, episodes: int, lanes: int, drop_unfinished: bool = Fals
         return lane[back], start[back], load
 
     lane, start, load = jax.vmap(spread, in_axes=1, out_axes=1)(size)
-    # no lane overflows: when an episode is placed, some lane has less than its share of them
-    room = -(-ticks * width // lanes)
-    return _placed(kept, lane[number], start[number] + rank - 1, room, load)
+    return _placed(kept, lane[number], start[number] + rank - 1, load)
 
 
 def squeeze(
@@ -114,15 +115,15 @@ def _kept(rows: Row, drop_unfinished: bool) -> Array:
     return kept & ~rows.broken_off if drop_unfinished else kept
 
 
-def _placed(kept: Array, lane: Array, slot: Array, room: int, count: Array) -> Places:
-    ticks, width, agents = kept.shape
-    tick = jnp.arange(ticks * width, dtype=jnp.int32).reshape(ticks, width, 1)
-    slot = jnp.where(kept, slot, room)
-    where = jnp.zeros((room, *count.shape), jnp.int32)
-    where = where.at[slot, lane, jnp.arange(agents)].set(
-        jnp.broadcast_to(tick, kept.shape), mode="drop"
+def _placed(kept: Array, lane: Array, slot: Array, count: Array) -> Places:
+    ticks, lanes, agents = kept.shape
+    number = jnp.arange(ticks * lanes, dtype=jnp.int32).reshape(ticks, lanes, 1)
+    slot = jnp.where(kept, slot, ticks)  # beyond the last: dropped
+    tick = jnp.zeros(kept.shape, jnp.int32)
+    tick = tick.at[slot, lane, jnp.arange(agents)].set(
+        jnp.broadcast_to(number, kept.shape), mode="drop"
     )
-    return Places(tick=where, count=count)
+    return Places(tick=tick, count=count)
 
 
 def _sum_since(start: Array, values: Array) -> Array:

@@ -43,9 +43,7 @@ def one_update(
         lanes=lanes,
         first=learner.episodes,
     ).rows
-    places = packed(
-        played, episodes=fixed.batch, lanes=lanes, drop_unfinished=fixed.drop_unfinished
-    )
+    places = packed(played, episodes=fixed.batch, drop_unfinished=fixed.drop_unfinished)
 
     def learn(size: int) -> tuple[Learner, dict]:
         rows = squeeze(played, run.hyper.gamma, places, size=size)

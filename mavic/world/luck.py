@@ -15,7 +15,7 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # of the cipher's odd and even 
 PARITY = 0x1BD11BDA
 
 
-def fold_in(key: Array, number: Array) -> Array:
+def fold_in(key: Array, number: Array | int) -> Array:
     """`jax.random.fold_in` for a scalar key."""
     return _key(_cipher(key, jnp.asarray(number).astype(jnp.uint32)))
 
