@@ -38,7 +38,7 @@ def packed(rows: Row, *, episodes: int, drop_unfinished: bool = False) -> Places
 
     There is room for all if T is a lane's share of the episodes times the longest an episode can be, as in a rollout:
     when an episode is placed, some lane has less than its share."""
-    ticks, lanes, _ = rows.macro.shape
+    lanes = rows.macro.shape[1]
     kept = _kept(rows, drop_unfinished)
     over = rows.alive & (rows.terminal | rows.truncated)
     ended = jnp.cumsum(over, axis=0)
