@@ -85,28 +85,27 @@ def _init(key: Array, shape: Shape, extra: int, out: int, projections: tuple[str
 
 
 class Net(NamedTuple):
-    """Weights, and what each phrase adds to the first layer."""
+    """Weights [parts, ...], and what each phrase adds to the first layer of the part that hears it, the last."""
 
     trunk: Any
     table: dict[str, Array]
 
 
 def with_phrases(params: Any, vectors: Array) -> Net:
-    """Project every phrase and pass it through its share of the first layer once, [parts, P, hidden]: rows then look
-    theirs up and add it, which is the first layer of the concatenated inputs (D3) at a fraction of the work. Silence
-    (row 0, the zero vector) adds nothing, for the projection has no bias; a part that is not the last hears nothing
-    but silence. An actor has one more input, whether a teammate is instructed."""
-    parts, hidden = params["first"]["b"].shape
-    hears = (jnp.arange(parts) == parts - 1).astype(vectors.dtype)[:, None, None]
+    """Project every phrase and pass it through its share of the first layer once, [P, hidden]: rows then look theirs
+    up and add it, which is the first layer of the concatenated inputs (D3) at a fraction of the work. Silence (row 0,
+    the zero vector) adds nothing, for the projection has no bias; a part that is not the last hears nothing but
+    silence. An actor has one more input, whether a teammate is instructed."""
     weight = params["first"]["w"]
     widths = [w.shape[-1] for w in params["project"].values()]
     bits = 1 if len(widths) == 1 else 0
     plain = weight.shape[1] - sum(widths) - bits
     table, start = {}, plain
     for (name, projection), width in zip(params["project"].items(), widths, strict=True):
-        table[name] = hears * (vectors @ projection @ weight[:, start : start + width])
+        table[name] = vectors @ projection[-1] @ weight[-1, start : start + width]
         start += width
-    table["bit"] = hears * weight[:, start:] if bits else jnp.zeros((parts, 1, hidden))
+    if bits:
+        table["bit"] = weight[-1, start:]
     trunk = {name: layer for name, layer in params.items() if name != "project"}
     trunk["first"] = {"w": weight[:, :plain], "b": params["first"]["b"]}
     return Net(trunk, table)
@@ -122,27 +121,63 @@ def _lookup_forward(table: Array, index: Array) -> tuple[Array, tuple[Array, Arr
 
 
 def _lookup_backward(saved: tuple, gradient: Array) -> tuple[Array, None]:
-    # as a matrix product: a scatter would add in no fixed order on a GPU, and runs could not be repeated exactly
     index, rows = saved
-    hot = jax.nn.one_hot(index.reshape(-1), rows.shape[0], dtype=gradient.dtype)
-    return hot.T @ gradient.reshape(-1, gradient.shape[-1]), None
+    index, gradient = index.reshape(-1), gradient.reshape(-1, gradient.shape[-1])
+
+    def scatter(index: Array, gradient: Array) -> Array:
+        return jnp.zeros((*rows.shape, gradient.shape[-1]), gradient.dtype).at[index].add(gradient)
+
+    def product(index: Array, gradient: Array) -> Array:
+        # a GPU's scatter adds in no fixed order, and runs could not be repeated exactly
+        return jax.nn.one_hot(index, rows.shape[0], dtype=gradient.dtype).T @ gradient
+
+    return jax.lax.platform_dependent(index, gradient, cpu=scatter, default=product), None
 
 
 _lookup.defvjp(_lookup_forward, _lookup_backward)
 
 
-def _first(shape: Shape, part: Any, table: dict[str, Array], seen: dict[str, Array]) -> Array:
-    """The first layer of one part. `seen`: observation [..., O], previous [...], phrases [..., N] own first."""
+def _heard(shape: Shape, table: dict[str, Array], phrases: Array) -> Array:
+    """What phrases [..., N], own first, add to the first layer."""
+    total = _lookup(table["own"], phrases[..., 0])
+    if "bit" in table:
+        return total + (phrases[..., 1:] > 0).any(-1, keepdims=True) * table["bit"]
+    for mate in range(1, shape.agents):
+        total = total + _lookup(table["team"], phrases[..., mate]) / (shape.agents - 1)
+    return total
+
+
+def _first(shape: Shape, part: Any, heard: Array, seen: dict[str, Array]) -> Array:
+    """The first layer of one part. `seen`: observation [..., O] and previous [...]."""
     plain = seen["observation"]
     if shape.last_macro:
         plain = jnp.concatenate([plain, jax.nn.one_hot(seen["previous"], shape.macros)], axis=-1)
-    phrases = seen["phrases"]
-    total = _apply(part["first"], plain) + _lookup(table["own"], phrases[..., 0])
-    if "team" in table:
-        for mate in range(1, shape.agents):
-            total = total + _lookup(table["team"], phrases[..., mate]) / (shape.agents - 1)
-        return total
-    return total + (phrases[..., 1:] > 0).any(-1, keepdims=True) * table["bit"]
+    return _apply(part["first"], plain) + heard
+
+
+def _enter(part: Any, first: Array) -> Array:
+    """First layer → what the GRU takes in."""
+    hidden = _leaky(_apply(part["second"], _leaky(first)))
+    return _product(hidden, part["gru"]["wi"]) + part["gru"]["bi"]
+
+
+def _hears(shape: Shape) -> Array:
+    return (jnp.arange(shape.parts) == shape.parts - 1).astype(jnp.float32)
+
+
+@jax.custom_vjp
+def _product(x: Array, weight: Array) -> Array:
+    return x @ weight
+
+
+def _product_backward(saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+    # rows flattened, the weight's gradient is a plain product; left to itself it is one of transposed copies
+    x, weight = saved
+    rows, towards = (y.reshape(-1, y.shape[-1]) for y in (x, gradient))
+    return gradient @ weight.T, rows.T @ towards
+
+
+_product.defvjp(lambda x, weight: (x @ weight, (x, weight)), _product_backward)
 
 
 def _leaky(x: Array) -> Array:
@@ -150,7 +185,7 @@ def _leaky(x: Array) -> Array:
 
 
 def _apply(layer: dict[str, Array], x: Array) -> Array:
-    return x @ layer["w"] + layer["b"]
+    return _product(x, layer["w"]) + layer["b"]
 
 
 def _gates(from_hidden: Array, gates_in: Array) -> tuple[Array, Array, Array, Array]:
@@ -168,12 +203,6 @@ def _cell(gru: dict[str, Array], carry: Array, gates_in: Array) -> Array:
     return new + update * (carry - new)
 
 
-def _enter(part: Any, first: Array) -> Array:
-    """First layer → what the GRU takes in."""
-    hidden = _leaky(_apply(part["second"], _leaky(first)))
-    return hidden @ part["gru"]["wi"] + part["gru"]["bi"]
-
-
 def _leave(part: Any, carry: Array) -> Array:
     """GRU state → head."""
     return _apply(part["head"], _leaky(_apply(part["third"], carry)))
@@ -187,11 +216,13 @@ def empty(shape: Shape, *batch: int) -> Array:
 def step(shape: Shape, net: Net, carry: Array, seen: dict[str, Array]) -> tuple[Array, Array]:
     """One decision of every lane: new memory [parts, ..., H] and heads [parts, ..., out]."""
 
-    def one(part: Any, table: Any, carry: Array) -> tuple[Array, Array]:
-        carry = _cell(part["gru"], carry, _enter(part, _first(shape, part, table, seen)))
+    heard = _heard(shape, net.table, seen["phrases"])
+
+    def one(part: Any, hears: Array, carry: Array) -> tuple[Array, Array]:
+        carry = _cell(part["gru"], carry, _enter(part, _first(shape, part, hears * heard, seen)))
         return carry, _leave(part, carry)
 
-    return jax.vmap(one)(net.trunk, net.table, carry)
+    return jax.vmap(one)(net.trunk, _hears(shape), carry)
 
 
 def unroll(
@@ -206,8 +237,10 @@ def unroll(
     after each row [B, parts, W, H] and the heads [parts, B, W, out]. A `memory` that is known from an earlier pass is
     not computed again; gradients are as if it were."""
 
-    def one(part: Any, table: Any, carry: Array, known: Any) -> tuple[Array, Array, Array]:
-        gates = _enter(part, _first(shape, part, table, seen))
+    heard = _heard(shape, net.table, seen["phrases"])
+
+    def one(part: Any, hears: Array, carry: Array, known: Any) -> tuple[Array, Array, Array]:
+        gates = _enter(part, _first(shape, part, hears * heard, seen))
         if known is None:
             carries = _remember(part["gru"], carry, gates, first)
         else:
@@ -215,7 +248,7 @@ def unroll(
         return carries[-1], carries, _leave(part, carries)
 
     over_parts = jax.vmap(one, in_axes=(0, 0, 0, 1), out_axes=(0, 1, 0))
-    return over_parts(net.trunk, net.table, carry, memory)
+    return over_parts(net.trunk, _hears(shape), carry, memory)
 
 
 def _remember(gru: dict[str, Array], carry: Array, gates: Array, first: Array) -> Array:
@@ -268,7 +301,7 @@ def _recall_backward(saved: tuple, towards: Array) -> tuple:
     towards_carry, total = jax.lax.scan(back, jnp.zeros_like(carry), rows, reverse=True)
     product = jnp.tile(total, 3) * by_product
     entered = jnp.concatenate([product[..., : 2 * slope.shape[-1]], total * slope], axis=-1)
-    weights = jnp.einsum("bwh,bwg->hg", before, product)
+    weights = _product_backward((before, wh), product)[1]
     return weights, product.sum((0, 1)), towards_carry, entered, None, None
 
 

@@ -99,9 +99,11 @@ def test_first_layer_is_that_of_the_concatenated_inputs(kind):
     }
     net = nets.with_phrases(params, VECTORS)
     for part in (0, 1):
-        of_part = jax.tree.map(lambda x, part=part: x[part], (net.trunk, net.table, params))
-        trunk, table, plain = of_part
-        got = nets._first(shape, trunk, table, seen)
+        trunk, plain = jax.tree.map(lambda x, part=part: x[part], (net.trunk, params))
+        hears = nets._hears(shape)[part]
+        got = nets._first(
+            shape, trunk, hears * nets._heard(shape, net.table, seen["phrases"]), seen
+        )
         heard = VECTORS[seen["phrases"]] * (part == 1)
         pieces = [seen["observation"], jax.nn.one_hot(seen["previous"], shape.macros)]
         pieces.append(heard[:, 0] @ plain["project"]["own"])
