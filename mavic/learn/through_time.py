@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from mavic.types import Array
 
-BLOCK = 16  # rows
+BLOCK = 8  # rows
 
 
 def blocks_for(longest: Array) -> Array:
