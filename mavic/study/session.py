@@ -171,7 +171,7 @@ def train_group(
         group=group,
         bench=bench,
         fixed=fixed,
-        learner=learner,
+        learner=jax.device_get(learner),  # other numbers of runs use other devices
         curve=curve,
         steps_per_second=float(np.median(rates[1:] or rates)) if rates else 0.0,
     )
@@ -277,7 +277,7 @@ def judge(trained: Trained, *, lanes: int = 256, scale: float = 1.0) -> dict[Cel
     """The `score` lines of all cells of a group, judged together. `scale` below 1 judges with fewer episodes."""
     group, fixed, bench = trained.group, trained.fixed, trained.bench
     places = np.array([place for cell in group.cells for place in trained.places(cell)])
-    learner = jax.tree.map(lambda x: np.asarray(x)[places], trained.learner)
+    learner = jax.tree.map(lambda x: x[places], trained.learner)
     runs = stack([run_of(c, group.preset, bench, s) for c in group.cells for s in group.seeds])
     vectors = bench.lexicon.vectors
     names = runs.test.rules.names
