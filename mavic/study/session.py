@@ -171,7 +171,8 @@ def train_group(
         group=group,
         bench=bench,
         fixed=fixed,
-        learner=jax.device_get(learner),  # other numbers of runs use other devices
+        # tied to no devices any more: other numbers of runs use others
+        learner=jax.tree.map(jnp.asarray, jax.device_get(learner)),
         curve=curve,
         steps_per_second=float(np.median(rates[1:] or rates)) if rates else 0.0,
     )
