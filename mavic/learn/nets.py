@@ -19,6 +19,9 @@ from mavic.types import Array, record, static
 PARTS = {"shared": 1, "protected": 2}
 SLOPE = 0.01  # of the leaky rectifier, as in the reference
 CONTEXTS = 2  # uninstructed, instructed
+SHORT = (
+    8  # rows up to which a sequence may be compiled without a loop: long ones would take for ever
+)
 
 
 @record
@@ -263,7 +266,13 @@ def _remember(gru: dict[str, Array], carry: Array, gates: Array, first: Array) -
         carry = _cell(gru, jnp.where(begins[:, None], 0.0, carry), gates_in)
         return (carry, following), carry
 
-    return jax.lax.scan(on, (carry, gates[0]), (first, jnp.roll(gates, -1, axis=0)))[1]
+    rows = (first, jnp.roll(gates, -1, axis=0))
+    return jax.lax.scan(on, (carry, gates[0]), rows, unroll=_unrolled(first))[1]
+
+
+def _unrolled(rows: Array) -> bool:
+    """Whether these rows are compiled without a loop: a GPU wants that of few rows, a CPU gains by the loop."""
+    return rows.shape[0] <= SHORT and jax.default_backend() != "cpu"
 
 
 @jax.custom_vjp
@@ -298,7 +307,9 @@ def _recall_backward(saved: tuple, towards: Array) -> tuple:
         return jnp.where(begins[:, None], 0.0, past), total
 
     rows = (towards, by_product, update, first)
-    towards_carry, total = jax.lax.scan(back, jnp.zeros_like(carry), rows, reverse=True)
+    towards_carry, total = jax.lax.scan(
+        back, jnp.zeros_like(carry), rows, reverse=True, unroll=_unrolled(first)
+    )
     product = jnp.tile(total, 3) * by_product
     entered = jnp.concatenate([product[..., : 2 * slope.shape[-1]], total * slope], axis=-1)
     weights = _product_backward((before, wh), product)[1]

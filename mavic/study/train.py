@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from mavic.learn import learner as learning
 from mavic.learn.learner import Fixed, Learner
-from mavic.learn.squeeze import packed, squeeze
+from mavic.learn.squeeze import as_played, packed, squeeze
 from mavic.study.experiment import Run, acting
 from mavic.study.spread import over_runs
 from mavic.types import RUNS, Array
@@ -43,7 +43,11 @@ def one_update(
         lanes=lanes,
         first=learner.episodes,
     ).rows
-    places = packed(played, episodes=fixed.batch, drop_unfinished=fixed.drop_unfinished)
+    unfinished = fixed.drop_unfinished
+    if lanes < fixed.batch:
+        places = packed(played, episodes=fixed.batch, drop_unfinished=unfinished)
+    else:  # an episode a lane: nothing to pack
+        places = as_played(played, drop_unfinished=unfinished)
 
     def learn(size: int) -> tuple[Learner, dict]:
         rows = squeeze(played, run.hyper.gamma, places, size=size)
