@@ -57,6 +57,7 @@ class Fixed:
     batch: int = static(64)
     kinds: int = static(2)
     drop_unfinished: bool = static(False)
+    fresh_target: bool = static(False)  # the target is copied after every update: it is the critic
 
 
 @record
@@ -161,7 +162,7 @@ def seen_after(rows: dict) -> dict:
 def values(
     fixed: Fixed, vectors: Array, critic: Any, scale: Scale, rows: dict, blocks: Array
 ) -> dict:
-    """One agent's V(h, c), V(h', c) and V(h', c') for all rows [K, W]."""
+    """One agent's V(h, c), V(h', c) and V(h', c') for all rows [K, W], and the critic's memory after each."""
     net = nets.with_phrases(critic, vectors)
     found = through_time.forward(
         lambda carry, block: loss.value_segment(fixed.shape, scale, net, carry, block),
@@ -179,7 +180,7 @@ def values(
     kept = jnp.where(rows["loops"], found["value"], found["kept"])
     # the next row starts where this one ended; a row that is the episode's last has no next, nor a new instruction
     arrived = jnp.where(rows["last"], kept, jnp.roll(found["value"], -1, axis=0))
-    return {"value": found["value"], "kept": kept, "arrived": arrived}
+    return {"value": found["value"], "kept": kept, "arrived": arrived, "memory": found["memory"]}
 
 
 def _update_agent(
@@ -198,7 +199,6 @@ def _update_agent(
     context = instructed.astype(jnp.int32)
     valid = rows["valid"].astype(jnp.float32)
     weight = _weigh(rows["kind"], valid, fixed.kinds, hyper.balance)
-    carry = nets.empty(shape, rows["macro"].shape[1])
 
     found = values(fixed, vectors, state["target"], state["scale"], rows, blocks)
     target = targets(
@@ -217,10 +217,10 @@ def _update_agent(
     copied = nets.rescale(state["target"], state["scale"], scale)
 
     grads, critic_loss, judged = phrase_gradient(
+        shape,
         lambda n, c, b: loss.critic_segment(shape, scale, n, c, b),
         critic,
         vectors,
-        carry,
         {
             "seen": seen_before(rows),
             "first": rows["first"],
@@ -230,6 +230,7 @@ def _update_agent(
             "weight": weight,
         },
         blocks,
+        found["memory"] if fixed.fresh_target else None,
     )
     critic, critic_optimiser = _descend(
         grads, critic, state["critic_optimiser"], now["critic_rate"], hyper
@@ -242,10 +243,10 @@ def _update_agent(
     timed = jnp.where(hyper.time_weight > 0, hyper.gamma ** rows["time"], 1.0)
 
     grads, _, acted = phrase_gradient(
+        shape,
         lambda n, c, b: loss.actor_segment(shape, n, c, b),
         state["actor"],
         vectors,
-        carry,
         {
             "seen": seen_before(rows),
             "first": rows["first"],
@@ -289,11 +290,25 @@ def _update_agent(
 
 
 def phrase_gradient(
-    segment: Callable, params: Any, vectors: Array, carry: Array, rows: dict, blocks: Array
+    shape: Shape,
+    segment: Callable,
+    params: Any,
+    vectors: Array,
+    rows: dict,
+    blocks: Array,
+    memory: Array | None = None,
 ) -> tuple[Any, Array, dict]:
-    """Through time, then through the projection of the phrases, which all blocks share."""
+    """Through time, then through the projection of the phrases, which all blocks share. `memory` [K, ...]: what these
+    parameters remember after each row, if that is known."""
     net, pull = jax.vjp(lambda p: nets.with_phrases(p, vectors), params)
-    grads, total, outputs = through_time.gradient(segment, net, carry, rows, blocks)
+    carry = nets.empty(shape, rows["first"].shape[1])
+    if memory is None:
+        memory = through_time.forward(
+            lambda c, b: nets.unroll(shape, net, c, b["seen"], b["first"])[:2], carry, rows, blocks
+        )
+    grads, total, outputs = through_time.gradient(
+        segment, net, carry, {**rows, "memory": memory}, blocks
+    )
     return pull(grads)[0], total, outputs
 
 

@@ -10,21 +10,23 @@ from mavic.learn.nets import Scale, Shape
 from mavic.types import Array
 
 
-def log_policy(logits: Array, available: Array, epsilon: Array) -> tuple[Array, Array]:
-    """Log-probabilities of the behaviour (1-ε)·softmax + ε/|available| and of the softmax alone, over the last axis."""
-    logits = jnp.where(available, logits, -1e9)
-    log_soft = jax.nn.log_softmax(logits)
+def mixture(logits: Array, available: Array, epsilon: Array) -> tuple[Array, Array]:
+    """Probabilities of the behaviour (1-ε)·softmax + ε/|available| and logarithms of the softmax alone, over the last
+    axis."""
+    log_soft = jax.nn.log_softmax(jnp.where(available, logits, -1e9))
     uniform = available / available.sum(-1, keepdims=True)
-    mixed = (1 - epsilon[..., None]) * jnp.exp(log_soft) + epsilon[..., None] * uniform
-    return jnp.log(jnp.maximum(mixed, 1e-20)), log_soft
+    return (1 - epsilon[..., None]) * jnp.exp(log_soft) + epsilon[..., None] * uniform, log_soft
 
 
 def actor_segment(shape: Shape, net: nets.Net, carry: Array, rows: dict) -> tuple:
     """Policy gradient through the ε-mixture, plus entropy of the softmax; each row carries its own weights."""
-    carry, _, heads = nets.unroll(shape, net, carry, rows["seen"], rows["first"])
+    carry, _, heads = nets.unroll(
+        shape, net, carry, rows["seen"], rows["first"], rows.get("memory")
+    )
     logits = nets.of_context(heads, rows["instructed"])
-    mixed, soft = log_policy(logits, rows["available"], rows["epsilon"])
-    followed = jnp.where(rows["through_mixture"][..., None] > 0, mixed, soft)
+    mixed, soft = mixture(logits, rows["available"], rows["epsilon"])
+    log_mixed = jnp.log(jnp.maximum(mixed, 1e-20))
+    followed = jnp.where(rows["through_mixture"][..., None] > 0, log_mixed, soft)
     taken = jnp.take_along_axis(followed, rows["macro"][..., None], axis=-1)[..., 0]
     entropy = -(jnp.exp(soft) * jnp.where(rows["available"], soft, 0.0)).sum(-1)
     loss = -(rows["weight"] * (rows["advantage"] * taken + rows["entropy"] * entropy)).sum()
@@ -33,7 +35,9 @@ def actor_segment(shape: Shape, net: nets.Net, carry: Array, rows: dict) -> tupl
 
 def critic_segment(shape: Shape, scale: Scale, net: nets.Net, carry: Array, rows: dict) -> tuple:
     """Squared error to the target, in units of the context's scale; errors that call for a lower value weigh `mild`."""
-    carry, _, heads = nets.unroll(shape, net, carry, rows["seen"], rows["first"])
+    carry, _, heads = nets.unroll(
+        shape, net, carry, rows["seen"], rows["first"], rows.get("memory")
+    )
     values = nets.value(heads, rows["instructed"], scale)
     spread = scale.spread()[rows["instructed"].astype(jnp.int32)]
     error = (rows["target"] - values) / spread
@@ -47,8 +51,8 @@ def value_segment(
 ) -> tuple[Array, dict]:
     """V(h, c) of each row, and V(h', c) after it under its own instruction: one extra step of the cell from the true
     memory with the new observation and the old phrase, whose memory is thrown away (D3)."""
-    carry, carries, heads = nets.unroll(shape, net, carry, rows["seen"], rows["first"])
+    carry, memory, heads = nets.unroll(shape, net, carry, rows["seen"], rows["first"])
     values = nets.value(heads, rows["instructed"], scale)
-    heads = nets.step(shape, net, carries, rows["next_seen"])[1]
+    heads = nets.step(shape, net, jnp.moveaxis(memory, 1, 0), rows["next_seen"])[1]
     kept = nets.value(heads, rows["instructed"], scale)
-    return carry, {"value": values, "kept": kept}
+    return carry, {"value": values, "kept": kept, "memory": memory}

@@ -7,17 +7,21 @@ never sees a phrase, part 1 all the rest; each has its own weights and memory, a
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mavic.types import Array, record, static
 
 PARTS = {"shared": 1, "protected": 2}
 SLOPE = 0.01  # of the leaky rectifier, as in the reference
 CONTEXTS = 2  # uninstructed, instructed
-SHORT = 8  # rows up to which a sequence is compiled without a loop: faster, but long ones would take for ever
+SHORT = (
+    8  # rows up to which a sequence may be compiled without a loop: long ones would take for ever
+)
 
 
 @record
@@ -46,70 +50,65 @@ def init_critic(key: Array, shape: Shape) -> Any:
 
 
 def _init(key: Array, shape: Shape, extra: int, out: int, projections: tuple[str, ...]) -> Any:
+    width, gain = shape.hidden, (2 / (1 + SLOPE**2)) ** 0.5
+    inputs = shape.observation + shape.macros * shape.last_macro + extra
+
+    def xavier(inputs: int, outputs: int, gain: float) -> tuple[tuple[int, ...], float]:
+        return (inputs, outputs), gain * (6 / (inputs + outputs)) ** 0.5
+
+    def dense(inputs: int, outputs: int, gain: float) -> dict:
+        return {"w": xavier(inputs, outputs, gain), "b": ((outputs,), 0.0)}
+
+    square, row = (width, 3 * width), (3 * width,)
+    plan = {  # every array's shape, and the bound of its uniform distribution
+        "first": dense(inputs, width, gain),
+        "second": dense(width, width, gain),
+        "gru": {
+            name: (size, width**-0.5)
+            for name, size in {"wi": square, "wh": square, "bi": row, "bh": row}.items()
+        },
+        "third": dense(width, width, gain),
+        "head": dense(width, out, 1.0),
+        "project": {name: xavier(shape.embedding, shape.projected, 1.0) for name in projections},
+    }
+    leaves, tree = jax.tree.flatten(plan, is_leaf=lambda node: isinstance(node, tuple))
+    ends = np.cumsum([math.prod(size) for size, _ in leaves])
+
     def part(key: Array) -> Any:
-        keys = jax.random.split(key, 6 + len(projections))
-        width = shape.hidden
-        inputs = shape.observation + shape.macros * shape.last_macro + extra
-        gain = (2 / (1 + SLOPE**2)) ** 0.5
-        return {
-            "first": _dense(keys[0], inputs, width, gain),
-            "second": _dense(keys[1], width, width, gain),
-            "gru": _gru(keys[2], width),
-            "third": _dense(keys[3], width, width, gain),
-            "head": _dense(keys[4], width, out, 1.0),
-            "project": {
-                name: _dense(k, shape.embedding, shape.projected, 1.0)["w"]
-                for name, k in zip(projections, keys[6:], strict=True)
-            },
-        }
+        drawn = jax.random.uniform(
+            key, (int(ends[-1]),), minval=-1.0
+        )  # a draw each compiles slowly
+        cut = jnp.split(drawn, ends[:-1])
+        arrays = [
+            bound * piece.reshape(size) for piece, (size, bound) in zip(cut, leaves, strict=True)
+        ]
+        return jax.tree.unflatten(tree, arrays)
 
     return jax.vmap(part)(jax.random.split(key, shape.parts))
 
 
-def _dense(key: Array, inputs: int, outputs: int, gain: float) -> dict[str, Array]:
-    bound = gain * (6 / (inputs + outputs)) ** 0.5  # Xavier uniform
-    w = jax.random.uniform(key, (inputs, outputs), minval=-bound, maxval=bound)
-    return {"w": w, "b": jnp.zeros(outputs)}
-
-
-def _gru(key: Array, width: int) -> dict[str, Array]:
-    bound = width**-0.5
-    keys = jax.random.split(key, 4)
-
-    def uniform(k: Array, *shape: int) -> Array:
-        return jax.random.uniform(k, shape, minval=-bound, maxval=bound)
-
-    return {
-        "wi": uniform(keys[0], width, 3 * width),
-        "wh": uniform(keys[1], width, 3 * width),
-        "bi": uniform(keys[2], 3 * width),
-        "bh": uniform(keys[3], 3 * width),
-    }
-
-
 class Net(NamedTuple):
-    """Weights, and what each phrase adds to the first layer."""
+    """Weights [parts, ...], and what each phrase adds to the first layer of the part that hears it, the last."""
 
     trunk: Any
     table: dict[str, Array]
 
 
 def with_phrases(params: Any, vectors: Array) -> Net:
-    """Project every phrase and pass it through its share of the first layer once, [parts, P, hidden]: rows then look
-    theirs up and add it, which is the first layer of the concatenated inputs (D3) at a fraction of the work. Silence
-    (row 0, the zero vector) adds nothing, for the projection has no bias; a part that is not the last hears nothing
-    but silence. An actor has one more input, whether a teammate is instructed."""
-    parts, hidden = params["first"]["b"].shape
-    hears = (jnp.arange(parts) == parts - 1).astype(vectors.dtype)[:, None, None]
+    """Project every phrase and pass it through its share of the first layer once, [P, hidden]: rows then look theirs
+    up and add it, which is the first layer of the concatenated inputs (D3) at a fraction of the work. Silence (row 0,
+    the zero vector) adds nothing, for the projection has no bias; a part that is not the last hears nothing but
+    silence. An actor has one more input, whether a teammate is instructed."""
     weight = params["first"]["w"]
     widths = [w.shape[-1] for w in params["project"].values()]
     bits = 1 if len(widths) == 1 else 0
     plain = weight.shape[1] - sum(widths) - bits
     table, start = {}, plain
     for (name, projection), width in zip(params["project"].items(), widths, strict=True):
-        table[name] = hears * (vectors @ projection @ weight[:, start : start + width])
+        table[name] = vectors @ projection[-1] @ weight[-1, start : start + width]
         start += width
-    table["bit"] = hears * weight[:, start:] if bits else jnp.zeros((parts, 1, hidden))
+    if bits:
+        table["bit"] = weight[-1, start:]
     trunk = {name: layer for name, layer in params.items() if name != "project"}
     trunk["first"] = {"w": weight[:, :plain], "b": params["first"]["b"]}
     return Net(trunk, table)
@@ -125,27 +124,63 @@ def _lookup_forward(table: Array, index: Array) -> tuple[Array, tuple[Array, Arr
 
 
 def _lookup_backward(saved: tuple, gradient: Array) -> tuple[Array, None]:
-    # as a matrix product: a scatter would add in no fixed order on a GPU, and runs could not be repeated exactly
     index, rows = saved
-    hot = jax.nn.one_hot(index.reshape(-1), rows.shape[0], dtype=gradient.dtype)
-    return hot.T @ gradient.reshape(-1, gradient.shape[-1]), None
+    index, gradient = index.reshape(-1), gradient.reshape(-1, gradient.shape[-1])
+
+    def scatter(index: Array, gradient: Array) -> Array:
+        return jnp.zeros((*rows.shape, gradient.shape[-1]), gradient.dtype).at[index].add(gradient)
+
+    def product(index: Array, gradient: Array) -> Array:
+        # a GPU's scatter adds in no fixed order, and runs could not be repeated exactly
+        return jax.nn.one_hot(index, rows.shape[0], dtype=gradient.dtype).T @ gradient
+
+    return jax.lax.platform_dependent(index, gradient, cpu=scatter, default=product), None
 
 
 _lookup.defvjp(_lookup_forward, _lookup_backward)
 
 
-def _first(shape: Shape, part: Any, table: dict[str, Array], seen: dict[str, Array]) -> Array:
-    """The first layer of one part. `seen`: observation [..., O], previous [...], phrases [..., N] own first."""
+def _heard(shape: Shape, table: dict[str, Array], phrases: Array) -> Array:
+    """What phrases [..., N], own first, add to the first layer."""
+    total = _lookup(table["own"], phrases[..., 0])
+    if "bit" in table:
+        return total + (phrases[..., 1:] > 0).any(-1, keepdims=True) * table["bit"]
+    for mate in range(1, shape.agents):
+        total = total + _lookup(table["team"], phrases[..., mate]) / (shape.agents - 1)
+    return total
+
+
+def _first(shape: Shape, part: Any, heard: Array, seen: dict[str, Array]) -> Array:
+    """The first layer of one part. `seen`: observation [..., O] and previous [...]."""
     plain = seen["observation"]
     if shape.last_macro:
         plain = jnp.concatenate([plain, jax.nn.one_hot(seen["previous"], shape.macros)], axis=-1)
-    phrases = seen["phrases"]
-    total = _apply(part["first"], plain) + _lookup(table["own"], phrases[..., 0])
-    if "team" in table:
-        for mate in range(1, shape.agents):
-            total = total + _lookup(table["team"], phrases[..., mate]) / (shape.agents - 1)
-        return total
-    return total + (phrases[..., 1:] > 0).any(-1, keepdims=True) * table["bit"]
+    return _apply(part["first"], plain) + heard
+
+
+def _enter(part: Any, first: Array) -> Array:
+    """First layer → what the GRU takes in."""
+    hidden = _leaky(_apply(part["second"], _leaky(first)))
+    return _product(hidden, part["gru"]["wi"]) + part["gru"]["bi"]
+
+
+def _hears(shape: Shape) -> Array:
+    return (jnp.arange(shape.parts) == shape.parts - 1).astype(jnp.float32)
+
+
+@jax.custom_vjp
+def _product(x: Array, weight: Array) -> Array:
+    return x @ weight
+
+
+def _product_backward(saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+    # rows flattened, the weight's gradient is a plain product; left to itself it is one of transposed copies
+    x, weight = saved
+    rows, towards = (y.reshape(-1, y.shape[-1]) for y in (x, gradient))
+    return gradient @ weight.T, rows.T @ towards
+
+
+_product.defvjp(lambda x, weight: (x @ weight, (x, weight)), _product_backward)
 
 
 def _leaky(x: Array) -> Array:
@@ -153,24 +188,22 @@ def _leaky(x: Array) -> Array:
 
 
 def _apply(layer: dict[str, Array], x: Array) -> Array:
-    return x @ layer["w"] + layer["b"]
+    return _product(x, layer["w"]) + layer["b"]
 
 
-def _cell(gru: dict[str, Array], carry: Array, gates_in: Array) -> Array:
-    """One GRU step (PyTorch's convention: the reset gate acts on the hidden product, bias included)."""
-    from_hidden = carry @ gru["wh"] + gru["bh"]
+def _gates(from_hidden: Array, gates_in: Array) -> tuple[Array, Array, Array, Array]:
+    """Reset, update and new, and the hidden product that the reset gate acts on (PyTorch's convention: bias
+    included)."""
     reset_in, update_in, new_in = jnp.split(gates_in, 3, axis=-1)
     reset_h, update_h, new_h = jnp.split(from_hidden, 3, axis=-1)
     reset = jax.nn.sigmoid(reset_in + reset_h)
-    update = jax.nn.sigmoid(update_in + update_h)
-    new = jnp.tanh(new_in + reset * new_h)
+    return reset, jax.nn.sigmoid(update_in + update_h), jnp.tanh(new_in + reset * new_h), new_h
+
+
+def _cell(gru: dict[str, Array], carry: Array, gates_in: Array) -> Array:
+    """One GRU step."""
+    _, update, new, _ = _gates(carry @ gru["wh"] + gru["bh"], gates_in)
     return new + update * (carry - new)
-
-
-def _enter(part: Any, first: Array) -> Array:
-    """First layer → what the GRU takes in."""
-    hidden = _leaky(_apply(part["second"], _leaky(first)))
-    return hidden @ part["gru"]["wi"] + part["gru"]["bi"]
 
 
 def _leave(part: Any, carry: Array) -> Array:
@@ -186,32 +219,104 @@ def empty(shape: Shape, *batch: int) -> Array:
 def step(shape: Shape, net: Net, carry: Array, seen: dict[str, Array]) -> tuple[Array, Array]:
     """One decision of every lane: new memory [parts, ..., H] and heads [parts, ..., out]."""
 
-    def one(part: Any, table: Any, carry: Array) -> tuple[Array, Array]:
-        carry = _cell(part["gru"], carry, _enter(part, _first(shape, part, table, seen)))
+    heard = _heard(shape, net.table, seen["phrases"])
+
+    def one(part: Any, hears: Array, carry: Array) -> tuple[Array, Array]:
+        carry = _cell(part["gru"], carry, _enter(part, _first(shape, part, hears * heard, seen)))
         return carry, _leave(part, carry)
 
-    return jax.vmap(one)(net.trunk, net.table, carry)
+    return jax.vmap(one)(net.trunk, _hears(shape), carry)
 
 
 def unroll(
-    shape: Shape, net: Net, carry: Array, seen: dict[str, Array], first: Array
+    shape: Shape,
+    net: Net,
+    carry: Array,
+    seen: dict[str, Array],
+    first: Array,
+    memory: Array | None = None,
 ) -> tuple[Array, Array, Array]:
     """Rows [B, W] in order, memory emptied before each `first` row. Gives the memory after the block, the memory
-    after each row [parts, B, W, H] and the heads [parts, B, W, out]."""
+    after each row [B, parts, W, H] and the heads [parts, B, W, out]. A `memory` that is known from an earlier pass is
+    not computed again; gradients are as if it were."""
 
-    def one(part: Any, table: Any, carry: Array) -> tuple[Array, Array, Array]:
-        gates = _enter(part, _first(shape, part, table, seen))
+    heard = _heard(shape, net.table, seen["phrases"])
 
-        def on(carry: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
-            begins, gates_in = row
-            carry = _cell(part["gru"], jnp.where(begins[:, None], 0.0, carry), gates_in)
-            return carry, carry
+    def one(part: Any, hears: Array, carry: Array, known: Any) -> tuple[Array, Array, Array]:
+        gates = _enter(part, _first(shape, part, hears * heard, seen))
+        if known is None:
+            carries = _remember(part["gru"], carry, gates, first)
+        else:
+            carries = _recall(part["gru"]["wh"], part["gru"]["bh"], carry, gates, first, known)
+        return carries[-1], carries, _leave(part, carries)
 
-        short = first.shape[0] <= SHORT
-        carry, carries = jax.lax.scan(on, carry, (first, gates), unroll=short)
-        return carry, carries, _leave(part, carries)
+    over_parts = jax.vmap(one, in_axes=(0, 0, 0, 1), out_axes=(0, 1, 0))
+    return over_parts(net.trunk, _hears(shape), carry, memory)
 
-    return jax.vmap(one)(net.trunk, net.table, carry)
+
+def _remember(gru: dict[str, Array], carry: Array, gates: Array, first: Array) -> Array:
+    """[B, W, H] the memory after each row, one row after another.
+
+    The next row's gates travel with the carry: a slice taken in the middle of the arithmetic would keep a CPU from
+    doing it on whole vectors, which costs three times as much."""
+
+    def on(state: tuple[Array, Array], row: tuple[Array, Array]) -> tuple[tuple, Array]:
+        carry, gates_in = state
+        begins, following = row
+        carry = _cell(gru, jnp.where(begins[:, None], 0.0, carry), gates_in)
+        return (carry, following), carry
+
+    rows = (first, jnp.roll(gates, -1, axis=0))
+    return jax.lax.scan(on, (carry, gates[0]), rows, unroll=_unrolled(first))[1]
+
+
+def _unrolled(rows: Array) -> bool:
+    """Whether these rows are compiled without a loop: a GPU wants that of few rows, a CPU gains by the loop."""
+    return rows.shape[0] <= SHORT and jax.default_backend() != "cpu"
+
+
+@jax.custom_vjp
+def _recall(wh: Array, bh: Array, carry: Array, gates: Array, first: Array, known: Array) -> Array:
+    """What `_remember` gives, which is already known: only its gradient is left to do. Everything but the way back
+    through the memories is then done for all rows at once."""
+    return known
+
+
+def _recall_forward(*args: Array) -> tuple[Array, tuple]:
+    return args[-1], args
+
+
+def _recall_backward(saved: tuple, towards: Array) -> tuple:
+    wh, bh, carry, gates, first, known = saved
+    before = jnp.where(first[..., None], 0.0, jnp.concatenate([carry[None], known[:-1]]))
+    reset, update, new, new_h = _gates(before @ wh + bh, gates)
+    slope = (1 - update) * (1 - new**2)  # of the memory, by the argument of `new`
+    by_product = jnp.concatenate(  # of the memory, by the product of the memory before and `wh`
+        [
+            slope * new_h * reset * (1 - reset),
+            (before - new) * update * (1 - update),
+            slope * reset,
+        ],
+        axis=-1,
+    )
+
+    def back(towards: Array, row: tuple) -> tuple[Array, Array]:
+        direct, by_product, update, begins = row
+        total = towards + direct
+        past = total * update + (jnp.tile(total, 3) * by_product) @ wh.T
+        return jnp.where(begins[:, None], 0.0, past), total
+
+    rows = (towards, by_product, update, first)
+    towards_carry, total = jax.lax.scan(
+        back, jnp.zeros_like(carry), rows, reverse=True, unroll=_unrolled(first)
+    )
+    product = jnp.tile(total, 3) * by_product
+    entered = jnp.concatenate([product[..., : 2 * slope.shape[-1]], total * slope], axis=-1)
+    weights = _product_backward((before, wh), product)[1]
+    return weights, product.sum((0, 1)), towards_carry, entered, None, None
+
+
+_recall.defvjp(_recall_forward, _recall_backward)
 
 
 def of_context(heads: Array, instructed: Array) -> Array:

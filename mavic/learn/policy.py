@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from mavic.learn import nets
-from mavic.learn.loss import log_policy
+from mavic.learn.loss import mixture
 from mavic.learn.nets import Net, Shape
 from mavic.types import Array
 
@@ -55,7 +55,7 @@ def heads(
 
 def choose(logits: Array, available: Array, epsilon: Array, draws: Array, greedy: Array) -> Array:
     """Macros from logits [..., M] with one uniform number each; `greedy` takes the likeliest."""
-    mixed, soft = log_policy(logits, available, epsilon)
-    total = jnp.cumsum(jnp.exp(mixed) * available, axis=-1)
+    mixed, soft = mixture(logits, available, epsilon)
+    total = jnp.cumsum(mixed * available, axis=-1)
     sampled = (total <= jnp.minimum(draws, 1 - 1e-6)[..., None] * total[..., -1:]).sum(-1)
     return jnp.where(greedy, jnp.argmax(soft, -1), sampled).astype(jnp.int32)

@@ -8,42 +8,84 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from mavic.types import Array, MacroRows, Row
+from mavic.types import Array, MacroRows, Row, record
 
 
-def squeeze(rows: Row, gamma: Array | float, *, drop_unfinished: bool = False) -> MacroRows:
-    """[T, W, N] ticks → [K = T, W, N] macros; no row is dropped.
+@record
+class Places:
+    """Where macro rows go: a lane holds whole episodes, one after another."""
+
+    tick: Array  # [K, W, N] which of all T·W ticks ended the macro that stands here
+    count: Array  # [W, N] rows in each lane
+
+
+def as_played(rows: Row, *, drop_unfinished: bool = False) -> Places:
+    """Every episode in the lane in which it was played.
 
     `drop_unfinished` is the reference's way (D7): a macro still running when the episode ends is forgotten with its
     reward, and the agent's last finished row bootstraps.
     """
-    ticks, _, agents = rows.macro.shape
+    kept = _kept(rows, drop_unfinished)
+    lane = jnp.broadcast_to(jnp.arange(kept.shape[1])[:, None], kept.shape)
+    slot = jnp.cumsum(kept, axis=0) - 1
+    return _placed(kept, lane, slot, kept.sum(axis=0))
+
+
+def packed(rows: Row, *, episodes: int, drop_unfinished: bool = False) -> Places:
+    """The `episodes` episodes spread over the lanes as evenly as may be, each agent's by themselves: the longest
+    first, each into the lane that is emptiest. Learning takes as many steps as the fullest lane has rows, and a lane
+    in which long episodes followed one another by chance would hold up the others.
+
+    There is room for all if T is a lane's share of the episodes times the longest an episode can be, as in a rollout:
+    when an episode is placed, some lane has less than its share."""
+    lanes = rows.macro.shape[1]
+    kept = _kept(rows, drop_unfinished)
+    over = rows.alive & (rows.terminal | rows.truncated)
+    ended = jnp.cumsum(over, axis=0)
+    earlier = jnp.cumsum(ended[-1]) - ended[-1]  # episodes in the lanes before
+    number = jnp.where(rows.alive, earlier + ended - over, episodes)  # of the episode, lane by lane
+    rank = _sum_since(jnp.broadcast_to((rows.time == 0)[..., None], kept.shape), kept.astype(int))
+    of_episode = jnp.where(over, number, episodes)
+    size = jnp.zeros((episodes, kept.shape[-1]), rank.dtype).at[of_episode].set(rank, mode="drop")
+
+    def place(load: Array, size: Array) -> tuple[Array, tuple[Array, Array]]:
+        lane = jnp.argmin(load)
+        return load + size * (jnp.arange(lanes) == lane), (lane, load[lane])
+
+    def spread(size: Array) -> tuple[Array, Array, Array]:
+        order = jnp.argsort(-size)
+        load, (lane, start) = jax.lax.scan(place, jnp.zeros(lanes, size.dtype), size[order])
+        back = jnp.argsort(order)
+        return lane[back], start[back], load
+
+    lane, start, load = jax.vmap(spread, in_axes=1, out_axes=1)(size)
+    return _placed(kept, lane[number], start[number] + rank - 1, load)
+
+
+def squeeze(
+    rows: Row, gamma: Array | float, places: Places | None = None, *, size: int | None = None
+) -> MacroRows:
+    """[T, W, N] ticks → [K, W, N] macros; no row is dropped. `size`: as many rows a lane as are sure to be enough."""
+    places = places or as_played(rows)
+    tick = places.tick[:size]
+    ticks, width, agents = rows.macro.shape
     clock = jnp.arange(ticks)[:, None, None]
     started = jax.lax.cummax(jnp.where(rows.fresh, clock, 0), axis=0)
     elapsed = clock - started
     gathered = _sum_since(rows.fresh, gamma**elapsed * rows.reward)
-    kept = rows.ended & rows.alive[..., None]
-    if drop_unfinished:
-        kept &= ~rows.broken_off
     final = rows.terminal[..., None] & ~rows.loops
     discount = jnp.where(final, 0.0, gamma ** (elapsed + 1))
 
-    slot = jnp.where(kept, jnp.cumsum(kept, axis=0) - 1, ticks)
-    count = kept.sum(axis=0)
-    lane, agent = jnp.meshgrid(jnp.arange(rows.macro.shape[1]), jnp.arange(agents), indexing="ij")
-    when = jnp.zeros(rows.macro.shape, jnp.int32)
-    when = when.at[slot, lane, agent].set(clock, mode="drop")
-
     def pick(values: Array) -> Array:
         """[T, W, N, ...] at the ticks at which macros ended."""
-        shape = when.shape + (1,) * (values.ndim - 3)
-        return jnp.take_along_axis(values, when.reshape(shape), axis=0)
+        flat = values.reshape(ticks * width, *values.shape[2:])
+        return flat[tick, jnp.arange(agents)]
 
     def everyone(values: Array) -> Array:
         """[T, W] → [T, W, N]: the same for all agents."""
         return jnp.broadcast_to(values[..., None], rows.macro.shape)
 
-    valid = clock < count[None]
+    valid = jnp.arange(tick.shape[0])[:, None, None] < places.count
     first = pick(rows.time[..., None] == elapsed) & valid
     following = jnp.concatenate([valid[1:] & ~first[1:], jnp.zeros_like(valid[:1])])
     own_first = (jnp.arange(agents)[:, None] + jnp.arange(agents)) % agents
@@ -63,8 +105,25 @@ def squeeze(rows: Row, gamma: Array | float, *, drop_unfinished: bool = False) -
         loops=pick(rows.loops) & valid,
         time=pick(everyone(rows.time)),
         valid=valid,
-        longest=count.max(),
+        longest=places.count.max(),
     )
+
+
+def _kept(rows: Row, drop_unfinished: bool) -> Array:
+    """[T, W, N] the ticks that end a macro row."""
+    kept = rows.ended & rows.alive[..., None]
+    return kept & ~rows.broken_off if drop_unfinished else kept
+
+
+def _placed(kept: Array, lane: Array, slot: Array, count: Array) -> Places:
+    ticks, lanes, agents = kept.shape
+    number = jnp.arange(ticks * lanes, dtype=jnp.int32).reshape(ticks, lanes, 1)
+    slot = jnp.where(kept, slot, ticks)  # beyond the last: dropped
+    tick = jnp.zeros(kept.shape, jnp.int32)
+    tick = tick.at[slot, lane, jnp.arange(agents)].set(
+        jnp.broadcast_to(number, kept.shape), mode="drop"
+    )
+    return Places(tick=tick, count=count)
 
 
 def _sum_since(start: Array, values: Array) -> Array:

@@ -1,8 +1,10 @@
 """Recurrent passes over macro rows in blocks, as many as the fullest lane needs and no more.
 
 The number of rows is known only while the program runs. A `scan` would pay for the longest thinkable batch; these
-loops stop after the last row in use. Gradients are taken block by block from the end, from memories saved at each
-block's start (so memory is small as well).
+loops stop after the last row in use. Gradients are taken block by block from the end; a pass forward has left the
+memory after each row and nothing else, so little is kept and within a block only the way back is sequential.
+The next block travels with the state of the loop: a slice taken in the middle of the arithmetic would keep a CPU from
+doing it on whole vectors.
 """
 
 from __future__ import annotations
@@ -52,47 +54,40 @@ def forward(segment: Callable, carry: Array, rows: Any, blocks: Array) -> Any:
     shapes = jax.eval_shape(segment, carry, _block(rows, jnp.int32(0)))[1]
 
     def on(number: Array, state: tuple) -> tuple:
-        carry, outputs = state
-        carry, block = segment(carry, _block(rows, number))
-        return carry, _write(outputs, block, number)
+        block, carry, outputs = state
+        carry, found = segment(carry, block)
+        return _block(rows, number + 1), carry, _write(outputs, found, number)
 
-    return jax.lax.fori_loop(0, blocks, on, (carry, _room(shapes, length)))[1]
+    start = (_block(rows, jnp.int32(0)), carry, _room(shapes, length))
+    return jax.lax.fori_loop(0, blocks, on, start)[2]
 
 
 def gradient(
-    segment: Callable, params: Any, carry: Array, rows: Any, blocks: Array
+    segment: Callable, params: Any, carry: Array, rows: dict, blocks: Array
 ) -> tuple[Any, Array, Any]:
     """`segment(params, carry, block) -> carry, loss [], outputs [BLOCK, ...]`; gives the gradient of the summed loss
-    by full back-propagation through time, the loss, and outputs [K, ...]."""
+    by full back-propagation through time, the loss, and outputs [K, ...]. `rows["memory"]` [K, ...]: the carry after
+    each row, from a pass forward."""
     length = jax.tree.leaves(rows)[0].shape[0]
+    memory = rows["memory"]
     shapes = jax.eval_shape(segment, params, carry, _block(rows, jnp.int32(0)))[2]
-
-    def remember(number: Array, state: tuple) -> tuple:
-        carry, saved = state
-        saved = saved.at[number].set(carry)
-        return segment(params, carry, _block(rows, number))[0], saved
-
-    saved = jnp.zeros((length // BLOCK, *carry.shape), carry.dtype)
-    saved = jax.lax.fori_loop(0, blocks, remember, (carry, saved))[1]
 
     def back(count: Array, state: tuple) -> tuple:
         number = blocks - 1 - count
-        grads, towards, total, outputs = state
+        block, grads, towards, total, outputs = state
+        start = jnp.where(number > 0, memory[jnp.maximum(number * BLOCK - 1, 0)], carry)
 
-        def forward_block(params: Any, carry: Array) -> tuple[tuple[Array, Array], Any]:
-            carry, loss, block = segment(params, carry, _block(rows, number))
-            return (carry, loss), block
+        def forward_block(params: Any, start: Array) -> tuple[tuple[Array, Array], Any]:
+            after, loss, found = segment(params, start, block)
+            return (after, loss), found
 
-        (_, loss), pull, block = jax.vjp(forward_block, params, saved[number], has_aux=True)
+        (_, loss), pull, found = jax.vjp(forward_block, params, start, has_aux=True)
         more, towards = pull((towards, jnp.ones_like(loss)))
         grads = jax.tree.map(jnp.add, grads, more)
-        return grads, towards, total + loss, _write(outputs, block, number)
+        outputs = _write(outputs, found, number)
+        return _block(rows, number - 1), grads, towards, total + loss, outputs
 
-    start = (
-        jax.tree.map(jnp.zeros_like, params),
-        jnp.zeros_like(carry),
-        jnp.float32(0.0),
-        _room(shapes, length),
-    )
-    grads, _, total, outputs = jax.lax.fori_loop(0, blocks, back, start)
+    zero = jax.tree.map(jnp.zeros_like, (params, carry))
+    start = (_block(rows, blocks - 1), *zero, jnp.float32(0.0), _room(shapes, length))
+    _, grads, _, total, outputs = jax.lax.fori_loop(0, blocks, back, start)
     return grads, total, outputs

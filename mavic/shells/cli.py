@@ -82,10 +82,11 @@ class Train:
         """Carry it out."""
         import dataclasses
 
-        from mavic.study import records, session, spoken
+        from mavic.study import records, session, spoken, spread
         from mavic.study.experiment import Cell
         from mavic.study.methods import METHODS
 
+        spread.use_cores()
         for module in self.plugins:
             _import(module)
         methods = tuple(METHODS) if self.methods == ("all",) else self.methods
@@ -325,8 +326,9 @@ class Bench:
         """Carry it out."""
         import json
 
-        from mavic.study import speed
+        from mavic.study import speed, spread
 
+        spread.use_cores()
         found = speed.measure(self.world, seeds=self.seeds, repeats=self.repeats, console=CONSOLE)
         if self.json:
             self.json.write_text(json.dumps(found, indent=1) + "\n")

@@ -15,6 +15,7 @@ from mavic.learn.learner import Fixed, Learner
 from mavic.learn.returns import CORRECTIONS, targets
 from mavic.learn.squeeze import squeeze
 from mavic.study.experiment import Run, acting
+from mavic.study.spread import over_runs
 from mavic.types import RUNS, Array, Row, replace
 from mavic.world.instruct import schedule
 from mavic.world.rollout import rollout
@@ -83,7 +84,7 @@ def play(
             "live": compliance_sums(rows, kinds),
         }
 
-    return jax.vmap(one_run, axis_name=RUNS)(runs, learner)
+    return over_runs(one_run)(runs, learner)
 
 
 @partial(jax.jit, static_argnames=("fixed", "lanes", "episodes"))
@@ -133,4 +134,4 @@ def leak(
         error, mean = jax.vmap(agent)(learner.critic, learner.scale, by_agent)
         return {"error": error.mean(), "mean": mean.mean()}
 
-    return jax.vmap(one_run, axis_name=RUNS)(runs, learner)
+    return over_runs(one_run)(runs, learner)

@@ -259,6 +259,7 @@ def fixed_of(
         batch=preset.batch,
         kinds=kinds,
         drop_unfinished=preset.drop_unfinished,
+        fresh_target=preset.target_episodes <= preset.batch,
     )
 
 

@@ -171,7 +171,8 @@ def train_group(
         group=group,
         bench=bench,
         fixed=fixed,
-        learner=learner,
+        # tied to no devices any more: other numbers of runs use others
+        learner=jax.tree.map(jnp.asarray, jax.device_get(learner)),
         curve=curve,
         steps_per_second=float(np.median(rates[1:] or rates)) if rates else 0.0,
     )
@@ -243,7 +244,7 @@ def _resume(folder: Path, group: Group, like: Learner, episodes: int) -> tuple[L
         raise SessionError(
             f"{folder} holds a checkpoint with another number of points; choose another folder or remove it"
         )
-    return learner, curve
+    return jax.tree.map(lambda new, old: jax.device_put(new, old.sharding), learner, like), curve
 
 
 def until_enough(

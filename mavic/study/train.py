@@ -9,10 +9,13 @@ import jax.numpy as jnp
 
 from mavic.learn import learner as learning
 from mavic.learn.learner import Fixed, Learner
-from mavic.learn.squeeze import squeeze
+from mavic.learn.squeeze import as_played, packed, squeeze
 from mavic.study.experiment import Run, acting
+from mavic.study.spread import over_runs
 from mavic.types import RUNS, Array
 from mavic.world.rollout import rollout
+
+ROOMS = 4  # what needs no more than this part of the largest room is learnt from in a small one
 
 
 def start(fixed: Fixed, runs: Run) -> Learner:
@@ -22,7 +25,7 @@ def start(fixed: Fixed, runs: Run) -> Learner:
 
 @partial(jax.jit, static_argnames="fixed")
 def _start(fixed: Fixed, keys: Array, sizes: Array) -> Learner:
-    return jax.vmap(lambda k, size: learning.init(jax.random.fold_in(k, 0), fixed, size))(
+    return over_runs(lambda k, size: learning.init(jax.random.fold_in(k, 0), fixed, size))(
         keys, sizes
     )
 
@@ -39,12 +42,23 @@ def one_update(
         episodes=fixed.batch,
         lanes=lanes,
         first=learner.episodes,
-    )
-    rows = squeeze(played.rows, run.hyper.gamma, drop_unfinished=fixed.drop_unfinished)
-    learner, metrics = learning.update(fixed, run.hyper, run.correction, vectors, learner, rows)
-    alive = played.rows.alive
-    metrics["ticks"] = alive.sum().astype(jnp.float32)
-    metrics["task"] = (played.rows.task * alive).sum() / fixed.batch
+    ).rows
+    unfinished = fixed.drop_unfinished
+    if lanes < fixed.batch:
+        places = packed(played, episodes=fixed.batch, drop_unfinished=unfinished)
+    else:  # an episode a lane: nothing to pack
+        places = as_played(played, drop_unfinished=unfinished)
+
+    def learn(size: int) -> tuple[Learner, dict]:
+        rows = squeeze(played, run.hyper.gamma, places, size=size)
+        return learning.update(fixed, run.hyper, run.correction, vectors, learner, rows)
+
+    room = places.tick.shape[0]  # for episodes that all last to the horizon; they seldom do
+    small = -(-room // ROOMS)
+    fits = jax.lax.pmax(places.count.max(), RUNS) <= small
+    learner, metrics = jax.lax.cond(fits, partial(learn, small), partial(learn, room))
+    metrics["ticks"] = played.alive.sum().astype(jnp.float32)
+    metrics["task"] = (played.task * played.alive).sum() / fixed.batch
     return learner, metrics
 
 
@@ -61,4 +75,4 @@ def chunk(
         ticks = metrics["ticks"].sum()
         return learner, {**jax.tree.map(lambda x: x.mean(0), metrics), "ticks": ticks}
 
-    return jax.vmap(one_run, axis_name=RUNS)(runs, learner)
+    return over_runs(one_run)(runs, learner)

@@ -13,8 +13,9 @@ import jax
 import jax.numpy as jnp
 
 from mavic.types import RUNS, Array, Row, World, replace
+from mavic.world import luck
 from mavic.world.instruct import DRAWS
-from mavic.world.step import Setting, draws_for, reset, step
+from mavic.world.step import Setting, deal, draws_for, enter, step
 
 
 class Policy(NamedTuple):
@@ -49,12 +50,13 @@ def rollout(
     lanes = min(lanes, episodes)
     ticks = -(-episodes // lanes) * setting.env.horizon  # the queue cannot take longer than this
 
-    def enter(number: Array) -> World:
-        return reset(setting, jax.random.fold_in(key, first + number))
+    dealt = jax.vmap(lambda number: deal(luck.fold_in(key, first + number)))(jnp.arange(episodes))
+
+    def begin(number: Array) -> World:
+        return enter(setting, jax.tree.map(lambda leaf: leaf[number], dealt))
 
     def tick(carry: tuple) -> tuple:
-        t, world, memory, number, queued, rows = carry
-        draws = jax.vmap(draws_for)(world)
+        t, world, draws, memory, number, queued, rows = carry
         agents = world.macro.shape[-1]
         choice, memory = policy.act(memory, world, draws[:, :agents])
         after, row = jax.vmap(step, in_axes=(None, 0, 0, 0))(
@@ -66,23 +68,25 @@ def rollout(
         done = alive & (row.terminal | row.truncated)
         number = jnp.where(done, queued + jnp.cumsum(done) - 1, number)
         queued = queued + done.sum()
-        after = _where(done, jax.vmap(enter)(number), after)
-        return t + 1, after, memory, number, queued, rows
+        after = _where(done, jax.vmap(begin)(number), after)
+        # drawn here and carried, they are computed once; drawn where they are used, in every kernel that uses them
+        return t + 1, after, jax.vmap(draws_for)(after), memory, number, queued, rows
 
     def unfinished(carry: tuple) -> Array:
-        return jax.lax.pmax((carry[3] < episodes).any().astype(jnp.int32), RUNS) > 0
+        return jax.lax.pmax((carry[4] < episodes).any().astype(jnp.int32), RUNS) > 0
 
     number = jnp.arange(lanes)
-    world = jax.vmap(enter)(number)
+    world = jax.vmap(begin)(number)
     memory = policy.start(lanes)
     clock = jnp.zeros((lanes, DRAWS))
     row = jax.eval_shape(
         jax.vmap(step, in_axes=(None, 0, 0, 0)), setting, world, world.macro, clock
     )[1]
     rows = jax.tree.map(lambda leaf: jnp.zeros((ticks, *leaf.shape), leaf.dtype), row)
-    carry = (jnp.int32(0), world, memory, number, jnp.int32(lanes), rows)
+    draws = jax.vmap(draws_for)(world)
+    carry = (jnp.int32(0), world, draws, memory, number, jnp.int32(lanes), rows)
     carry = jax.lax.while_loop(unfinished, tick, carry)
-    return Episodes(rows=carry[5], ticks=carry[0])
+    return Episodes(rows=carry[-1], ticks=carry[0])
 
 
 def alone(function: Callable) -> Callable:

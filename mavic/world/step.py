@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import jax
+from typing import NamedTuple
+
 import jax.numpy as jnp
 
 from mavic.envs.api import Env
 from mavic.types import Array, Phrases, Row, Rules, Schedule, World, record, replace
-from mavic.world import instruct
+from mavic.world import instruct, luck
 
 
 @record
@@ -20,14 +21,31 @@ class Setting:
     phrases: Phrases
 
 
+class Deal(NamedTuple):
+    """What chance gives an episode before it begins."""
+
+    state: Array  # key of the first state
+    draws: Array  # [DRAWS] for an instruction that holds from the start
+    key: Array  # of the ticks
+
+
+def deal(key: Array) -> Deal:
+    """From the episode's key."""
+    state, draws, key = luck.split(key, 3)
+    return Deal(state=state, draws=luck.uniform(draws, instruct.DRAWS), key=key)
+
+
 def reset(setting: Setting, key: Array) -> World:
     """The first moment of an episode: everybody decides."""
+    return enter(setting, deal(key))
+
+
+def enter(setting: Setting, dealt: Deal) -> World:
+    """The same, from what was dealt."""
     env = setting.env
-    state_key, draw_key, key = jax.random.split(key, 3)
-    state = env.reset(state_key)
+    state = env.reset(dealt.state)
     agents = len(env.agents)
     possible = instruct.possible_kinds(env.check(state), setting.rules)
-    draws = jax.random.uniform(draw_key, (instruct.DRAWS,))
     return World(
         state=state,
         macro=jnp.full(agents, -1, jnp.int32),
@@ -36,10 +54,10 @@ def reset(setting: Setting, key: Array) -> World:
         observation=env.observe(state),
         available=env.available(state),
         instruction=instruct.begin(
-            draws, possible, setting.rules, setting.schedule, setting.phrases
+            dealt.draws, possible, setting.rules, setting.schedule, setting.phrases
         ),
         time=jnp.int32(0),
-        key=key,
+        key=dealt.key,
     )
 
 
@@ -47,7 +65,7 @@ def draws_for(world: World) -> Array:
     """The uniform numbers of this tick: one an agent for its choice, then the clock's. They depend only on the
     episode's key and the time, so an episode is the same in whatever lane or batch it is played."""
     agents = world.macro.shape[0]
-    return jax.random.uniform(jax.random.fold_in(world.key, world.time), (agents + instruct.DRAWS,))
+    return luck.uniform(luck.fold_in(world.key, world.time), agents + instruct.DRAWS)
 
 
 def step(setting: Setting, world: World, choice: Array, draws: Array) -> tuple[World, Row]:
@@ -56,7 +74,7 @@ def step(setting: Setting, world: World, choice: Array, draws: Array) -> tuple[W
     instruction = world.instruction
     macro = jnp.where(world.idle, choice, world.macro)
     previous = jnp.where(world.idle, world.macro, world.previous)
-    tick_key = jax.random.fold_in(jax.random.fold_in(world.key, world.time), 1)
+    tick_key = luck.fold_in(luck.fold_in(world.key, world.time), 1)
     tick = env.tick(tick_key, world.state, macro, world.idle, rules.effect[instruction.kind])
 
     complied = instruct.comply(instruction, macro, tick.judged, rules)

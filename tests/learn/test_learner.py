@@ -1,5 +1,6 @@
 """The learner sees what the agents saw: replayed decisions, gradients through time, protection of the base."""
 
+import dataclasses
 from functools import partial
 
 import jax
@@ -99,9 +100,11 @@ def test_first_layer_is_that_of_the_concatenated_inputs(kind):
     }
     net = nets.with_phrases(params, VECTORS)
     for part in (0, 1):
-        of_part = jax.tree.map(lambda x, part=part: x[part], (net.trunk, net.table, params))
-        trunk, table, plain = of_part
-        got = nets._first(shape, trunk, table, seen)
+        trunk, plain = jax.tree.map(lambda x, part=part: x[part], (net.trunk, params))
+        hears = nets._hears(shape)[part]
+        got = nets._first(
+            shape, trunk, hears * nets._heard(shape, net.table, seen["phrases"]), seen
+        )
         heard = VECTORS[seen["phrases"]] * (part == 1)
         pieces = [seen["observation"], jax.nn.one_hot(seen["previous"], shape.macros)]
         pieces.append(heard[:, 0] @ plain["project"]["own"])
@@ -139,8 +142,8 @@ def test_gradients_in_blocks_equal_plain_back_propagation(network):
     carry = nets.empty(fixed.shape, LANES)
     segment = partial(loss.actor_segment, fixed.shape)
     blocks = through_time.blocks_for(rows.longest)
-    got, total, _ = jax.jit(partial(learning.phrase_gradient, segment))(
-        actor, VECTORS, carry, data, blocks
+    got, total, _ = jax.jit(partial(learning.phrase_gradient, fixed.shape, segment))(
+        actor, VECTORS, data, blocks
     )
     plain = jax.value_and_grad(lambda p: segment(nets.with_phrases(p, VECTORS), carry, data)[1])
     want_total, want = jax.jit(plain)(actor)
@@ -187,8 +190,8 @@ def test_uninstructed_part_never_sees_a_phrase():
     assert jnp.abs(heads[0][1] - heads[1][1]).max() > 1e-3
 
 
-def updated(network, learner, rows, correction="cut", **changes):
-    fixed = BENCH.fixed(PRESET, network)
+def updated(network, learner, rows, correction="cut", fresh_target=False, **changes):
+    fixed = replace(BENCH.fixed(PRESET, network), fresh_target=fresh_target)
     hyper = run_of(Cell(network=network), PRESET, BENCH, 0).hyper
     hyper = replace(hyper, **{k: jnp.asarray(v) for k, v in changes.items()})
     step = alone(partial(learning.update, fixed))
@@ -207,6 +210,16 @@ def test_a_teammates_parameters_never_change_an_agents_update():
     for a, b in pairs:
         np.testing.assert_array_equal(a[0], b[0])
     assert max(float(jnp.abs(a[1] - b[1]).max()) for a, b in pairs) > 0
+
+
+def test_a_target_that_is_the_critic_saves_a_pass_and_changes_nothing():
+    learner, rows = played("shared", 8)
+    learner = replace(learner, episodes=jnp.int32(900))
+    one, two = (updated("shared", learner, rows, fresh_target=fresh) for fresh in (False, True))
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+    assert BENCH.fixed(dataclasses.replace(PRESET, target_episodes=12), "shared").fresh_target
+    assert not BENCH.fixed(dataclasses.replace(PRESET, target_episodes=13), "shared").fresh_target
 
 
 def test_values_after_a_row_are_true_counterfactuals():

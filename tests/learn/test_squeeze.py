@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from mavic.learn.returns import CORRECTIONS, targets
-from mavic.learn.squeeze import squeeze
+from mavic.learn.squeeze import as_played, packed, squeeze
 from mavic.types import Row
 
 T, W, N, M = 16, 3, 2, 5
@@ -127,7 +127,7 @@ def by_loop(rows, gamma, drop_unfinished):
 
 @functools.partial(jax.jit, static_argnames="drop_unfinished")
 def _squeeze(rows, gamma, drop_unfinished=False):
-    return squeeze(rows, gamma, drop_unfinished=drop_unfinished)
+    return squeeze(rows, gamma, as_played(rows, drop_unfinished=drop_unfinished))
 
 
 @jax.jit
@@ -237,3 +237,41 @@ def test_the_loop_sees_wrong_rows(mistake):
 
     with pytest.raises(AssertionError):
         compare()
+
+
+def episodes_of(got, agent):
+    """Every episode's rows, as played or packed: the numbers of its rows in order, whatever the lane."""
+    found = []
+    for lane in range(got.valid.shape[1]):
+        for k in np.flatnonzero(got.valid[:, lane, agent]):
+            if got.first[k, lane, agent]:
+                found.append([])
+            row = (got.reward, got.discount, got.macro, got.time, got.last, got.next_observation)
+            found[-1].append(tuple(np.ravel(x[k, lane, agent]).tolist() for x in row))
+    return sorted(found)
+
+
+@jax.jit
+def _packed(rows):
+    places = packed(rows, episodes=T * W)
+    return squeeze(rows, 1.0, places), squeeze(rows, 1.0, places, size=6)
+
+
+@FAST
+@given(rows=played())
+def test_packed_episodes_are_the_episodes_played(rows):
+    """Whole and in order, lanes filled from the top and evenly; only the places differ."""
+    plain = jax.tree.map(np.asarray, _squeeze(rows, 1.0))
+    idle = [(0, T)]  # as in a rollout, which has room for episodes that all last to the horizon
+    roomy = jax.tree.map(lambda x: np.pad(x, idle + [(0, 0)] * (x.ndim - 1)), rows)
+    got, small = (jax.tree.map(np.asarray, x) for x in _packed(roomy))
+    counts = got.valid.sum(axis=0)
+    assert got.longest == counts.max()
+    assert (np.diff(got.valid.astype(int), axis=0) <= 0).all()
+    for agent in range(N):
+        episodes = episodes_of(got, agent)
+        assert episodes == episodes_of(plain, agent)
+        longest = max(map(len, episodes), default=0)
+        assert counts[:, agent].max() <= counts[:, agent].min() + longest
+        if got.longest <= 6:  # a smaller room holds the same
+            assert episodes_of(small, agent) == episodes

@@ -33,7 +33,7 @@ MAVIC, VANILLA, LATER = (
     Cell(method="vanilla", schedule="paper", **SMALL),
 )
 RANDOM = Cell(method="random", **SMALL)
-(GROUP,) = groups_of([MAVIC, LATER, RANDOM], [3], episodes=128, batch=64)
+(GROUP,) = groups_of([MAVIC, LATER, RANDOM], [6], episodes=128, batch=64)
 HOW = dict(lanes=32, points=2, console=Console(quiet=True))  # one update a point
 pytestmark = pytest.mark.usefixtures("quick_compiles")
 
@@ -50,7 +50,7 @@ def scores(trained):
 
 @pytest.fixture(scope="module")
 def saved(trained, tmp_path_factory):
-    return session.save_policy(tmp_path_factory.mktemp("team") / "mavic", trained, MAVIC, 3)
+    return session.save_policy(tmp_path_factory.mktemp("team") / "mavic", trained, MAVIC, 6)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def assert_same(one, other):
 
 
 def test_cells_that_only_differ_in_how_they_are_tested_share_a_training(trained):
-    three = dataclasses.replace(trained, group=groups_of([MAVIC, LATER, VANILLA], [3, 4])[0])
+    three = dataclasses.replace(trained, group=groups_of([MAVIC, LATER, VANILLA], [6, 7])[0])
     assert three.group.trained() == (as_trained(MAVIC), as_trained(VANILLA))
     assert [three.places(cell) for cell in three.group.cells] == [[0, 1], [2, 3], [2, 3]]
     assert trained.learner.episodes.tolist() == [128, 128]
@@ -93,7 +93,7 @@ def test_cells_of_other_shapes_are_other_groups():
 
 def test_methods_share_a_seeds_start_and_then_part(trained):
     fresh = train.start(
-        trained.fixed, stack([run_of(c, GROUP.preset, trained.bench, 3) for c in GROUP.cells])
+        trained.fixed, stack([run_of(c, GROUP.preset, trained.bench, 6) for c in GROUP.cells])
     )
     assert_same(*(jax.tree.map(lambda leaf, i=i: leaf[i], fresh) for i in (0, 1)))
     assert any((leaf[0] != leaf[1]).any() for leaf in jax.tree.leaves(trained.learner.critic))
@@ -168,7 +168,7 @@ def test_every_cell_is_judged_in_its_own_test(scores):
 
 
 def test_every_cell_is_judged_by_its_own_team(trained, scores):
-    runs = stack([run_of(cell, GROUP.preset, trained.bench, 3) for cell in (MAVIC, LATER)])
+    runs = stack([run_of(cell, GROUP.preset, trained.bench, 6) for cell in (MAVIC, LATER)])
     played = evaluate.play(
         trained.fixed, 32, 128, trained.bench.lexicon.vectors, runs, trained.learner,
         jax.random.key(session.JUDGE_KEY), jnp.int32(0), jnp.asarray(False), jnp.asarray(False),
@@ -195,7 +195,7 @@ def test_counts_add_up(scores):
 
 def test_vanilla_is_judged_without_hearing_a_word(trained):
     bench = trained.bench
-    deaf, told = (run_of(cell, GROUP.preset, bench, 3) for cell in (VANILLA, MAVIC))
+    deaf, told = (run_of(cell, GROUP.preset, bench, 6) for cell in (VANILLA, MAVIC))
     assert not deaf.test.phrases.table.any() and told.test.phrases.table.any()
     assert_same(deaf.test.schedule, told.test.schedule)
     assert float(deaf.setting.schedule.rate) == 0 and float(deaf.setting.schedule.alarm) == 0
@@ -229,7 +229,7 @@ def test_a_record_comes_back_as_it_was_written(trained, scores, tmp_path):
     path = tmp_path / f"{LATER.name()}.jsonl"
     records.write(path, session.record_lines(trained, LATER, scores[LATER]))
     found = records.read(path)
-    assert found.cell() == LATER and found.run["seeds"] == [3]
+    assert found.cell() == LATER and found.run["seeds"] == [6]
     assert found.run["preset"]["batch"] == 64
     assert [point["episodes"] for point in found.curve] == [64, 128]
     for point, line in zip(trained.curve, found.curve, strict=True):
@@ -260,7 +260,7 @@ STEP = jax.jit(step)
 @pytest.fixture(scope="module")
 def told(trained):
     """The setting in which the team is judged, with more instructions: every episode meets several."""
-    place = run_of(MAVIC, GROUP.preset, trained.bench, 3).test
+    place = run_of(MAVIC, GROUP.preset, trained.bench, 6).test
     often = instruct.schedule(rate=0.2, hold_min=2, hold_max=9, overlap=True, one_agent=True)
     return replace(place, schedule=often)
 
@@ -301,7 +301,7 @@ def test_a_loaded_team_decides_as_the_learner_does(trained, told, filmed, team):
 
 def test_its_values_are_the_critics(trained, team):
     shape, lexicon = trained.fixed.shape, trained.bench.lexicon
-    place = reset(run_of(MAVIC, GROUP.preset, trained.bench, 3).test, SEED)
+    place = reset(run_of(MAVIC, GROUP.preset, trained.bench, 6).test, SEED)
     _, carry = team.act(SEED, team.start(), place.observation, "push", greedy=True)
     text = team.facts["examples"][2]
     found = team.values(carry, place.observation, text)

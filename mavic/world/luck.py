@@ -1,0 +1,50 @@
+"""Random numbers of the rollout: those of `jax.random`, bit for bit, as one straight line of arithmetic.
+
+On a CPU `jax.random` runs its cipher (Threefry-2x32, 20 rounds) as a loop of small operations, which costs more than
+all else in a tick. The numbers here are the same (`tests/world/test_luck.py`), so either may be used anywhere.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from mavic.types import Array
+
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # of the cipher's odd and even groups of rounds
+PARITY = 0x1BD11BDA
+
+
+def fold_in(key: Array, number: Array | int) -> Array:
+    """`jax.random.fold_in` for a scalar key."""
+    return _key(_cipher(key, jnp.asarray(number).astype(jnp.uint32)))
+
+
+def split(key: Array, count: int) -> Array:
+    """`jax.random.split` for a scalar key."""
+    return _key(_cipher(key, jnp.arange(count, dtype=jnp.uint32)))
+
+
+def uniform(key: Array, count: int) -> Array:
+    """`jax.random.uniform(key, (count,))`."""
+    left, right = _cipher(key, jnp.arange(count, dtype=jnp.uint32))
+    mantissa = ((left ^ right) >> 9) | jnp.uint32(0x3F800000)  # the float's exponent: [1, 2)
+    return jax.lax.bitcast_convert_type(mantissa, jnp.float32) - 1.0
+
+
+def _key(words: tuple[Array, Array]) -> Array:
+    return jax.random.wrap_key_data(jnp.stack(words, axis=-1))
+
+
+def _cipher(key: Array, right: Array) -> tuple[Array, Array]:
+    """Threefry-2x32 of the blocks (0, right)."""
+    first, second = jax.random.key_data(key)
+    keys = (first, second, first ^ second ^ jnp.uint32(PARITY))
+    left, right = jnp.zeros_like(right) + keys[0], right + keys[1]
+    for group in range(5):
+        for turn in ROTATIONS[group % 2]:
+            left = left + right
+            right = left ^ ((right << turn) | (right >> (32 - turn)))
+        left = left + keys[(group + 1) % 3]
+        right = right + keys[(group + 2) % 3] + jnp.uint32(group + 1)
+    return left, right
