@@ -12,7 +12,7 @@ from mavic.language import encoder as encoders
 from mavic.language import head as heads
 from mavic.language import lexicon as lexicons
 from mavic.language import measure, understanding
-from mavic.language.phrases import AUTHORS, JUDGED, NONE, Example, has
+from mavic.language.phrases import AUTHORS, NONE, Example
 
 WORLDS = lexicons.WORLDS
 
@@ -26,10 +26,6 @@ def own_cache(tmp_path, monkeypatch):
 MISSED: dict[tuple[str, str], float] = {}
 
 
-@pytest.mark.skipif(
-    not has(lexicons.world_folder("overcooked"), f"{JUDGED}_novel"),
-    reason="the test phrases are not there: phrases/blind_*.toml",
-)
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("encoder", encoders.BUILT_IN)
 def test_targets_on_phrases_never_used_for_any_choice(world, encoder):
