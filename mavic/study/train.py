@@ -16,6 +16,7 @@ from mavic.types import RUNS, Array
 from mavic.world.rollout import rollout
 
 ROOMS = 4  # what needs no more than this part of the largest room is learnt from in a small one
+LARGE = 256  # rows of a room from which that is worth compiling the update twice
 
 
 def start(fixed: Fixed, runs: Run) -> Learner:
@@ -54,9 +55,12 @@ def one_update(
         return learning.update(fixed, run.hyper, run.correction, vectors, learner, rows)
 
     room = places.tick.shape[0]  # for episodes that all last to the horizon; they seldom do
-    small = -(-room // ROOMS)
-    fits = jax.lax.pmax(places.count.max(), RUNS) <= small
-    learner, metrics = jax.lax.cond(fits, partial(learn, small), partial(learn, room))
+    if room <= LARGE:
+        learner, metrics = learn(room)
+    else:
+        small = -(-room // ROOMS)
+        fits = jax.lax.pmax(places.count.max(), RUNS) <= small
+        learner, metrics = jax.lax.cond(fits, partial(learn, small), partial(learn, room))
     metrics["ticks"] = played.alive.sum().astype(jnp.float32)
     metrics["task"] = (played.task * played.alive).sum() / fixed.batch
     return learner, metrics

@@ -38,6 +38,7 @@ def elsewhere(path: str) -> None:
     np.savez(path, *leaves)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_compiles")
 def test_two_devices_learn_what_one_learns(tmp_path):
     path = tmp_path / "leaves.npz"
