@@ -18,6 +18,7 @@ PAGES = (
     "docs/definitions.md",
     "docs/extend.md",
     "docs/paper.md",
+    "docs/play.md",
 )
 FENCE = re.compile(r"^```(python|toml)( slow)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # `mavic/world/step.py` or `mavic/world/step.py::reset`, between backticks

@@ -41,7 +41,6 @@ class Hyper:
     time_weight: Array  # 1: actor terms weighted by gamma^t
     value_size: Array  # a critic's output of 1 means this much
     popart_beta: Array  # 0: off
-    popart_from: Array  # share of training after which it begins
     target_episodes: Array  # target critic copied whenever this many more episodes are done
     adam_memory: Array  # Adam's second-moment decay
     clip: Array  # gradient norm, per agent and network
@@ -124,7 +123,6 @@ def update(
         "entropy": entropy_weight(hyper, learner.episodes),
         "actor_rate": hyper.actor_rate * (1.0 + share * (hyper.rate_end - 1.0)),
         "critic_rate": hyper.critic_rate * (1.0 + share * (hyper.critic_rate_end - 1.0)),
-        "popart": jnp.where(share >= hyper.popart_from, hyper.popart_beta, 0.0),
         "mild_advantage": hyper.mild_advantage + share * (hyper.mild_end - hyper.mild_advantage),
         "mild_error": hyper.mild_error + share * (hyper.mild_end - hyper.mild_error),
     }
@@ -212,7 +210,7 @@ def _update_agent(
         n_steps=fixed.n_steps,
         trace=hyper.trace,
     )
-    scale = _track(state["scale"], target, context, valid, now["popart"])
+    scale = _track(state["scale"], target, context, valid, hyper.popart_beta)
     critic = nets.rescale(state["critic"], state["scale"], scale)
     copied = nets.rescale(state["target"], state["scale"], scale)
 

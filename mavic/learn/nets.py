@@ -19,9 +19,8 @@ from mavic.types import Array, record, static
 PARTS = {"shared": 1, "protected": 2}
 SLOPE = 0.01  # of the leaky rectifier, as in the reference
 CONTEXTS = 2  # uninstructed, instructed
-SHORT = (
-    8  # rows up to which a sequence may be compiled without a loop: long ones would take for ever
-)
+# rows up to which a sequence may be compiled without a loop: long ones would take for ever
+SHORT = 8
 
 
 @record

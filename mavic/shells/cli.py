@@ -207,7 +207,8 @@ class Evaluate:
         CONSOLE.print(
             f"compliance {told['per_instruction'][0]:.2%} of instructions, {told['per_decision'][0]:.2%} of "
             f"decisions, {told['per_step'][0]:.2%} of steps; greedy "
-            f"{score['compliance_greedy']['per_instruction'][0]:.2%}"
+            f"{score['compliance_greedy']['per_instruction'][0]:.2%}; the task was done all the same in "
+            f"{told['solved'][0]:.1%} of these episodes"
         )
         for kind, given in told["given"].items():
             if given[0]:

@@ -42,7 +42,7 @@ class Cell:
     world: str = "box_pushing"
     """Which world: see `mavic worlds`."""
     method: str = "mavic"
-    """vanilla, naive, switch, mavic or mavic-shift."""
+    """vanilla, naive, switch, mavic, mavic-shift, or random as a yardstick."""
     network: str = "protected"
     """shared (the paper's) or protected (separate parts for instructed and uninstructed)."""
     preset: str = "tuned"
@@ -83,7 +83,8 @@ class Cell:
 
     def under(self, setting: str) -> Cell:
         """The same cell under "schedule/rule[/overlap][/extras]"."""
-        schedule, rule, *more = [*setting.split("/"), ""][: max(2, setting.count("/") + 1)]
+        schedule, _, rest = setting.partition("/")
+        rule, *more = rest.split("/")
         if not rule or not set(more) <= set(SWITCHES):
             raise ValueError(
                 f"setting {setting!r} is not schedule/rule[/overlap][/extras], such as live/by-kind"

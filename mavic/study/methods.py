@@ -93,8 +93,6 @@ class Preset:
     """What a critic's output of 1 means; near the size of returns, critics need no large weights."""
     popart: float = 0.0
     """Step of the running value statistics; 0 is off."""
-    popart_from: float = 0.0
-    """Share of training after which they run."""
     alarm: float = 0.0
     """Chance a tick of a false alarm, in training with interruptions: all macros end, nothing is said. A critic asked
     what an interrupted history is worth under the old instruction has then seen such histories under it."""

@@ -376,14 +376,6 @@ def optimum(cell: Cell, preset: Preset) -> float | None:
     )  # by what is asked first; None: nothing
 
 
-def judge_policy(
-    path: str | Path, setting: str | None = None, *, scale: float = 1.0
-) -> dict[str, Any]:
-    """The score of one policy file; every list in it has one entry."""
-    trained = trained_of(path, setting)
-    return judge(trained, scale=scale)[trained.group.cells[0]]
-
-
 def trained_of(path: str | Path, setting: str | None = None) -> Trained:
     """A policy file as a group of one cell and one seed, to be judged; there is nothing to train on with."""
     team = policy.load(path)

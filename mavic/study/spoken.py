@@ -7,7 +7,6 @@ as the trained phrase nearest to it of the kind it is understood as (ours), or a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +21,8 @@ from mavic.study.experiment import Bench, Cell, run_of, stack
 from mavic.study.methods import METHODS
 from mavic.types import Phrases, replace
 
-FILES = {
-    "novel": "blind_novel",
-    "paper": "paper_novel",
-}  # in a world's folder of phrases, where it has them
+# in a world's folder of phrases, where it has them
+FILES = {"novel": f"{phrases.JUDGED}_novel", "paper": "paper_novel"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +44,7 @@ def words_of(bench: Bench) -> dict[str, Words]:
     names = lexicon.names
     found = {"held-out": measure.held_out(world)}
     for name, file in FILES.items():
-        if (folder / "phrases" / f"{file}.toml").is_file():
+        if phrases.has(folder, file):
             found[name] = phrases.read_tests(folder, file, names[1:])
     made = {}
     for name, examples in found.items():
@@ -89,15 +86,11 @@ def table_of(words: Words, first: int, kinds: int, longest: int, way: str) -> Ph
 
 
 def judge(
-    trained: session.Trained,
-    cells: Iterable[Cell] | None = None,
-    *,
-    lanes: int = 256,
-    scale: float = 1.0,
+    trained: session.Trained, *, lanes: int = 256, scale: float = 1.0
 ) -> dict[Cell, dict[str, Any]]:
     """For each cell that hears: its compliance in each set of words, one number a seed."""
     group, bench = trained.group, trained.bench
-    hearing = [cell for cell in cells or group.cells if METHODS[cell.method].instructions != "none"]
+    hearing = [cell for cell in group.cells if METHODS[cell.method].instructions != "none"]
     sets = words_of(bench)
     if not hearing or not sets:
         return {}
