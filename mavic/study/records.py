@@ -1,9 +1,9 @@
 """Run records: JSON lines, the only thing that tables and figures are made from.
 
 One file a cell, `<method>-<preset>-<network>-<schedule>-<rule>[-overlap][-extras].jsonl`, with a line `run` (the
-cell, the preset's numbers, seeds, versions), lines `curve` (one a checkpoint of training) and one line `score` (the final
-judgement). Every number of a seed stands in a list with one entry a seed, so seeds are never averaged together on
-disk. `given` and `followed` count instructions by kind.
+cell, the preset's numbers, seeds, versions), lines `curve` (one a checkpoint of training) and one line `score` (the
+final judgement). Every number of a seed stands in a list with one entry a seed, so seeds are never averaged together
+on disk. `given` and `followed` count instructions by kind.
 """
 
 from __future__ import annotations
