@@ -114,6 +114,7 @@ class Schedule:
     )
     from_start: Array  # [] chance that one is drawn at reset and held for the whole episode
     quiet: Array  # [] chance that an episode is spared all instructions
+    lasting: Array  # [] chance that one which leaves the task on (`add`) holds to the end
     alarm: Array  # [] chance a tick of a false alarm: all macros end and are chosen anew, nothing is said
 
 

@@ -98,7 +98,8 @@ def leak(
     key: Array,
     kind: Array,
 ) -> dict[str, Array]:
-    """V(h, c) − G and G, means over all decisions of episodes in which `kind` holds from start to end (0: none).
+    """V(h, c) − G and G, means over all decisions of episodes in which `kind` holds from start to end (0: none); and
+    what these episodes earned of the task.
 
     G is the realised return at the final training ε, with the critic's own bootstrap where the horizon cut."""
 
@@ -107,7 +108,8 @@ def leak(
         held = replace(held, from_start=jnp.where(kind > 0, 1.0, 0.0))
         given = jnp.arange(run.test.rules.given.shape[0]) == kind
         setting = replace(run.test, schedule=held, rules=replace(run.test.rules, given=given))
-        policy = acting(fixed, learner.actor, vectors, run.hyper.epsilon_end)
+        wandering = jnp.maximum(run.hyper.epsilon_end, run.wander)
+        policy = acting(fixed, learner.actor, vectors, wandering)
         played = rollout(setting, policy, key, episodes=episodes, lanes=lanes)
         rows = squeeze(played.rows, run.hyper.gamma)
         blocks = through_time.blocks_for(jax.lax.pmax(rows.longest, RUNS))
@@ -132,6 +134,12 @@ def leak(
             return error, (valid * realised).sum() / count
 
         error, mean = jax.vmap(agent)(learner.critic, learner.scale, by_agent)
-        return {"error": error.mean(), "mean": mean.mean()}
+        earned = task_sums(played.rows, run.hyper.gamma)
+        return {
+            "error": error.mean(),
+            "mean": mean.mean(),
+            "task": earned["discounted"] / earned["episodes"],
+            "solved": earned["solved"] / earned["episodes"],
+        }
 
     return over_runs(one_run)(runs, learner)

@@ -166,18 +166,17 @@ def run_of(cell: Cell, preset: Preset, bench: Bench, seed: int) -> Run:
     if method.instructions == "none":  # judged without being told: its phrases are silence
         heard = Phrases(table=jnp.zeros_like(phrases.table), count=phrases.count)
 
-    def setting(schedule: str, alarm: float = 0.0, quiet: float = 0.0) -> Setting:
-        clock = replace(
-            schedule_of(cell, schedule), alarm=jnp.float32(alarm), quiet=jnp.float32(quiet)
-        )
+    def setting(schedule: str, **training: float) -> Setting:
+        clock = replace(schedule_of(cell, schedule), **jax.tree.map(jnp.float32, training))
         return Setting(env=bench.env, rules=rules, schedule=clock, phrases=heard)
 
-    interrupted = method.instructions == "interrupt"
+    training = dict(alarm=preset.alarm, quiet=preset.quiet, lasting=preset.lasting)
     return Run(
         hyper=hyper_of(preset),
         correction=jax.tree.map(jnp.float32, CORRECTIONS[method.correction]),
         setting=setting(
-            trained[method.instructions], preset.alarm * interrupted, preset.quiet * interrupted
+            trained[method.instructions],
+            **(training if method.instructions == "interrupt" else {}),
         ),
         test=setting(cell.schedule),
         wander=jnp.float32(method.random),

@@ -99,6 +99,9 @@ class Preset:
     quiet: float = 0.0
     """Share of episodes, in training with interruptions, that see none: where instructions are many or long, few
     decisions would be left to learn the task from."""
+    lasting: float = 0.0
+    """Share of the instructions, in training with interruptions, that hold to the episode's end if they leave the task
+    on (rule add): short ones never show what the whole task is worth under them."""
     target_episodes: int = 32
     """Episodes between copies of the target critic."""
     adam_memory: float = 0.999

@@ -286,6 +286,8 @@ class Row:
     """Instructions a seed was given."""
     given_by_kind: dict[str, tuple[int, ...]]
     by_kind: dict[str, Estimate]
+    held: dict[str, tuple[Estimate, Estimate]]
+    """Return of the task and episodes in which it was done, by kind that leaves the task on, held from start to end."""
     words: dict[str, Spoken]
     """Instructions in words that were not trained on, by set; empty where that was not judged."""
     leak: Estimate
@@ -369,7 +371,13 @@ def _row(record: Record, vanilla: Record | None) -> Row:
     leaks = {
         ("leak", kind): _numbers(record, "leak", kind) for kind in score["leak"] if kind != "none"
     }
-    wide: dict[Any, np.ndarray] = {**columns, **rates, **leaks}
+    held = {
+        ("held", kind, what): _numbers(record, "held", kind, what)
+        for kind in score.get("held", {})  # older records do not say
+        for what in ("task", "solved")
+    }
+    held = {name: numbers for name, numbers in held.items() if np.isfinite(numbers).all()}
+    wide: dict[Any, np.ndarray] = {**columns, **rates, **leaks, **held}
     found = dict(zip(wide, estimates(np.concatenate(list(wide.values()), axis=1)), strict=True))
     against = None
     if vanilla is not None and cell.method != "vanilla":
@@ -388,6 +396,11 @@ def _row(record: Record, vanilla: Record | None) -> Row:
         given=tuple(int(x) for x in sum(given.values(), np.zeros((len(base), 1)))[:, 0]),
         given_by_kind={kind: tuple(int(x) for x in given[kind][:, 0]) for kind in kinds},
         by_kind={kind: found["kind", kind] for kind in kinds},
+        held={
+            kind: (found["held", kind, "task"], found["held", kind, "solved"])
+            for _, kind, what in held
+            if what == "task"
+        },
         words=_spoken(record),
         leak_by_kind={name: found["leak", name] for _, name in leaks},
         leak_over_vanilla=against,
@@ -619,6 +632,7 @@ class Group:
     task: Grid
     obedience: Grid
     kinds: Grid
+    held: Grid | None  # None where no kind leaves the task on, or records are older
     words: Grid | None  # where nobody was judged in other words
 
 
@@ -781,6 +795,30 @@ def _kinds_grid(title: str, rows: Sequence[Row]) -> Grid:
     )
 
 
+def _held_grid(title: str, rows: Sequence[Row]) -> Grid | None:
+    kinds = list(dict.fromkeys(kind for row in rows for kind in row.held))
+    if kinds in ([], ["none"]):
+        return None
+
+    def earned(row: Row, kind: str) -> Lines:
+        if kind not in row.held:
+            return (NONE,)
+        task, solved = row.held[kind]
+        return (f"{number(task.mean, 1)} ({number(task.min, 1)})", percent(solved.mean))
+
+    caption = (
+        "What is left of the task when one instruction holds from start to end, for the kinds that leave the task on: "
+        "return of the task alone, penalties not counted, mean over seeds (worst seed); below it the share of episodes "
+        "in which the task was done. At the last exploration of training."
+    )
+    return Grid(
+        title=title,
+        header=("Kind", *(row.label + ("" if row.told else " (not told)") for row in rows)),
+        rows=tuple(((kind,), *(earned(row, kind) for row in rows)) for kind in kinds),
+        caption=" ".join([_setup(rows), caption, f"Made with {_versions_text(rows)}."]),
+    )
+
+
 def _words_grid(title: str, rows: Sequence[Row]) -> Grid | None:
     def line(row: Row, name: str, said: Spoken) -> tuple[Lines, ...]:
         shares = (said.followed, said.own_vector, said.anyway)
@@ -819,6 +857,7 @@ def grids(rows: Sequence[Row]) -> list[Group]:
                 f"{key}: compliance", OBEDIENCE, found, _obedience_caption(found)
             ),
             kinds=_kinds_grid(f"{key}: compliance by kind", found),
+            held=_held_grid(f"{key}: the task under a lasting instruction", found),
             words=_words_grid(f"{key}: in other words", found),
         )
         for key, found in grouped(rows, lambda row: row.group).items()
@@ -881,6 +920,8 @@ def markdown_text(
         parts += ["### The task\n", _markdown_grid(group.task)]
         parts += ["### Compliance\n", _markdown_grid(group.obedience)]
         parts += ["### Compliance by kind\n", _markdown_grid(group.kinds)]
+        if group.held:
+            parts += ["### The task under a lasting instruction\n", _markdown_grid(group.held)]
         if group.words:
             parts += ["### In other words\n", _markdown_grid(group.words)]
     shown = [path for path in figures if path.suffix == ".png"]
@@ -939,6 +980,8 @@ def latex_text(rows: Sequence[Row]) -> str:
         parts.append(_latex_grid(group.task, f"{name}-task"))
         parts.append(_latex_grid(group.obedience, f"{name}-compliance"))
         parts.append(_latex_grid(group.kinds, f"{name}-kinds"))
+        if group.held:
+            parts.append(_latex_grid(group.held, f"{name}-held"))
         if group.words:
             parts.append(_latex_grid(group.words, f"{name}-words"))
     return "\n\n".join(parts) + "\n"
@@ -1041,6 +1084,8 @@ def show(rows: Sequence[Row], console: Console) -> None:
         console.print(terminal(group.main))
         if i == 0:
             console.print(terminal(group.kinds))
+        if group.held:
+            console.print(terminal(group.held))
         if group.words:
             console.print(terminal(group.words))
 

@@ -313,20 +313,28 @@ def judge(trained: Trained, *, lanes: int = 256, scale: float = 1.0) -> dict[Cel
             "followed": {name: followed[:, i] for i, name in enumerate(names) if i},
         }
 
-    def leak(number: int) -> np.ndarray:
+    def held(number: int) -> dict[str, np.ndarray]:
+        """One kind from start to end of every episode."""
         episodes = max(32, math.ceil(LEAK_EPISODES * scale))
         found = evaluate.leak(
             fixed, episodes // 4, episodes, vectors, runs, learner, key, jnp.int32(number)
         )
-        return np.asarray(found["error"] / jnp.abs(found["mean"]))
+        instead = np.asarray(runs.test.rules.replaces)[:, number]  # of the task: it earns by chance
+        return {
+            "leak": np.asarray(found["error"] / jnp.abs(found["mean"])),
+            "task": np.where(instead, np.nan, found["task"]),
+            "solved": np.where(instead, np.nan, found["solved"]),
+        }
 
     given = np.atleast_1d(np.asarray(runs.test.rules.given).any(axis=0))
+    lasting = {name: held(i) for i, name in enumerate(names) if i == 0 or given[i]}
     found = {
         "base": base(False, BASE_EPISODES),
         "base_greedy": base(True, BASE_EPISODES / 4),
         "compliance": compliance(False, GIVEN),
         "compliance_greedy": compliance(True, GIVEN / 4),
-        "leak": {name: leak(i) for i, name in enumerate(names) if i == 0 or given[i]},
+        "leak": {name: part.pop("leak") for name, part in lasting.items()},
+        "held": lasting,
     }
     seeds = len(group.seeds)
     return {

@@ -38,6 +38,7 @@ def schedule(
     one_agent: bool = False,
     from_start: float = 0.0,
     quiet: float = 0.0,
+    lasting: float = 0.0,
     alarm: float = 0.0,
 ) -> Schedule:
     """A schedule from plain numbers."""
@@ -50,6 +51,7 @@ def schedule(
         one_agent=jnp.asarray(one_agent),
         from_start=jnp.float32(from_start),
         quiet=jnp.float32(quiet),
+        lasting=jnp.float32(lasting),
         alarm=jnp.float32(alarm),
     )
 
@@ -324,7 +326,10 @@ def _draw(
     count = phrases.count[kind]
     phrase = phrases.table[kind, jnp.minimum((draws[2] * count).astype(jnp.int32), count - 1)]
     span = schedule.hold_max - schedule.hold_min + 1
-    hold = schedule.hold_min + jnp.minimum((draws[3] * span).astype(jnp.int32), span - 1)
+    lasts = ~rules.replaces[kind] & (draws[3] < schedule.lasting)
+    rest = (draws[3] - schedule.lasting) / jnp.maximum(1.0 - schedule.lasting, 1e-6)
+    length = jnp.where(rules.replaces[kind], draws[3], rest)  # uniform in [0, 1) either way
+    hold = schedule.hold_min + jnp.minimum((length * span).astype(jnp.int32), span - 1)
     awaits = (rules.outcome[kind] != 0).any()
     meant = rules.addressed[kind]
     rank = jnp.floor(draws[4] * meant.sum())
@@ -333,7 +338,7 @@ def _draw(
     new = Instruction(
         kind=jnp.where(target, kind, 0),
         phrase=jnp.where(target, phrase, 0),
-        left=jnp.where(awaits, FOREVER, hold),
+        left=jnp.where(awaits | lasts, FOREVER, hold),
         held=jnp.int32(0),
         obeyed=jnp.asarray(True),
         decided=jnp.asarray(False),

@@ -54,6 +54,11 @@ def score_of(
         "compliance": live(compliance),
         "compliance_greedy": live(greedy or compliance),
         "leak": {"none": list(leak), **{kind: [2 * x for x in leak] for kind in kinds}},
+        "held": {
+            "none": {"task": list(base), "solved": [1.0] * seeds},
+            kinds[0]: {"task": [v / 4 for v in base], "solved": [0.5] * seeds},
+            **{kind: {"task": [None] * seeds, "solved": [None] * seeds} for kind in kinds[1:]},
+        },
     }
 
 
@@ -319,11 +324,19 @@ def test_csv_holds_every_row_and_kind(made):
     assert float(kinds[0]["leak_mean"]) == 0.04
 
 
+def test_the_task_under_a_lasting_instruction(made):
+    folder, _ = made
+    table = (folder / "table.md").read_text()
+    table = table.split("### The task under a lasting instruction")[1].split("###")[0]
+    assert KINDS[0] in table and KINDS[1] not in table
+    assert "50.0 %" in table
+
+
 def test_latex_rows_have_as_many_cells_as_columns(made):
     _, paths = made
     text = paths.latex.read_text()
     tables = text.split(r"\begin{tabular}{")[1:]
-    assert len(tables) == 8
+    assert len(tables) == 10
     for part in tables:
         columns, body = part.split("}", 1)
         rows = [x for x in body.split(r"\end{tabular}")[0].splitlines() if x.endswith(r"\\")]

@@ -186,11 +186,20 @@ def test_counts_add_up(scores):
         assert all((told["followed"][kind] <= told["given"][kind]).all() for kind in told["given"])
         np.testing.assert_allclose(told["per_instruction"], followed / given)
         assert (told["per_instruction"] <= told["per_decision"] + 1e-9).all()
-        assert set(score["leak"]) == {"none", *told["given"]}
+        assert set(score["leak"]) == set(score["held"]) == {"none", *told["given"]}
         assert score["episodes"] == 128 and score["optimum"] > 290
         base = score["base"]
         assert base["episodes"] >= 10 and (base["length"] <= 100).all()
         assert (base["discounted"] <= score["optimum"] + 1e-6).all()
+
+
+def test_the_task_under_a_lasting_instruction_is_told_where_it_is_left_on(scores):
+    held = scores[LATER]["held"]  # deaf: whatever is asked, it earns what it earns
+    on = {kind.name for kind in bench_of("box_pushing").file.kinds if kind.rule == "add"}
+    for kind, part in held.items():
+        assert np.isfinite(part["task"]).all() == (kind in {"none", *on}), kind
+    rest = [part["task"] for part in held.values() if np.isfinite(part["task"]).all()]
+    np.testing.assert_allclose(rest, [held["none"]["task"]] * len(rest), rtol=0.2, atol=5)
 
 
 def test_vanilla_is_judged_without_hearing_a_word(trained):

@@ -163,6 +163,16 @@ def test_a_spared_episode_hears_nothing_whatever_the_clock_draws(drawn, spared):
     assert bool(advance(silent, clock, **ARRIVES).switched) is not spared
 
 
+@pytest.mark.parametrize(
+    ("drawn", "kind", "left"),
+    [(0.29, 0.0, 3), (0.29, 0.5, FOREVER), (0.31, 0.5, 3), (0.64, 0.5, 3), (0.66, 0.5, 4)],
+)
+def test_a_lasting_share_of_those_that_leave_the_task_on_holds_to_the_end(drawn, kind, left):
+    clock = schedule(rate=1.0, hold_min=3, hold_max=4, lasting=0.3)
+    new = advance(nobody(2), clock, kind=kind, **{**ARRIVES, "hold": drawn}).instruction
+    assert int(new.left) == left
+
+
 def test_without_from_start_an_episode_begins_in_silence():
     clock = schedule(rate=1.0, hold_min=5, hold_max=5)
     assert BEGIN(draws(arrival=0.0), EVERY, RULES, clock, PHRASES).kind.tolist() == [0, 0]
