@@ -108,7 +108,7 @@ def default_lanes(batch: int, horizon: int) -> int:
     """Fewer lanes than episodes: a lane that finishes early takes the next one, so none idles for long. On a GPU ticks
     in a row cost more than idle lanes, so long episodes get a lane each."""
     if jax.default_backend() == "cpu":
-        return max(1, batch // 8)
+        return min(batch, max(16, batch // 8))
     return batch if horizon > 100 else max(1, batch // 4)
 
 
