@@ -82,8 +82,9 @@ class Train:
         """Carry it out."""
         import dataclasses
 
+        from mavic.language.encoder import EncoderError
         from mavic.study import records, session, spoken, spread
-        from mavic.study.experiment import Cell
+        from mavic.study.experiment import Cell, bench_of
         from mavic.study.methods import METHODS
 
         spread.use_cores()
@@ -104,6 +105,11 @@ class Train:
         folder = self.out / self.world
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         changes = {k: v for k, v in dataclasses.asdict(self.numbers).items() if v is not None}
+        if self.words:  # what it needs is missed now, not after the training
+            try:
+                spoken.words_of(bench_of(self.world, **options))
+            except EncoderError as error:
+                raise Problem(str(error)) from None
         for group in session.groups_of(cells, seeds, **changes):
             place = folder / "checkpoints" / f"{group.cells[0].network}-{session.name_of(group)}"
             try:

@@ -18,12 +18,21 @@ from jax.sharding import NamedSharding, PartitionSpec
 from mavic.types import RUNS
 
 DEVICES = "devices"
+# cores wait for each other at the end of a piece of training; on a busy machine for longer than the forty seconds after
+# which the compiler's library would end the program
+PATIENCE = {
+    "xla_cpu_collective_call_warn_stuck_timeout_seconds": 3_600,
+    "xla_cpu_collective_call_terminate_timeout_seconds": 1_000_000,
+}
 
 
 def use_cores() -> None:
     """Let each core be a device, if the program runs on a CPU and has not computed anything yet."""
     usable = getattr(os, "sched_getaffinity", None)
     cores = len(usable(0)) if usable else os.cpu_count() or 1
+    flags = os.environ.get("XLA_FLAGS", "")
+    patience = [f"--{name}={seconds}" for name, seconds in PATIENCE.items() if name not in flags]
+    os.environ["XLA_FLAGS"] = " ".join([flags, *patience]).strip()
     with contextlib.suppress(RuntimeError):  # the devices are settled
         jax.config.update("jax_num_cpu_devices", cores)
 

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from mavic.envs import api
+from mavic.language import understanding
+from mavic.language.encoder import EncoderError
 from mavic.shells import cli
 from mavic.study import records, session, train
 
@@ -148,3 +150,13 @@ def test_stopping_says_how_to_go_on(tmp_path, monkeypatch):
     assert status == 1
     assert complaint.startswith("mavic: stopped; saved in ")
     assert "The same command goes on from there." in complaint
+
+
+def test_a_missing_encoder_is_missed_before_the_training(tmp_path, monkeypatch):
+    def missing(lexicon, texts):
+        raise EncoderError("the encoder is not installed")
+
+    monkeypatch.setattr(understanding, "understand_all", missing)
+    monkeypatch.setattr(session, "train_group", lambda *_, **__: pytest.fail("it trained"))
+    status, _, complaint = run(f"{TINY} --words --out {tmp_path}")
+    assert status == 1 and "not installed" in complaint
