@@ -27,6 +27,7 @@ from rich.text import Text
 
 from mavic.envs.paint import PALETTE, ink
 from mavic.study.experiment import Cell
+from mavic.study.methods import METHODS
 from mavic.study.records import Record, RecordError, plain, read_folder
 
 LEVEL, RESAMPLES, BOOTSTRAP_SEED = 0.95, 9_999, 18
@@ -1127,8 +1128,14 @@ def _method_handles(rows: Sequence[Row], **style: Any) -> list[Any]:
     return handles
 
 
+def _learners(rows: Sequence[Row]) -> Sequence[Row]:
+    """Without the yardstick that learns nothing, if there are others."""
+    return [row for row in rows if not METHODS[row.cell.method].random] or rows
+
+
 def draw_curves(rows: Sequence[Row]) -> Any:
     """Base return and compliance while learning: a line a method, mean and 95 % interval over seeds."""
+    rows = _learners(rows)
     ticker = _extra("matplotlib.ticker")
     networks = list(grouped(rows, lambda row: row.cell.network).items())
     size = (9, 0.7 + 2.7 * len(networks))
@@ -1214,6 +1221,7 @@ CLOSE = 0.97  # shares of the optimum from here on get a panel of their own
 
 def draw_both(rows: Sequence[Row]) -> Any:
     """Base return against compliance, a dot a seed: who has both stands in the upper right corner."""
+    rows = _learners(rows)
     optimum = rows[0].optimum
     bases = np.array([value for row in rows for value in row.base.values])
     near = bases >= CLOSE * optimum if optimum is not None else np.ones(len(bases), bool)

@@ -447,6 +447,7 @@ def record_lines(
     curve = [
         {"type": "curve", **{k: v if k in shared else np.asarray(v)[part] for k, v in p.items()}}
         for p in trained.curve
+        if not METHODS[cell.method].random  # it learns nothing: the curve is of what it was trained as
     ]
     run = records.run_line(
         cell, trained.group.preset, trained.group.seeds, steps_per_second=trained.steps_per_second

@@ -219,6 +219,8 @@ def test_the_random_policy_is_a_yardstick_that_costs_no_training(trained, scores
     assert float(run_of(VANILLA, GROUP.preset, bench, 3).wander) == 0
     told = scores[RANDOM]
     assert set(told["leak"]) == set(scores[MAVIC]["leak"]) and told["leak"]["none"] == [None]
+    kinds_of_line = [line["type"] for line in session.record_lines(trained, RANDOM, told)]
+    assert kinds_of_line == ["run", "score"]  # no curve: it learns nothing
     # six macros, all allowed with the same chance: a decision obeys as often as its kind allows macros
     assert 0.3 < told["compliance"]["per_decision"][0] < 0.7
     greedy, sampled = told["compliance_greedy"], told["compliance"]
