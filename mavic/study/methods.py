@@ -95,7 +95,8 @@ class Preset:
     """Step of the running value statistics; 0 is off."""
     alarm: float = 0.0
     """Chance a tick of a false alarm, in training with interruptions: all macros end, nothing is said. A critic asked
-    what an interrupted history is worth under the old instruction has then seen such histories under it."""
+    what an interrupted history is worth under the old instruction has then seen such histories under it. None in quiet
+    episodes."""
     quiet: float = 0.0
     """Share of episodes, in training with interruptions, that see none: where instructions are many or long, few
     decisions would be left to learn the task from."""

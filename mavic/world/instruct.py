@@ -274,7 +274,7 @@ def advance(
         instruction=after,
         switched=(arrives | ends) & ~over,
         resolved=resolved,
-        alarmed=draws[5] < schedule.alarm,
+        alarmed=~now.spared & (draws[5] < schedule.alarm),
         closed=jnp.where(judged & counts, kind, 0),
         followed=judged & counts & now.obeyed & (~awaits | (sign > 0)),
     )

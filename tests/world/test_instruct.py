@@ -333,6 +333,8 @@ def test_a_false_alarm_changes_no_instruction():
         assert bool(struck.alarmed) and not bool(struck.switched)
         assert struck.instruction.kind.tolist() == instruction.kind.tolist()
         assert not bool(advance(instruction, clock, alarm=0.31).alarmed)
+    spared = replace(nobody(2), spared=jnp.asarray(True))  # nor is it rung in a quiet episode
+    assert not bool(advance(spared, clock, alarm=0.29).alarmed)
 
 
 TASK = jnp.array([1.0, 10.0])
