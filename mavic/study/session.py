@@ -137,7 +137,6 @@ def train_group(
     points = math.ceil(preset.episodes / preset.batch / updates)
     learner = train.start(fixed, runs)
     curve: list[dict[str, Any]] = []
-    rates: list[float] = []
     if folder is not None and (folder / "state.json").is_file():
         learner, curve = _resume(folder, group, learner, updates * preset.batch)
         console.print(f"resuming {folder} after {len(curve)} of {points} points")
@@ -158,12 +157,12 @@ def train_group(
             learner, metrics = train.chunk(fixed, lanes, updates, vectors, runs, learner)
             jax.block_until_ready(learner)
             spent = time.perf_counter() - began
-            rates.append(float(metrics["ticks"].sum()) / spent)
-            curve.append(_point(fixed, lanes, bench, runs, learner, metrics, rates[-1]))
+            rate = float(metrics["ticks"].sum()) / spent
+            curve.append(_point(fixed, lanes, bench, runs, learner, metrics, rate))
             if folder is not None:
                 _save(folder, group, learner, curve)
             mean = np.mean(curve[-1]["base"])
-            note = f"base {mean:.1f} · compliance {np.nanmean(curve[-1]['compliance']):.0%} · {rates[-1]:,.0f} steps/s"
+            note = f"base {mean:.1f} · compliance {np.nanmean(curve[-1]['compliance']):.0%} · {rate:,.0f} steps/s"
             progress.update(bar, completed=len(curve), note=note)
             if stop_after is not None and len(curve) >= stop_after:
                 raise KeyboardInterrupt
@@ -174,7 +173,10 @@ def train_group(
         # tied to no devices any more: other numbers of runs use others
         learner=jax.tree.map(jnp.asarray, jax.device_get(learner)),
         curve=curve,
-        steps_per_second=float(np.median(rates[1:] or rates)) if rates else 0.0,
+        # of the whole training, resumed or not; the first point compiles
+        steps_per_second=float(
+            np.median([p["steps_per_second"] for p in curve[-max(1, points - 1) :]])
+        ),
     )
 
 
@@ -447,7 +449,9 @@ def record_lines(
     curve = [
         {"type": "curve", **{k: v if k in shared else np.asarray(v)[part] for k, v in p.items()}}
         for p in trained.curve
-        if not METHODS[cell.method].random  # it learns nothing: the curve is of what it was trained as
+        if not METHODS[
+            cell.method
+        ].random  # it learns nothing: the curve is of what it was trained as
     ]
     run = records.run_line(
         cell, trained.group.preset, trained.group.seeds, steps_per_second=trained.steps_per_second
