@@ -33,7 +33,8 @@ class Hyper:
     entropy_episodes: Array
     mild_advantage: Array  # [2] weight of negative advantages
     mild_error: Array  # [2] weight of critic errors that call for a lower value
-    mild_end: Array  # [2] what both weights reach at the end of training (linear)
+    mild_end: Array  # [2] what the critics' weights reach at the end of training (linear)
+    mild_advantage_end: Array  # [2] what the actors' reach
     balance: Array  # 1: every kind weighs the same in the losses, however many rows it has
     centre: Array  # [2] 1: advantages of each kind less their mean
     normalise: Array  # [2] 1: advantages of each kind divided by their root mean square
@@ -123,7 +124,8 @@ def update(
         "entropy": entropy_weight(hyper, learner.episodes),
         "actor_rate": hyper.actor_rate * (1.0 + share * (hyper.rate_end - 1.0)),
         "critic_rate": hyper.critic_rate * (1.0 + share * (hyper.critic_rate_end - 1.0)),
-        "mild_advantage": hyper.mild_advantage + share * (hyper.mild_end - hyper.mild_advantage),
+        "mild_advantage": hyper.mild_advantage
+        + share * (hyper.mild_advantage_end - hyper.mild_advantage),
         "mild_error": hyper.mild_error + share * (hyper.mild_end - hyper.mild_error),
     }
     by_agent = jax.tree.map(

@@ -78,6 +78,8 @@ class Preset:
     """Weight of critic errors that call for a lower value."""
     mild_end: Pair | None = None
     """What both weights reach at the end of training (linear); None leaves them."""
+    mild_advantage_end: Pair | None = None
+    """What the first reaches instead; None: as `mild_end`."""
     balance: bool = False
     """Every kind weighs the same in the losses."""
     centre: Pair = (0.0, 0.0)
@@ -270,7 +272,10 @@ def hyper_of(preset: Preset) -> Hyper:
     own = dataclasses.asdict(preset)
     own |= {
         "popart_beta": preset.popart,
-        "mild_end": preset.mild_end or preset.mild_advantage,
+        "mild_end": preset.mild_end or preset.mild_error,
+        "mild_advantage_end": preset.mild_advantage_end
+        or preset.mild_end
+        or preset.mild_advantage,
         "critic_rate_end": preset.rate_end
         if preset.critic_rate_end is None
         else preset.critic_rate_end,

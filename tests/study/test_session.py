@@ -227,13 +227,14 @@ def test_the_random_policy_is_a_yardstick_that_costs_no_training(trained, scores
     assert abs(greedy["per_decision"][0] - sampled["per_decision"][0]) < 0.15
 
 
-def test_quiet_episodes_are_for_training_with_interruptions_alone(trained):
-    preset = dataclasses.replace(GROUP.preset, quiet=0.25)
+@pytest.mark.parametrize("name", ["quiet", "lasting", "alarm"])
+def test_quiet_episodes_and_the_like_are_for_training_with_interruptions_alone(trained, name):
+    preset = dataclasses.replace(GROUP.preset, **{name: 0.25})
     switch = Cell(method="switch", **SMALL)
     runs = {c.method: run_of(c, preset, trained.bench, 3) for c in (MAVIC, VANILLA, switch)}
-    quiet = {name: float(run.setting.schedule.quiet) for name, run in runs.items()}
-    assert quiet == {"mavic": 0.25, "vanilla": 0, "switch": 0}
-    assert float(runs["mavic"].test.schedule.quiet) == 0
+    share = {method: float(getattr(run.setting.schedule, name)) for method, run in runs.items()}
+    assert share == {"mavic": 0.25, "vanilla": 0, "switch": 0}
+    assert float(getattr(runs["mavic"].test.schedule, name)) == 0
 
 
 def test_a_record_comes_back_as_it_was_written(trained, scores, tmp_path):
