@@ -23,7 +23,7 @@ def actor_segment(shape: Shape, net: nets.Net, carry: Array, rows: dict) -> tupl
     carry, _, heads = nets.unroll(
         shape, net, carry, rows["seen"], rows["first"], rows.get("memory")
     )
-    logits = nets.of_context(heads, rows["instructed"])
+    logits = nets.logits(shape, heads, rows["instructed"])
     mixed, soft = mixture(logits, rows["available"], rows["epsilon"])
     log_mixed = jnp.log(jnp.maximum(mixed, 1e-20))
     followed = jnp.where(rows["through_mixture"][..., None] > 0, log_mixed, soft)

@@ -2,7 +2,8 @@
 
 Everything here is for one agent; agents are a stacked leading axis that callers `vmap` over. Inside an agent,
 `parts` is 1 (the `shared` network, the paper's) or 2 (`protected`: part 0 computes all that is uninstructed and
-never sees a phrase, part 1 all the rest; each has its own weights and memory, and both follow the true history).
+never sees a phrase, part 1 all the rest; each has its own weights and memory, and both follow the true history). In a
+`residual` actor part 1 adds to what part 0 would do.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ import numpy as np
 
 from mavic.types import Array, record, static
 
-PARTS = {"shared": 1, "protected": 2}
+NETWORKS = {  # what of a `Shape` they are
+    "shared": {"parts": 1},
+    "protected": {"parts": 2},
+    "residual": {"parts": 2, "residual": True},
+}
 SLOPE = 0.01  # of the leaky rectifier, as in the reference
 CONTEXTS = 2  # uninstructed, instructed
 # rows up to which a sequence may be compiled without a loop: long ones would take for ever
@@ -35,6 +40,7 @@ class Shape:
     projected: int = static(32)
     parts: int = static(2)
     last_macro: bool = static(False)
+    residual: bool = static(False)
 
 
 def init_actor(key: Array, shape: Shape) -> Any:
@@ -321,6 +327,15 @@ _recall.defvjp(_recall_forward, _recall_backward)
 def of_context(heads: Array, instructed: Array) -> Array:
     """[parts, ..., out] → [..., out]: the part that speaks in each row's context."""
     return heads[0] if heads.shape[0] == 1 else jnp.where(instructed[..., None], heads[1], heads[0])
+
+
+def logits(shape: Shape, heads: Array, instructed: Array) -> Array:
+    """[parts, ..., M] → [..., M]: what an actor chooses by. Of a `residual` one the instructed part says what to change
+    about what the other would do, who learns nothing from that: so skills are not learnt once more under every
+    instruction."""
+    if not shape.residual:
+        return of_context(heads, instructed)
+    return of_context(heads.at[1].add(jax.lax.stop_gradient(heads[0])), instructed)
 
 
 def value(heads: Array, instructed: Array, scale: Scale) -> Array:

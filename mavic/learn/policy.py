@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,27 +30,41 @@ def own_first(phrase: Array) -> Array:
     return jnp.moveaxis(phrase[..., order], -2, 0)
 
 
-def heads(
-    shape: Shape,
-    net: Net,
-    memory: Array,
-    observation: Array,
-    previous: Array,
-    phrase: Array,
-    idle: Array,
-) -> tuple[Array, Array]:
-    """One decision of all agents in all lanes: heads of the speaking part [N, W, out], and the memory, which only
-    moves for agents that are idle."""
-    seen = {
-        "observation": jnp.moveaxis(observation, -2, 0),
-        "previous": jnp.moveaxis(previous, -1, 0),
-        "phrases": own_first(phrase),
+class Seen(NamedTuple):
+    """What a decision is made from."""
+
+    observation: Array  # [W, N, O]
+    previous: Array  # [W, N] the macro before
+    phrase: Array  # [W, N]
+
+    @property
+    def instructed(self) -> Array:
+        """[W] whether anybody is."""
+        return (self.phrase > 0).any(-1)
+
+
+def logits(shape: Shape, net: Net, memory: Array, seen: Seen, idle: Array) -> tuple[Array, Array]:
+    """One decision of all actors in all lanes: what they choose by [N, W, M], and their memory, which only moves for
+    agents that are idle."""
+    out, memory = _step(shape, net, memory, seen, idle)
+    return jax.vmap(lambda heads: nets.logits(shape, heads, seen.instructed))(out), memory
+
+
+def heads(shape: Shape, net: Net, memory: Array, seen: Seen, idle: Array) -> tuple[Array, Array]:
+    """The same of all critics: heads of the speaking part [N, W, CONTEXTS]."""
+    out, memory = _step(shape, net, memory, seen, idle)
+    return jax.vmap(nets.of_context, in_axes=(0, None))(out, seen.instructed), memory
+
+
+def _step(shape: Shape, net: Net, memory: Array, seen: Seen, idle: Array) -> tuple[Array, Array]:
+    by_agent = {
+        "observation": jnp.moveaxis(seen.observation, -2, 0),
+        "previous": jnp.moveaxis(seen.previous, -1, 0),
+        "phrases": own_first(seen.phrase),
     }
-    after, out = jax.vmap(lambda n, c, s: nets.step(shape, n, c, s))(net, memory, seen)
+    after, out = jax.vmap(lambda n, c, s: nets.step(shape, n, c, s))(net, memory, by_agent)
     moves = jnp.moveaxis(idle, -1, 0)[:, None, :, None]
-    instructed = (phrase > 0).any(-1)
-    spoken = jax.vmap(nets.of_context, in_axes=(0, None))(out, instructed)
-    return spoken, jnp.where(moves, after, memory)
+    return out, jnp.where(moves, after, memory)
 
 
 def choose(logits: Array, available: Array, epsilon: Array, draws: Array, greedy: Array) -> Array:

@@ -55,7 +55,8 @@ class Train:
     methods: tuple[str, ...] = ("mavic",)
     """vanilla, naive, switch, mavic, mavic-shift; or all."""
     networks: tuple[str, ...] = ("protected",)
-    """shared (the paper's), protected (separate parts for instructed and uninstructed)."""
+    """shared (the paper's), protected (separate parts for instructed and uninstructed), residual (protected, and
+    what is asked changes what would be done anyway)."""
     settings: tuple[str, ...] = ("live/by-kind",)
     """schedule/rule[/overlap][/extras]: schedule live (instructions come and go) or paper (at most one an episode);
     rule by-kind (as the instruction file says) or add (a penalty everywhere, paper-literal); overlap: one may replace

@@ -44,7 +44,8 @@ class Cell:
     method: str = "mavic"
     """vanilla, naive, switch, mavic, mavic-shift, or random as a yardstick."""
     network: str = "protected"
-    """shared (the paper's) or protected (separate parts for instructed and uninstructed)."""
+    """shared (the paper's), protected (separate parts for instructed and uninstructed), or residual (protected, and
+    what is asked changes what would be done anyway)."""
     preset: str = "tuned"
     """tuned or paper."""
     schedule: str = "live"
@@ -198,11 +199,9 @@ def acting(
 
     def act(memory: Array, world: World, draws: Array) -> tuple[Array, Array]:
         memory = jnp.where((world.time == 0)[:, None], 0.0, memory)
-        phrase = world.instruction.phrase
-        logits, memory = deciding.heads(
-            shape, net, memory, world.observation, world.macro, phrase, world.idle
-        )
-        explore = epsilon[(phrase > 0).any(-1).astype(jnp.int32)]
+        seen = deciding.Seen(world.observation, world.macro, world.instruction.phrase)
+        logits, memory = deciding.logits(shape, net, memory, seen, world.idle)
+        explore = epsilon[seen.instructed.astype(jnp.int32)]
         macro = deciding.choose(
             logits.swapaxes(0, 1), world.available, explore[:, None], draws, jnp.asarray(greedy)
         )

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from mavic.instructions import suggest
+from mavic.learn import nets
 from mavic.learn.learner import Fixed, Hyper
-from mavic.learn.nets import PARTS, Shape
+from mavic.learn.nets import Shape
 
 Pair = tuple[float, float]  # uninstructed, instructed
 
@@ -34,7 +35,7 @@ METHODS = {
     "mavic-shift": Method(instructions="interrupt", correction="shift"),
     "random": Method(instructions="none", correction="none", random=True),
 }
-NETWORKS = tuple(PARTS)
+NETWORKS = tuple(nets.NETWORKS)
 RULES = ("by-kind", "add")
 
 
@@ -256,8 +257,8 @@ def fixed_of(
             embedding=embedding,
             hidden=preset.hidden,
             projected=preset.hidden,
-            parts=look_up(PARTS, network, "network"),
             last_macro=preset.last_macro,
+            **look_up(nets.NETWORKS, network, "network"),
         ),
         n_steps=math.inf if preset.n_steps is None else preset.n_steps,
         batch=preset.batch,
@@ -273,9 +274,7 @@ def hyper_of(preset: Preset) -> Hyper:
     own |= {
         "popart_beta": preset.popart,
         "mild_end": preset.mild_end or preset.mild_error,
-        "mild_advantage_end": preset.mild_advantage_end
-        or preset.mild_end
-        or preset.mild_advantage,
+        "mild_advantage_end": preset.mild_advantage_end or preset.mild_end or preset.mild_advantage,
         "critic_rate_end": preset.rate_end
         if preset.critic_rate_end is None
         else preset.critic_rate_end,

@@ -176,14 +176,12 @@ def _act(
     available: Array,
     greedy: Array,
 ) -> tuple[Array, Carry]:
-    def heads(params: Any, memory: Array) -> tuple[Array, Array]:
-        net = deciding.with_phrases(params, vectors)
-        return deciding.heads(
-            shape, net, memory, observation[None], carry.macro[None], phrase[None], idle[None]
-        )
-
-    logits, actor = heads(weights.actor, carry.actor)
-    _, critic = heads(weights.critic, carry.critic)
+    seen = deciding.Seen(observation[None], carry.macro[None], phrase[None])
+    actors, critics = (
+        deciding.with_phrases(params, vectors) for params in (weights.actor, weights.critic)
+    )
+    logits, actor = deciding.logits(shape, actors, carry.actor, seen, idle[None])
+    _, critic = deciding.heads(shape, critics, carry.critic, seen, idle[None])
     draws = jax.random.uniform(key, (shape.agents,))
     chosen = deciding.choose(
         logits[:, 0], available, jnp.zeros(shape.agents), draws, jnp.asarray(greedy)
@@ -204,9 +202,8 @@ def _values(
     def one(vectors: Array, phrase: Array) -> Array:
         net = deciding.with_phrases(weights.critic, vectors)
         everyone = jnp.ones((1, shape.agents), bool)
-        heads, _ = deciding.heads(
-            shape, net, carry.critic, observation[None], carry.macro[None], phrase[None], everyone
-        )
+        seen = deciding.Seen(observation[None], carry.macro[None], phrase[None])
+        heads, _ = deciding.heads(shape, net, carry.critic, seen, everyone)
         instructed = (phrase > 0).any()
         return jax.vmap(lambda h, s: nets.value(h[None], instructed, s))(heads[:, 0], weights.scale)
 

@@ -108,10 +108,10 @@ LOOKS = {  # in the order of tables; hues of Okabe and Ito, and a dash each
     "vanilla": Look("vanilla", PALETTE["slate"], (0, (6, 2))),
     "random": Look("random", PALETTE["grey"], (0, (1, 3))),
 }
-MARKERS = {"protected": "o", "shared": "s"}
+MARKERS = {"protected": "o", "residual": "D", "shared": "s"}
 ORDER = {  # the headline, tuned/protected/live/by-kind, is the first of each
     "preset": ("tuned", "paper"),
-    "network": ("protected", "shared"),
+    "network": ("protected", "residual", "shared"),
     "schedule": ("live", "paper"),
     "rule": ("by-kind", "add"),
 }

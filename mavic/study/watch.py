@@ -147,9 +147,9 @@ def _decide(
     """What `TeamPolicy.act` gives, with networks that know the phrases already."""
     own, beyond = shape.agents, observation.shape[0] - shape.agents
     observation, idle, available = observation[:own], idle[:own], available[:own]
-    seen = observation[None], carry.macro[None], rows[None], idle[None]
-    logits, actor = deciding.heads(shape, nets_[0], carry.actor, *seen)
-    _, critic = deciding.heads(shape, nets_[1], carry.critic, *seen)
+    seen = deciding.Seen(observation[None], carry.macro[None], rows[None])
+    logits, actor = deciding.logits(shape, nets_[0], carry.actor, seen, idle[None])
+    _, critic = deciding.heads(shape, nets_[1], carry.critic, seen, idle[None])
     draws = jax.random.uniform(key, (own,))
     chosen = deciding.choose(logits[:, 0], available, jnp.zeros(own), draws, jnp.asarray(greedy))
     macro = jnp.where(idle, chosen, carry.macro)
@@ -167,15 +167,11 @@ def _expect(
         return jnp.repeat(jnp.expand_dims(one, axis), kinds, axis)
 
     kind = jnp.arange(kinds)
-    heads, _ = deciding.heads(
-        shape,
-        net,
-        lanes(carry.critic[:, :, 0], 2),
-        lanes(observation[:own], 0),
-        lanes(carry.macro, 0),
-        jnp.repeat(kind[:, None], own, 1),
-        jnp.ones((kinds, own), bool),
+    seen = deciding.Seen(
+        lanes(observation[:own], 0), lanes(carry.macro, 0), jnp.repeat(kind[:, None], own, 1)
     )
+    memory = lanes(carry.critic[:, :, 0], 2)
+    heads, _ = deciding.heads(shape, net, memory, seen, jnp.ones((kinds, own), bool))
     return jax.vmap(lambda h, s: nets.value(h[None], kind > 0, s))(heads, scale).T
 
 

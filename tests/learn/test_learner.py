@@ -55,7 +55,7 @@ def replayed_logits(fixed, actor, mine, first=None):
     first = mine["first"] if first is None else first
     start = nets.empty(fixed.shape, LANES)
     heads = nets.unroll(fixed.shape, net, start, learning.seen_before(mine), first)[2]
-    return jnp.where(mine["available"], nets.of_context(heads, mine["instructed"]), -1e9)
+    return jnp.where(mine["available"], nets.logits(fixed.shape, heads, mine["instructed"]), -1e9)
 
 
 def regret(logits, mine):
@@ -64,7 +64,7 @@ def regret(logits, mine):
     return jnp.where(mine["valid"], logits.max(-1) - taken, 0.0)
 
 
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", [*NETWORKS, "residual"])
 def test_replay_decides_as_the_rollout_did(network):
     """Across episode, macro and instruction boundaries; a memory shifted or reset at the wrong row fails."""
     fixed = BENCH.fixed(PRESET, network)
@@ -152,10 +152,11 @@ def test_gradients_in_blocks_equal_plain_back_propagation(network):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3 * float(jnp.abs(b).max()))
 
 
-def test_contexts_do_not_touch_each_others_parameters():
-    """`protected`: losses of instructed rows leave the base part alone, and the other way round."""
-    fixed = BENCH.fixed(PRESET, "protected")
-    learner, rows = played("protected", 3)
+@pytest.mark.parametrize("network", ["protected", "residual"])
+def test_contexts_do_not_touch_each_others_parameters(network):
+    """Losses of instructed rows leave the base part alone, and the other way round; also where its logits count."""
+    fixed = BENCH.fixed(PRESET, network)
+    learner, rows = played(network, 3)
     mine = jax.tree.map(lambda x: x[0], by_agent(rows))
     actor = jax.tree.map(lambda x: x[0], learner.actor)
     data = actor_rows(mine, jax.random.key(0))
@@ -173,6 +174,13 @@ def test_contexts_do_not_touch_each_others_parameters():
     instructed = mine["instructed"].astype(jnp.float32)
     assert size(instructed, 0) == 0.0 < size(instructed, 1)
     assert size(1 - instructed, 1) == 0.0 < size(1 - instructed, 0)
+
+
+def test_a_residual_actor_changes_what_would_be_done():
+    shape = BENCH.fixed(PRESET, "residual").shape
+    heads = jnp.array([[[1.0, 2.0], [3.0, 4.0]], [[10.0, 20.0], [30.0, 40.0]]])  # [parts, W, M]
+    said = nets.logits(shape, heads, jnp.array([False, True]))
+    np.testing.assert_array_equal(said, [[1.0, 2.0], [33.0, 44.0]])
 
 
 def test_uninstructed_part_never_sees_a_phrase():

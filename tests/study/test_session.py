@@ -326,15 +326,8 @@ def test_its_values_are_the_critics(trained, team):
     net = deciding.with_phrases(critic, lexicon.vectors)
     spread, centre = jax.vmap(nets.Scale.spread)(scale), jax.vmap(nets.Scale.centre)(scale)
     for kind, row in (("none", 0), (team.kinds[2], lexicon.texts.index(text))):
-        heads, _ = deciding.heads(
-            shape,
-            net,
-            carry.critic,
-            place.observation[None],
-            carry.macro[None],
-            jnp.full((1, 2), row),
-            jnp.ones((1, 2), bool),
-        )
+        seen = deciding.Seen(place.observation[None], carry.macro[None], jnp.full((1, 2), row))
+        heads, _ = deciding.heads(shape, net, carry.critic, seen, jnp.ones((1, 2), bool))
         context = int(row > 0)  # each has a head of its own
         expected = heads[:, 0, context] * spread[:, context] + centre[:, context]
         np.testing.assert_allclose(found[kind], expected, rtol=1e-4)
