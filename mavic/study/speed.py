@@ -21,6 +21,7 @@ from mavic.envs import api
 from mavic.study import records, session, train
 from mavic.study.experiment import Cell, bench_of, run_of, stack
 from mavic.study.methods import preset_of
+from mavic.study.spread import over_runs
 from mavic.types import Array
 
 # Steps a second of the PyTorch reference on two cores: environment alone, training with learning
@@ -30,6 +31,7 @@ REFERENCE = {
     "overcooked": (10_000, 1_400),
 }
 ENV_LANES, ENV_TICKS = 4096, 100
+CORE_LANES = 1024  # of a core: the states of more do not stay in its cache
 PIECE = 320_000  # ticks of a run in a timed piece of training, if its episodes last to the horizon
 UPDATES = 25  # of a timed piece, at most
 WARM_UP = 400  # updates before timing: Box Pushing's episodes then are as short as they will be
@@ -37,9 +39,13 @@ PATIENCE = 60.0  # seconds of a warm-up after which it is left at that
 
 
 @partial(jax.jit, static_argnames=("lanes", "ticks"))
-def environment_ticks(env: Any, key: Array, lanes: int, ticks: int) -> Array:
-    """Random macros in many lanes; a lane whose episode ends starts again. Gives the summed reward, so that nothing can
-    be left out."""
+def environment_ticks(env: Any, keys: Array, lanes: int, ticks: int) -> Array:
+    """Random macros in many lanes for each of the keys [devices]; a lane whose episode ends starts again. Gives the
+    summed reward, so that nothing can be left out."""
+    return over_runs(lambda key: _environment_ticks(env, key, lanes, ticks))(keys)
+
+
+def _environment_ticks(env: Any, key: Array, lanes: int, ticks: int) -> Array:
     counts = jnp.array([len(macros) for macros in env.macros])
 
     def tick(carry: tuple, key: Array) -> tuple[tuple, Array]:
@@ -81,10 +87,14 @@ def measure(
     env = api.make(world)
     keys = iter(range(1_000_000))
 
-    def play() -> Array:
-        return environment_ticks(env, jax.random.key(next(keys)), ENV_LANES, ENV_TICKS)
+    devices = jax.local_device_count()
+    lanes = CORE_LANES if jax.default_backend() == "cpu" else ENV_LANES
 
-    jobs["environment alone"] = (play, lambda _: ENV_LANES * ENV_TICKS)
+    def play() -> Array:
+        key = jax.random.split(jax.random.key(next(keys)), devices)
+        return environment_ticks(env, key, lanes, ENV_TICKS)
+
+    jobs["environment alone"] = (play, lambda _: devices * lanes * ENV_TICKS)
     updates = _updates(preset_of("tuned", world, **changes).batch * env.horizon)
     for network in ("shared", "protected"):
         jobs[f"training, {network}"] = _training(world, network, seeds, updates, changes)
