@@ -117,7 +117,9 @@ def update(
     rows: MacroRows,
 ) -> tuple[Learner, dict[str, Array]]:
     """One critic and one actor step for every agent. Must run under a `vmap` with axis name RUNS."""
+    fields = through_time.pad({k: v for k, v in vars(rows).items() if k != "longest"})
     blocks = through_time.blocks_for(jax.lax.pmax(rows.longest, RUNS))
+    rounds = jax.lax.pmax(through_time.rounds_for(bootstraps(fields)), RUNS)
     share = jnp.minimum(learner.episodes / hyper.episodes, 1.0)
     now = {
         "epsilon": epsilon(hyper, learner.episodes),
@@ -128,12 +130,10 @@ def update(
         + share * (hyper.mild_advantage_end - hyper.mild_advantage),
         "mild_error": hyper.mild_error + share * (hyper.mild_end - hyper.mild_error),
     }
-    by_agent = jax.tree.map(
-        lambda x: jnp.moveaxis(x, 2, 0), {k: v for k, v in vars(rows).items() if k != "longest"}
-    )
+    by_agent = jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), fields)
     state = {k: v for k, v in vars(learner).items() if k != "episodes"}
     state, metrics = jax.vmap(
-        lambda s, r: _update_agent(fixed, hyper, correction, vectors, now, blocks, s, r)
+        lambda s, r: _update_agent(fixed, hyper, correction, vectors, now, blocks, rounds, s, r)
     )(state, by_agent)
 
     episodes = learner.episodes + fixed.batch
@@ -159,27 +159,49 @@ def seen_after(rows: dict) -> dict:
     }
 
 
+def bootstraps(rows: dict) -> Array:
+    """Where a target can read V(h', c): the instruction changed or the episode was cut. Elsewhere the next row's value
+    is V(h', c), or nothing follows."""
+    return (rows["switched"] | rows["last"]) & (rows["discount"] > 0) & ~rows["loops"]
+
+
 def values(
-    fixed: Fixed, vectors: Array, critic: Any, scale: Scale, rows: dict, blocks: Array
+    fixed: Fixed,
+    vectors: Array,
+    critic: Any,
+    scale: Scale,
+    rows: dict,
+    blocks: Array,
+    wanted: Array,
+    rounds: Array,
 ) -> dict:
-    """One agent's V(h, c), V(h', c) and V(h', c') for all rows [K, W], and the critic's memory after each."""
+    """One agent's V(h, c) and V(h', c') for all rows [K, W], V(h', c) where it is `wanted` (elsewhere it is V(h', c'),
+    if nothing changed), and the critic's memory after each."""
     net = nets.with_phrases(critic, vectors)
+    instructed = rows["kind"] > 0
     found = through_time.forward(
         lambda carry, block: loss.value_segment(fixed.shape, scale, net, carry, block),
         nets.empty(fixed.shape, rows["macro"].shape[1]),
         {
             "seen": seen_before(rows),
-            "next_seen": seen_after(rows),
             "first": rows["first"],
-            "instructed": rows["kind"] > 0,
+            "instructed": instructed,
         },
         blocks,
     )
+
+    def after(k: Array, w: Array) -> Array:
+        here = {"seen": seen_after(rows), "instructed": instructed}
+        here = jax.tree.map(lambda x: x[k, w], here)
+        return loss.value_after(fixed.shape, scale, net, found["memory"][k, :, w], here)
+
+    following = jnp.roll(found["value"], -1, axis=0)
+    kept = jnp.where(wanted, through_time.where(wanted, after, rounds), following)
     # where the task ended but what is asked goes on, it goes on from where the row began: an end is no escape from an
     # instruction, and no prize
-    kept = jnp.where(rows["loops"], found["value"], found["kept"])
+    kept = jnp.where(rows["loops"], found["value"], kept)
     # the next row starts where this one ended; a row that is the episode's last has no next, nor a new instruction
-    arrived = jnp.where(rows["last"], kept, jnp.roll(found["value"], -1, axis=0))
+    arrived = jnp.where(rows["last"], kept, following)
     return {"value": found["value"], "kept": kept, "arrived": arrived, "memory": found["memory"]}
 
 
@@ -190,17 +212,19 @@ def _update_agent(
     vectors: Array,
     now: dict,
     blocks: Array,
+    rounds: Array,
     state: dict,
     rows: dict,
 ) -> tuple[dict, dict]:
     shape = fixed.shape
-    rows = through_time.pad(rows)
     instructed = rows["kind"] > 0
     context = instructed.astype(jnp.int32)
     valid = rows["valid"].astype(jnp.float32)
     weight = _weigh(rows["kind"], valid, fixed.kinds, hyper.balance)
 
-    found = values(fixed, vectors, state["target"], state["scale"], rows, blocks)
+    found = values(
+        fixed, vectors, state["target"], state["scale"], rows, blocks, bootstraps(rows), rounds
+    )
     target = targets(
         reward=rows["reward"],
         discount=rows["discount"],

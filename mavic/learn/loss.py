@@ -49,10 +49,13 @@ def critic_segment(shape: Shape, scale: Scale, net: nets.Net, carry: Array, rows
 def value_segment(
     shape: Shape, scale: Scale, net: nets.Net, carry: Array, rows: dict
 ) -> tuple[Array, dict]:
-    """V(h, c) of each row, and V(h', c) after it under its own instruction: one extra step of the cell from the true
-    memory with the new observation and the old phrase, whose memory is thrown away (D3)."""
+    """V(h, c) of each row, and the memory after it."""
     carry, memory, heads = nets.unroll(shape, net, carry, rows["seen"], rows["first"])
-    values = nets.value(heads, rows["instructed"], scale)
-    heads = nets.step(shape, net, jnp.moveaxis(memory, 1, 0), rows["next_seen"])[1]
-    kept = nets.value(heads, rows["instructed"], scale)
-    return carry, {"value": values, "kept": kept, "memory": memory}
+    return carry, {"value": nets.value(heads, rows["instructed"], scale), "memory": memory}
+
+
+def value_after(shape: Shape, scale: Scale, net: nets.Net, memory: Array, rows: dict) -> Array:
+    """V(h', c) after rows [S] under their own instruction: one extra step of the cell from the true memory
+    [S, parts, H] with the new observation and the old phrase, whose memory is thrown away (D3)."""
+    heads = nets.step(shape, net, jnp.moveaxis(memory, 1, 0), rows["seen"])[1]
+    return nets.value(heads, rows["instructed"], scale)

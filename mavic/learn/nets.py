@@ -280,6 +280,11 @@ def _unrolled(rows: Array) -> bool:
     return rows.shape[0] <= SHORT and jax.default_backend() != "cpu"
 
 
+def _once(x: Array) -> Array:
+    """Computed once, however many use it: a CPU would do it again for each."""
+    return jax.lax.optimization_barrier(x) if jax.default_backend() == "cpu" else x
+
+
 @jax.custom_vjp
 def _recall(wh: Array, bh: Array, carry: Array, gates: Array, first: Array, known: Array) -> Array:
     """What `_remember` gives, which is already known: only its gradient is left to do. Everything but the way back
@@ -296,27 +301,30 @@ def _recall_backward(saved: tuple, towards: Array) -> tuple:
     before = jnp.where(first[..., None], 0.0, jnp.concatenate([carry[None], known[:-1]]))
     reset, update, new, new_h = _gates(before @ wh + bh, gates)
     slope = (1 - update) * (1 - new**2)  # of the memory, by the argument of `new`
-    by_product = jnp.concatenate(  # of the memory, by the product of the memory before and `wh`
-        [
-            slope * new_h * reset * (1 - reset),
-            (before - new) * update * (1 - update),
-            slope * reset,
-        ],
-        axis=-1,
+    by_product = _once(  # of the memory, by the product of the memory before and `wh`
+        jnp.concatenate(
+            [
+                slope * new_h * reset * (1 - reset),
+                (before - new) * update * (1 - update),
+                slope * reset,
+            ],
+            axis=-1,
+        )
     )
+    back_weights = wh.T
 
     def back(towards: Array, row: tuple) -> tuple[Array, Array]:
         direct, by_product, update, begins = row
         total = towards + direct
-        past = total * update + (jnp.tile(total, 3) * by_product) @ wh.T
+        past = total * update + (jnp.tile(total, 3) * by_product) @ back_weights
         return jnp.where(begins[:, None], 0.0, past), total
 
     rows = (towards, by_product, update, first)
     towards_carry, total = jax.lax.scan(
         back, jnp.zeros_like(carry), rows, reverse=True, unroll=_unrolled(first)
     )
-    product = jnp.tile(total, 3) * by_product
-    entered = jnp.concatenate([product[..., : 2 * slope.shape[-1]], total * slope], axis=-1)
+    product = _once(jnp.tile(total, 3) * by_product)
+    entered = _once(jnp.concatenate([product[..., : 2 * slope.shape[-1]], total * slope], axis=-1))
     weights = _product_backward((before, wh), product)[1]
     return weights, product.sum((0, 1)), towards_carry, entered, None, None
 

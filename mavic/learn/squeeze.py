@@ -15,8 +15,8 @@ from mavic.types import Array, MacroRows, Row, record
 class Places:
     """Where macro rows go: a lane holds whole episodes, one after another."""
 
-    tick: Array  # [K, W, N] which of all T·W ticks ended the macro that stands here
-    count: Array  # [W, N] rows in each lane
+    tick: Array  # [K, W', N] which of all T·W ticks ended the macro that stands here
+    count: Array  # [W', N] rows in each lane
 
 
 def as_played(rows: Row, *, drop_unfinished: bool = False) -> Places:
@@ -28,17 +28,21 @@ def as_played(rows: Row, *, drop_unfinished: bool = False) -> Places:
     kept = _kept(rows, drop_unfinished)
     lane = jnp.broadcast_to(jnp.arange(kept.shape[1])[:, None], kept.shape)
     slot = jnp.cumsum(kept, axis=0) - 1
-    return _placed(kept, lane, slot, kept.sum(axis=0))
+    return _placed(kept, lane, slot, kept.sum(axis=0), kept.shape[0])
 
 
-def packed(rows: Row, *, episodes: int, drop_unfinished: bool = False) -> Places:
-    """The `episodes` episodes spread over the lanes as evenly as may be, each agent's by themselves: the longest
-    first, each into the lane that is emptiest. Learning takes as many steps as the fullest lane has rows, and a lane
-    in which long episodes followed one another by chance would hold up the others.
+def packed(
+    rows: Row, *, episodes: int, lanes: int | None = None, drop_unfinished: bool = False
+) -> Places:
+    """The `episodes` episodes spread over `lanes` lanes (default: as many as played) as evenly as may be, each agent's
+    by themselves: the longest first, each into the lane that is emptiest. Learning takes as many steps as the fullest
+    lane has rows, and a lane in which long episodes followed one another by chance would hold up the others.
 
     There is room for all if T is a lane's share of the episodes times the longest an episode can be, as in a rollout:
     when an episode is placed, some lane has less than its share."""
-    lanes = rows.macro.shape[1]
+    ticks, width, _ = rows.macro.shape
+    lanes = lanes or width
+    room = -(-episodes // lanes) * (ticks // -(-episodes // width))
     kept = _kept(rows, drop_unfinished)
     over = rows.alive & (rows.terminal | rows.truncated)
     ended = jnp.cumsum(over, axis=0)
@@ -59,7 +63,7 @@ def packed(rows: Row, *, episodes: int, drop_unfinished: bool = False) -> Places
         return lane[back], start[back], load
 
     lane, start, load = jax.vmap(spread, in_axes=1, out_axes=1)(size)
-    return _placed(kept, lane[number], start[number] + rank - 1, load)
+    return _placed(kept, lane[number], start[number] + rank - 1, load, room)
 
 
 def squeeze(
@@ -115,11 +119,11 @@ def _kept(rows: Row, drop_unfinished: bool) -> Array:
     return kept & ~rows.broken_off if drop_unfinished else kept
 
 
-def _placed(kept: Array, lane: Array, slot: Array, count: Array) -> Places:
-    ticks, lanes, agents = kept.shape
-    number = jnp.arange(ticks * lanes, dtype=jnp.int32).reshape(ticks, lanes, 1)
-    slot = jnp.where(kept, slot, ticks)  # beyond the last: dropped
-    tick = jnp.zeros(kept.shape, jnp.int32)
+def _placed(kept: Array, lane: Array, slot: Array, count: Array, room: int) -> Places:
+    ticks, width, agents = kept.shape
+    number = jnp.arange(ticks * width, dtype=jnp.int32).reshape(ticks, width, 1)
+    slot = jnp.where(kept, slot, room)  # beyond the last: dropped
+    tick = jnp.zeros((room, *count.shape), jnp.int32)
     tick = tick.at[slot, lane, jnp.arange(agents)].set(
         jnp.broadcast_to(number, kept.shape), mode="drop"
     )

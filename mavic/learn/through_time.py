@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from mavic.types import Array
 
 BLOCK = 8  # rows
+ROUNDS = 16  # in which a function is computed for all rows, if all are wanted
 
 
 def blocks_for(longest: Array) -> Array:
@@ -60,6 +61,34 @@ def forward(segment: Callable, carry: Array, rows: Any, blocks: Array) -> Any:
 
     start = (_block(rows, jnp.int32(0)), carry, _room(shapes, length))
     return jax.lax.fori_loop(0, blocks, on, start)[2]
+
+
+def rounds_for(wanted: Array) -> Array:
+    """How many rounds `where` takes if `wanted` [K, W] holds in no more rows than here; [K, W, N]: of all N."""
+    length, lanes = wanted.shape[:2]
+    return (wanted.sum((0, 1)).max() + _share(length * lanes) - 1) // _share(length * lanes)
+
+
+def _share(rows: int) -> int:
+    return -(-rows // ROUNDS)
+
+
+def where(wanted: Array, function: Callable, rounds: Array) -> Array:
+    """`function(k, w) -> [S]` of rows k [S] in lanes w [S] at all places where `wanted` [K, W] holds, 0 elsewhere. It
+    is called for as many rows as there are, a part of all at a time: few cost little, and none is left out."""
+    length, lanes = wanted.shape
+    total, share = length * lanes, _share(length * lanes)
+    flat = wanted.reshape(-1)
+    slot = jnp.where(flat, jnp.cumsum(flat) - 1, ROUNDS * share)
+    place = jnp.full(ROUNDS * share, total, jnp.int32)
+    place = place.at[slot].set(jnp.arange(total, dtype=jnp.int32), mode="drop")
+
+    def on(number: Array, found: Array) -> Array:
+        here = jax.lax.dynamic_slice_in_dim(place, number * share, share)
+        inside = jnp.minimum(here, total - 1)
+        return found.at[here].set(function(inside // lanes, inside % lanes), mode="drop")
+
+    return jax.lax.fori_loop(0, rounds, on, jnp.zeros(total)).reshape(length, lanes)
 
 
 def gradient(

@@ -114,10 +114,13 @@ def leak(
         rows = squeeze(played.rows, run.hyper.gamma)
         blocks = through_time.blocks_for(jax.lax.pmax(rows.longest, RUNS))
         fields = {k: v for k, v in vars(rows).items() if k != "longest"}
-        by_agent = jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), through_time.pad(fields))
+        fields = through_time.pad(fields)
+        rounds = jax.lax.pmax(through_time.rounds_for(learning.bootstraps(fields)), RUNS)
+        by_agent = jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), fields)
 
         def agent(critic: Any, scale: Any, mine: dict) -> tuple[Array, Array]:
-            found = learning.values(fixed, vectors, critic, scale, mine, blocks)
+            wanted = learning.bootstraps(mine)
+            found = learning.values(fixed, vectors, critic, scale, mine, blocks, wanted, rounds)
             realised = targets(
                 reward=mine["reward"],
                 discount=mine["discount"],

@@ -21,6 +21,7 @@ from mavic.envs import api
 from mavic.study import records, session, train
 from mavic.study.experiment import Cell, bench_of, run_of, stack
 from mavic.study.methods import preset_of
+from mavic.study.spread import over_runs
 from mavic.types import Array
 
 # Steps a second of the PyTorch reference on two cores: environment alone, training with learning
@@ -30,16 +31,21 @@ REFERENCE = {
     "overcooked": (10_000, 1_400),
 }
 ENV_LANES, ENV_TICKS = 4096, 100
-UPDATES = 25  # a timed piece of training
-WARM_UP = (
-    400  # updates before timing: episodes then are as short as they are for most of a training
-)
+CORE_LANES = 1024  # of a core: the states of more do not stay in its cache
+PIECE = 320_000  # ticks of a run in a timed piece of training, if its episodes last to the horizon
+UPDATES = 25  # of a timed piece, at most
+WARM_UP = 400  # updates before timing: Box Pushing's episodes then are as short as they will be
+PATIENCE = 60.0  # seconds of a warm-up after which it is left at that
 
 
 @partial(jax.jit, static_argnames=("lanes", "ticks"))
-def environment_ticks(env: Any, key: Array, lanes: int, ticks: int) -> Array:
-    """Random macros in many lanes; a lane whose episode ends starts again. Gives the summed reward, so that nothing can
-    be left out."""
+def environment_ticks(env: Any, keys: Array, lanes: int, ticks: int) -> Array:
+    """Random macros in many lanes for each of the keys [devices]; a lane whose episode ends starts again. Gives the
+    summed reward, so that nothing can be left out."""
+    return over_runs(lambda key: _environment_ticks(env, key, lanes, ticks))(keys)
+
+
+def _environment_ticks(env: Any, key: Array, lanes: int, ticks: int) -> Array:
     counts = jnp.array([len(macros) for macros in env.macros])
 
     def tick(carry: tuple, key: Array) -> tuple[tuple, Array]:
@@ -65,21 +71,33 @@ def environment_ticks(env: Any, key: Array, lanes: int, ticks: int) -> Array:
 
 
 def measure(
-    world: str, *, seeds: int = 5, repeats: int = 3, console: Console | None = None, **changes: Any
+    world: str,
+    *,
+    seeds: int = 5,
+    repeats: int = 3,
+    patience: float = PATIENCE,
+    console: Console | None = None,
+    **changes: Any,
 ) -> dict[str, Any]:
-    """All figures of a world on this machine, printed as they come."""
+    """All figures of a world on this machine, printed as they come. `patience`: seconds a network is trained before
+    it is timed, if `WARM_UP` updates take longer; `updates_before` says how many were made."""
     console = console or Console()
     found: dict[str, Any] = {"world": world, "seeds": seeds, "versions": records.versions()}
     jobs: dict[str, tuple[Callable[[], Any], Callable[[Any], float]]] = {}
     env = api.make(world)
     keys = iter(range(1_000_000))
 
-    def play() -> Array:
-        return environment_ticks(env, jax.random.key(next(keys)), ENV_LANES, ENV_TICKS)
+    devices = jax.local_device_count()
+    lanes = CORE_LANES if jax.default_backend() == "cpu" else ENV_LANES
 
-    jobs["environment alone"] = (play, lambda _: ENV_LANES * ENV_TICKS)
+    def play() -> Array:
+        key = jax.random.split(jax.random.key(next(keys)), devices)
+        return environment_ticks(env, key, lanes, ENV_TICKS)
+
+    jobs["environment alone"] = (play, lambda _: devices * lanes * ENV_TICKS)
+    updates = _updates(preset_of("tuned", world, **changes).batch * env.horizon)
     for network in ("shared", "protected"):
-        jobs[f"training, {network}"] = _training(world, network, seeds, changes)
+        jobs[f"training, {network}"] = _training(world, network, seeds, updates, changes)
     for name, (job, _) in jobs.items():
         with console.status(f"{name}: compiling…"):
             began = time.perf_counter()
@@ -87,9 +105,10 @@ def measure(
             found[name] = {"compile_seconds": round(time.perf_counter() - began, 2), "rates": []}
     for name, (job, _) in jobs.items():
         if name.startswith("training"):
-            with console.status(f"{name}: training until episodes are short…"):
-                for _ in range(WARM_UP // UPDATES):
-                    jax.block_until_ready(job())
+            found[name]["updates_before"] = updates + _warm_up(
+                job, updates, patience, f"{name}: training before timing", console
+            )
+            found[name]["updates_a_repeat"] = updates
     for repeat in range(repeats):
         for name, (job, steps) in jobs.items():
             with console.status(f"{name}: repeat {repeat + 1} of {repeats}"):
@@ -114,8 +133,28 @@ def measure(
     return found
 
 
+def _updates(ticks: int) -> int:
+    """How many updates of so many ticks are timed together."""
+    return max(1, min(UPDATES, PIECE // ticks))
+
+
+def _warm_up(
+    job: Callable[[], Any], updates: int, patience: float, label: str, console: Console
+) -> int:
+    """Call `job`, `updates` updates each time, until `WARM_UP` were made or patience is at its end; how many were."""
+    began, made = time.perf_counter(), 0
+    with console.status(f"{label}…") as status:
+        while made < WARM_UP and (spent := time.perf_counter() - began) < patience:
+            status.update(
+                f"{label}: {made} of {WARM_UP} updates, {spent:.0f} of at most {patience:.0f} s"
+            )
+            jax.block_until_ready(job())
+            made += updates
+    return made
+
+
 def _training(
-    world: str, network: str, seeds: int, changes: dict[str, Any]
+    world: str, network: str, seeds: int, updates: int, changes: dict[str, Any]
 ) -> tuple[Callable, Callable]:
     preset = preset_of("tuned", world, **changes)
     bench = bench_of(world)
@@ -128,7 +167,7 @@ def _training(
 
     def job() -> Any:
         learner, metrics = train.chunk(
-            fixed, lanes, UPDATES, bench.lexicon.vectors, runs, state["learner"]
+            fixed, lanes, updates, bench.lexicon.vectors, runs, state["learner"]
         )
         state["learner"] = learner
         return learner, metrics

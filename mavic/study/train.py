@@ -16,6 +16,7 @@ from mavic.types import RUNS, Array
 from mavic.world.rollout import rollout
 
 ROOMS = 4  # what needs no more than this part of the largest room is learnt from in a small one
+SHORT = 100  # ticks of a horizon which most episodes of a trained team do not come near
 LARGE = 256  # rows of a room from which that is worth compiling the update twice
 
 
@@ -29,6 +30,15 @@ def _start(fixed: Fixed, keys: Array, sizes: Array) -> Learner:
     return over_runs(lambda k, size: learning.init(jax.random.fold_in(k, 0), fixed, size))(
         keys, sizes
     )
+
+
+def packing(lanes: int, horizon: int) -> tuple[int, int]:
+    """In how many lanes episodes are learnt from that were played in `lanes`, and the part of the largest room that
+    does for most batches. Learning takes at least as many steps as the longest episode has rows; where most episodes
+    are far shorter, fewer lanes are fuller and take no more steps. A GPU counts steps alone."""
+    if jax.default_backend() == "cpu" and horizon <= SHORT:
+        return max(1, lanes * 3 // 4), 2 * ROOMS
+    return lanes, ROOMS
 
 
 def one_update(
@@ -45,8 +55,9 @@ def one_update(
         first=learner.episodes,
     ).rows
     unfinished = fixed.drop_unfinished
+    narrow, rooms = packing(lanes, run.setting.env.horizon)
     if lanes < fixed.batch:
-        places = packed(played, episodes=fixed.batch, drop_unfinished=unfinished)
+        places = packed(played, episodes=fixed.batch, lanes=narrow, drop_unfinished=unfinished)
     else:  # an episode a lane: nothing to pack
         places = as_played(played, drop_unfinished=unfinished)
 
@@ -58,7 +69,7 @@ def one_update(
     if room <= LARGE:
         learner, metrics = learn(room)
     else:
-        small = -(-room // ROOMS)
+        small = -(-room // rooms)
         fits = jax.lax.pmax(places.count.max(), RUNS) <= small
         learner, metrics = jax.lax.cond(fits, partial(learn, small), partial(learn, room))
     metrics["ticks"] = played.alive.sum().astype(jnp.float32)

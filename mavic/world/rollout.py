@@ -64,7 +64,9 @@ def rollout(
         )
         alive = number < episodes
         row = replace(row, alive=alive)
-        rows = jax.tree.map(lambda all_, one: all_.at[t].set(one), rows, row)
+        rows = jax.tree.map(
+            lambda all_, one: jax.lax.dynamic_update_index_in_dim(all_, one, t, 0), rows, row
+        )
         done = alive & (row.terminal | row.truncated)
         number = jnp.where(done, queued + jnp.cumsum(done) - 1, number)
         queued = queued + done.sum()

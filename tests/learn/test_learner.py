@@ -237,8 +237,14 @@ def test_values_after_a_row_are_true_counterfactuals():
     mine = by_agent(rows)
     blocks = through_time.blocks_for(rows.longest)
     critic = jax.tree.map(lambda x: x * 3.0, learner.critic)
-    found = jax.vmap(lambda c, s, m: learning.values(fixed, VECTORS, c, s, m, blocks))(
-        critic, learner.scale, mine
+
+    def values(critic, scale, mine, wanted):
+        rounds = through_time.rounds_for(wanted)
+        return learning.values(fixed, VECTORS, critic, scale, mine, blocks, wanted, rounds)
+
+    found, some = (
+        jax.vmap(values)(critic, learner.scale, mine, wanted)
+        for wanted in (mine["valid"], learning.bootstraps(mine))
     )
     inside = mine["valid"] & ~mine["last"]
     same = inside & ~mine["switched"]
@@ -247,6 +253,13 @@ def test_values_after_a_row_are_true_counterfactuals():
     )
     differs = jnp.abs(found["kept"] - found["arrived"])[inside & mine["switched"]]
     assert (differs > 1e-3).mean() > 0.8
+    reads = [mine["discount"] * x["arrived"] for x in (some, found)]
+    np.testing.assert_allclose(*reads, atol=1e-4)
+    read = inside & mine["switched"]
+    assert 0 < read.sum() < mine["valid"].sum() / 2
+    np.testing.assert_allclose(
+        jnp.where(read, some["kept"], 0), jnp.where(read, found["kept"], 0), atol=1e-4
+    )
 
 
 def test_popart_keeps_values_while_it_moves_the_scale():

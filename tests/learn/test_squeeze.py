@@ -254,7 +254,9 @@ def episodes_of(got, agent):
 @jax.jit
 def _packed(rows):
     places = packed(rows, episodes=T * W)
-    return squeeze(rows, 1.0, places), squeeze(rows, 1.0, places, size=6)
+    narrow = packed(rows, episodes=T * W, lanes=W - 1)
+    small = squeeze(rows, 1.0, places, size=6)
+    return squeeze(rows, 1.0, places), small, squeeze(rows, 1.0, narrow)
 
 
 @FAST
@@ -264,13 +266,14 @@ def test_packed_episodes_are_the_episodes_played(rows):
     plain = jax.tree.map(np.asarray, _squeeze(rows, 1.0))
     idle = [(0, T)]  # as in a rollout, which has room for episodes that all last to the horizon
     roomy = jax.tree.map(lambda x: np.pad(x, idle + [(0, 0)] * (x.ndim - 1)), rows)
-    got, small = (jax.tree.map(np.asarray, x) for x in _packed(roomy))
+    got, small, narrow = (jax.tree.map(np.asarray, x) for x in _packed(roomy))
+    assert narrow.valid.shape[1] == W - 1
     counts = got.valid.sum(axis=0)
     assert got.longest == counts.max()
     assert (np.diff(got.valid.astype(int), axis=0) <= 0).all()
     for agent in range(N):
         episodes = episodes_of(got, agent)
-        assert episodes == episodes_of(plain, agent)
+        assert episodes == episodes_of(plain, agent) == episodes_of(narrow, agent)
         longest = max(map(len, episodes), default=0)
         assert counts[:, agent].max() <= counts[:, agent].min() + longest
         if got.longest <= 6:  # a smaller room holds the same
