@@ -53,6 +53,15 @@ def say(page, words: str) -> None:
     page.keyboard.press("Enter")
 
 
+def unfold(page) -> None:
+    """Whom, and for how long. A page that is still being laid out may miss a click; a person would click again."""
+    for _ in range(3):
+        page.locator("#more summary").click()
+        if page.locator("#more[open]").count():
+            return
+        page.wait_for_timeout(500)
+
+
 def doing(page, agent: int = 0, film: int = 0) -> str:
     return page.locator(".film").nth(film).locator(".doing").nth(agent).inner_text()
 
@@ -97,7 +106,7 @@ def test_an_unsure_request_is_asked_back_and_a_guess_can_be_taken(visit):
 
 def test_an_instruction_has_its_time_and_its_scope(visit):
     page = visit()
-    page.locator("#more summary").click()
+    unfold(page)
     page.get_by_role("checkbox", name="robot 0").uncheck()
     page.locator("#hold").select_option("40")
     assert page.locator("#scope-words").inner_text() == "to robot 1, for 40 ticks"
