@@ -88,7 +88,7 @@ def play(
 
 
 @partial(jax.jit, static_argnames=("fixed", "lanes", "episodes"))
-def leak(
+def held(
     fixed: Fixed,
     lanes: int,
     episodes: int,
@@ -104,10 +104,9 @@ def leak(
     G is the realised return at the final training ε, with the critic's own bootstrap where the horizon cut."""
 
     def one_run(run: Run, learner: Learner) -> dict[str, Array]:
-        held = schedule(from_start=1.0)
-        held = replace(held, from_start=jnp.where(kind > 0, 1.0, 0.0))
+        always = replace(schedule(), from_start=jnp.where(kind > 0, 1.0, 0.0))
         given = jnp.arange(run.test.rules.given.shape[0]) == kind
-        setting = replace(run.test, schedule=held, rules=replace(run.test.rules, given=given))
+        setting = replace(run.test, schedule=always, rules=replace(run.test.rules, given=given))
         wandering = jnp.maximum(run.hyper.epsilon_end, run.wander)
         policy = acting(fixed, learner.actor, vectors, wandering)
         played = rollout(setting, policy, key, episodes=episodes, lanes=lanes)

@@ -318,7 +318,7 @@ def judge(trained: Trained, *, lanes: int = 256, scale: float = 1.0) -> dict[Cel
     def held(number: int) -> dict[str, np.ndarray]:
         """One kind from start to end of every episode."""
         episodes = max(32, math.ceil(LEAK_EPISODES * scale))
-        found = evaluate.leak(
+        found = evaluate.held(
             fixed, episodes // 4, episodes, vectors, runs, learner, key, jnp.int32(number)
         )
         instead = np.asarray(runs.test.rules.replaces)[:, number]  # of the task: it earns by chance
@@ -449,10 +449,9 @@ def record_lines(
     curve = [
         {"type": "curve", **{k: v if k in shared else np.asarray(v)[part] for k, v in p.items()}}
         for p in trained.curve
-        if not METHODS[
-            cell.method
-        ].random  # it learns nothing: the curve is of what it was trained as
     ]
+    if METHODS[cell.method].random:  # it learns nothing: the curve is of what it was trained as
+        curve = []
     run = records.run_line(
         cell, trained.group.preset, trained.group.seeds, steps_per_second=trained.steps_per_second
     )
