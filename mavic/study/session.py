@@ -246,7 +246,10 @@ def _resume(folder: Path, group: Group, like: Learner, episodes: int) -> tuple[L
         raise SessionError(
             f"{folder} holds a checkpoint with another number of points; choose another folder or remove it"
         )
-    return jax.tree.map(lambda new, old: jax.device_put(new, old.sharding), learner, like), curve
+    # placed as fresh learners are, so that the program that is compiled fits both
+    return jax.tree.map(
+        lambda new, old: jax.device_put(new, old.sharding if old.committed else None), learner, like
+    ), curve
 
 
 def until_enough(

@@ -18,8 +18,6 @@ from mavic.types import replace
 from mavic.world import instruct
 from mavic.world.rollout import alone, rollout
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 BENCH = bench_of("box_pushing", size=4)
 PRESET = preset_of("tuned", "box_pushing", batch=12, episodes=1000, last_macro=True)
 VECTORS = BENCH.lexicon.vectors
@@ -198,13 +196,12 @@ def test_uninstructed_part_never_sees_a_phrase():
     assert jnp.abs(heads[0][1] - heads[1][1]).max() > 1e-3
 
 
-def updated(network, learner, rows, correction="cut", fresh_target=False, **changes):
+@partial(jax.jit, static_argnames=("network", "fresh_target"))
+def updated(network, learner, rows, fresh_target=False):
     fixed = replace(BENCH.fixed(PRESET, network), fresh_target=fresh_target)
     hyper = run_of(Cell(network=network), PRESET, BENCH, 0).hyper
-    hyper = replace(hyper, **{k: jnp.asarray(v) for k, v in changes.items()})
-    step = alone(partial(learning.update, fixed))
-    made = jax.tree.map(jnp.float32, CORRECTIONS[correction])
-    return jax.jit(step)(hyper, made, VECTORS, learner, rows)[0]
+    cut = jax.tree.map(jnp.float32, CORRECTIONS["cut"])
+    return alone(partial(learning.update, fixed))(hyper, cut, VECTORS, learner, rows)[0]
 
 
 def test_a_teammates_parameters_never_change_an_agents_update():

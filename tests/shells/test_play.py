@@ -28,7 +28,6 @@ from mavic.study import policy as policies
 from mavic.study import watch
 from mavic.study.watch import WatchError
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
 ROOT = Path(__file__).parents[2]
 EVIL = "</script><img src=x onerror=alert(1)>"
 

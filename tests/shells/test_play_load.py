@@ -114,7 +114,9 @@ def test_a_crowd_gets_every_frame(address, pages, seconds):
     for result in results:
         numbers = result["numbers"]
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))  # none dropped
-        rates.append(1 / result["gaps"].mean())
+        # in a few seconds the encoder's waking is a large part: it is told by the mean of a minute alone
+        middle = np.mean if seconds >= 60 else np.median
+        rates.append(1 / middle(result["gaps"]))
     lags = [lag for result in results for lag in result["lags"]]
     third = len(sizes) // 3
     grown = np.mean(sizes[-third:]) / np.mean(sizes[third : 2 * third]) if third else 1.0

@@ -35,11 +35,10 @@ MAVIC, VANILLA, LATER = (
 RANDOM = Cell(method="random", **SMALL)
 (GROUP,) = groups_of([MAVIC, LATER, RANDOM], [6], episodes=128, batch=64)
 HOW = dict(lanes=32, points=2, console=Console(quiet=True))  # one update a point
-pytestmark = pytest.mark.usefixtures("quick_compiles")
 
 
 @pytest.fixture(scope="module")
-def trained(quick_compiles):
+def trained():
     return train_group(GROUP, **HOW)
 
 

@@ -12,12 +12,11 @@ from mavic.study.methods import preset_of
 from mavic.study.session import Group, Trained
 from mavic.study.spoken import Words, table_of
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
 CELLS = tuple(Cell(world="warehouse", method=method) for method in ("mavic", "vanilla"))
 
 
 @pytest.fixture(scope="module")
-def untrained(quick_compiles):
+def untrained():
     bench = bench_of("warehouse")
     preset = preset_of("tuned", "warehouse")
     fixed = bench.fixed(preset, "protected")

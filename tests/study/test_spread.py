@@ -39,7 +39,6 @@ def elsewhere(path: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("quick_compiles")
 def test_two_devices_learn_what_one_learns(tmp_path):
     path = tmp_path / "leaves.npz"
     command = f"import test_spread; test_spread.elsewhere({str(path)!r})"

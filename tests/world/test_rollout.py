@@ -14,7 +14,6 @@ from mavic.types import RUNS, replace
 from mavic.world.instruct import schedule
 from mavic.world.rollout import Policy, alone, rollout
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
 EPISODES = 7
 KEY = jax.random.key(5)
 
@@ -53,7 +52,7 @@ def played(lanes, first=0, place=PLACE, key=KEY):
 
 
 @pytest.fixture(scope="module")
-def by_lanes(quick_compiles):
+def by_lanes():
     return {lanes: played(lanes) for lanes in (1, 3)}
 
 

@@ -12,7 +12,6 @@ from mavic.learn.squeeze import squeeze
 from mavic.types import Phrases, replace
 from mavic.world.step import draws_for, reset, step
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
 RUN = jax.jit(step)
 KEY = jax.random.key(0)
 LONG = (Left.WALK, Right.WALK)
