@@ -27,7 +27,7 @@ $(VENV)/dev: pyproject.toml | $(VENV)/pip
 	@touch $@ $(VENV)/run
 
 demo: $(VENV)/run  ## Train MAVIC, naive and vanilla on Box Pushing; table, figures, a replay (under 6 minutes)
-	@$(BIN)/mavic train box_pushing --methods $(METHODS) --seeds 2 --episodes 52000 --out runs/demo --quick
+	@$(BIN)/mavic train box_pushing --methods $(METHODS) --seeds 2 --episodes 52000 --out runs/demo --quick --overwrite
 	@$(BIN)/mavic report $(DEMO)
 	@$(BIN)/mavic replay $(DEMO)/mavic-tuned-protected-live-by-kind --against $(DEMO)/naive-tuned-protected-live-by-kind \
 	  --out $(DEMO)/replay.html
@@ -72,6 +72,8 @@ reproduce: $(VENV)/run  ## All tables of the README from nothing (minutes on a G
 	@$(BIN)/mavic train warehouse --methods all --networks protected --settings live/by-kind paper/by-kind \
 	  --seeds 10 --first-seed 10 --out runs/all
 	@$(BIN)/mavic train warehouse --methods all --networks shared --seeds 10 --first-seed 10 --out runs/all
+	@$(BIN)/mavic train warehouse --preset paper --methods all --networks shared --settings live/by-kind paper/by-kind \
+	  --seeds 10 --first-seed 20 --out runs/all
 	@$(BIN)/mavic train overcooked --methods all --seeds 10 --first-seed 10 --out runs/all
 	@$(BIN)/mavic train overcooked --methods mavic naive vanilla --settings live/by-kind/extras \
 	  --seeds 10 --first-seed 10 --out runs/all

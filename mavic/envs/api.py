@@ -109,6 +109,14 @@ def register(name: str, factory: str | Factory, instructions: str | Path | None 
         INSTRUCTIONS[name] = Path(instructions)
 
 
+def options_of(env: Env) -> dict[str, Any]:
+    """What `make` can be told of such a world, and what this one was told."""
+    if not dataclasses.is_dataclass(env):
+        return {}
+    found = {f.name: getattr(env, f.name) for f in dataclasses.fields(env) if f.init}
+    return {k: v for k, v in found.items() if isinstance(v, bool | int | float | str)}
+
+
 def make(name: str, **options: Any) -> Env:
     """The world of that name; `options` are its constructor's."""
     if name not in WORLDS:
@@ -122,7 +130,12 @@ def make(name: str, **options: Any) -> Env:
         for option in options:
             if option not in allowed:
                 raise ValueError(f"{name} has no option {option!r}; {suggest(option, allowed)}")
-    return factory(**options)
+    env = factory(**options)
+    if env.name != name:
+        raise ValueError(
+            f"the world registered as {name!r} calls itself {env.name!r}: register it by that name"
+        )
+    return env
 
 
 class EnvError(AssertionError):

@@ -43,6 +43,7 @@ class Hyper:
     value_size: Array  # a critic's output of 1 means this much
     popart_beta: Array  # 0: off
     target_episodes: Array  # target critic copied whenever this many more episodes are done
+    word_rate: Array  # step size of the projections of phrases, as a part of the others'
     adam_memory: Array  # Adam's second-moment decay
     clip: Array  # gradient norm, per agent and network
     episodes: Array  # of the whole training
@@ -340,6 +341,7 @@ def _descend(grads: Any, params: Any, state: Any, rate: Array, hyper: Hyper) -> 
     norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(grads)))
     grads = jax.tree.map(lambda g: g * jnp.minimum(1.0, hyper.clip / (norm + 1e-9)), grads)
     steps, state = ADAM(b2=hyper.adam_memory).update(grads, state)
+    steps["project"] = jax.tree.map(lambda s: hyper.word_rate * s, steps["project"])
     return jax.tree.map(lambda p, s: p - rate * s, params, steps), state
 
 

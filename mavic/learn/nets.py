@@ -355,7 +355,7 @@ def value(heads: Array, instructed: Array, scale: Scale) -> Array:
 
 @record
 class Scale:
-    """PopArt statistics of one agent's values, one a context; mean 0 and spread 1 when it is off."""
+    """PopArt statistics of one agent's values, one a context; mean 0 and spread `value_size` when it is off."""
 
     mean: Array  # [CONTEXTS]
     square: Array  # [CONTEXTS]

@@ -19,7 +19,6 @@ happened under c'.
 from __future__ import annotations
 
 import math
-from types import MappingProxyType
 
 import jax.numpy as jnp
 from jax import lax
@@ -29,19 +28,17 @@ from mavic.types import Array, record
 
 @record
 class Correction:
-    """What a target does where the instruction changes; 0. or 1., so methods can be vmapped."""
+    """What a target does where the instruction changes; numbers from 0 to 1, so methods can be vmapped."""
 
     cut: float | Array  # the return stops at a change and bootstraps V(h', c)
     shift: float | Array  # the return goes on past it, moved by V(h', c) - V(h', c')
 
 
-CORRECTIONS = MappingProxyType(
-    {
-        "none": Correction(cut=0.0, shift=0.0),
-        "shift": Correction(cut=0.0, shift=1.0),  # paper, Algorithm 1 line 12
-        "cut": Correction(cut=1.0, shift=0.0),
-    }
-)
+CORRECTIONS = {
+    "none": Correction(cut=0.0, shift=0.0),
+    "shift": Correction(cut=0.0, shift=1.0),  # paper, Algorithm 1 line 12
+    "cut": Correction(cut=1.0, shift=0.0),
+}
 
 
 def targets(
@@ -61,7 +58,7 @@ def targets(
     `reward` is the discounted reward gathered during the row, `discount` gamma**tau and 0 at a true
     end, which so overrides a change of instruction in the same tick. `kept` is V(h', c), the value
     after the row under the row's own instruction, `arrived` V(h', c') under the next row's;
-    `switched` says c' != c. A `last` row of an episode, and the final row of the arrays, bootstraps
+    `switched` says that c' replaced c: by the clock or a person, not by what was asked coming true (B12). A `last` row of an episode, and the final row of the arrays, bootstraps
     and never reads the row below it, so episodes may follow one another along K and padding may
     follow them. `n_steps` counts macro rows: a static whole number >= 1, or `math.inf`. With `inf`
     and `CORRECTIONS["none"]` the target is the realised return. No gradient is stopped here.

@@ -38,7 +38,20 @@ class Numbers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train:
+class Command:
+    """What every command takes."""
+
+    plugins: tuple[str, ...] = ()
+    """Modules to import first, from the current folder too: those that register worlds or add methods of your own
+    (docs/extend.md)."""
+
+    def run(self) -> None:
+        """Carry it out."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train(Command):
     """Train teams, judge them and write records and policies.
 
     Lists make a product: all methods, networks and settings that fit one compiled program train at once, with all
@@ -53,7 +66,7 @@ class Train:
     world: Positional[str]
     """Which world: see `mavic worlds`."""
     methods: tuple[str, ...] = ("mavic",)
-    """vanilla, naive, switch, mavic, mavic-shift; or all."""
+    """vanilla, naive, switch, mavic, mavic-shift, random; or all. The paper's dual is naive on protected."""
     networks: tuple[str, ...] = ("protected",)
     """shared (the paper's), protected (separate parts for instructed and uninstructed), residual (protected, and
     what is asked changes what would be done anyway)."""
@@ -75,22 +88,19 @@ class Train:
     words: bool = False
     """Judge also in words nobody was trained on: held-out, novel, the paper's own."""
     options: tuple[tuple[str, str], ...] = ()
-    """Options of the world, such as: --options size 8."""
-    plugins: tuple[str, ...] = ()
-    """Modules to import first, from the current folder too: those that register worlds of your own (docs/extend.md)."""
+    """Options of the world (`mavic worlds` lists them), such as: --options people 3 tools 4."""
+    overwrite: bool = False
+    """Let records and policies of other seeds, numbers or options be replaced: their names tell method, preset,
+    network and setting alone."""
 
     def run(self) -> None:
         """Carry it out."""
         import dataclasses
 
-        from mavic.language.encoder import EncoderError
-        from mavic.study import records, session, spoken, spread
+        from mavic.study import records, session, spoken
         from mavic.study.experiment import Cell, bench_of
         from mavic.study.methods import METHODS
 
-        spread.use_cores()
-        for module in self.plugins:
-            _import(module)
         methods = tuple(METHODS) if self.methods == ("all",) else self.methods
         options = {name: _value(text) for name, text in self.options}
         cells = [
@@ -107,17 +117,23 @@ class Train:
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         changes = {k: v for k, v in dataclasses.asdict(self.numbers).items() if v is not None}
         if self.words:  # what it needs is missed now, not after the training
-            try:
-                spoken.words_of(bench_of(self.world, **options))
-            except EncoderError as error:
-                raise Problem(str(error)) from None
-        for group in session.groups_of(cells, seeds, **changes):
+            spoken.words_of(bench_of(self.world, **options))
+        groups = session.groups_of(cells, seeds, **changes)
+        if not self.overwrite:
+            for path, what in session.in_the_way(groups, folder):
+                raise Problem(
+                    f"{path} has other {what}; choose another --out, or say --overwrite to replace it"
+                )
+        for group in groups:
             place = folder / "checkpoints" / f"{group.cells[0].network}-{session.name_of(group)}"
             try:
                 trained = session.train_group(group, place, console=CONSOLE)
             except KeyboardInterrupt:
+                kept = (place / "state.json").is_file()
                 raise Problem(
-                    f"stopped; saved in {place}. The same command goes on from there."
+                    f"stopped; saved in {place} up to the last point. The same command goes on from there."
+                    if kept
+                    else "stopped before the first point; nothing is saved yet"
                 ) from None
             CONSOLE.print("judging…")
             scale = 0.25 if self.quick else 1.0
@@ -139,7 +155,7 @@ class Train:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class Report(Command):
     """Remake tables and figures from records alone; or show how far the words are understood.
 
     For example:
@@ -169,7 +185,7 @@ class Report:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluate:
+class Evaluate(Command):
     """Judge a policy file: base return, compliance, values, with instructions of your choice.
 
     Example: mavic evaluate results/box_pushing/mavic --setting live/by-kind
@@ -233,7 +249,7 @@ class Evaluate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay:
+class Replay(Command):
     """Film an episode: one HTML page that needs no server, or a GIF.
 
     For example:
@@ -245,7 +261,7 @@ class Replay:
     """The team's file."""
     against: Path | None = None
     """Another team, side by side: the same seed, the same instructions."""
-    say: tuple[tuple[int, str, int], ...] = ()
+    say: tyro.conf.UseAppendAction[tuple[tuple[int, str, int], ...]] = ()
     """Tick, words and for how many ticks; give it again for more. Without: instructions come by chance."""
     seed: int = 1
     """Which episode."""
@@ -274,7 +290,7 @@ class Replay:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Play:
+class Play(Command):
     """Open the playground: talk to the teams in a browser and watch them, or play along.
 
     For example:
@@ -315,7 +331,7 @@ class Play:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bench:
+class Bench(Command):
     """Measure speed: environment alone, training with learning, compile time, peak memory.
 
     Example: mavic bench box_pushing --json bench.json
@@ -334,16 +350,15 @@ class Bench:
         """Carry it out."""
         import json
 
-        from mavic.study import speed, spread
+        from mavic.study import speed
 
-        spread.use_cores()
         found = speed.measure(self.world, seeds=self.seeds, repeats=self.repeats, console=CONSOLE)
         if self.json:
             self.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Words:
+class Words(Command):
     """What a sentence is understood as: kind, probability, nearest phrases, or unsure.
 
     For example:
@@ -353,7 +368,7 @@ class Words:
     """
 
     world: Positional[str]
-    """Whose kinds."""
+    """Whose kinds: a world, or an instruction file of your own."""
     texts: Positional[tuple[str, ...]] = ()
     """Sentences; without any they are read from standard input, one a line."""
     obey_anyway: bool = False
@@ -365,12 +380,7 @@ class Words:
 
     def run(self) -> None:
         """Carry it out."""
-        from mavic.language.encoder import EncoderError
-
-        try:
-            self._ablate() if self.ablation else self._understand()
-        except EncoderError as error:
-            raise Problem(str(error)) from None
+        self._ablate() if self.ablation else self._understand()
 
     def _ablate(self) -> None:
         from mavic.language.measure import Ablation
@@ -390,9 +400,10 @@ class Words:
     def _understand(self) -> None:
         import json
 
+        from mavic.envs import api
         from mavic.language import lexicon, text, understanding
 
-        lex = lexicon.load(self.world)
+        lex = lexicon.load(api.INSTRUCTIONS.get(self.world, self.world))
         words = [text.given(t) for t in self.texts]
         if not words and sys.stdin is not None:
             words = text.lines(sys.stdin.buffer.read())
@@ -425,8 +436,8 @@ class Words:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Worlds:
-    """List the worlds: agents, macros, kinds of instruction.
+class Worlds(Command):
+    """List the worlds: options and what they are when left out, agents, macros, kinds of instruction.
 
     Example: mavic worlds
     """
@@ -439,11 +450,17 @@ class Worlds:
         for name in api.WORLDS:
             bench = bench_of(name)
             CONSOLE.rule(name)
+            options = api.options_of(bench.env)
+            if options:
+                CONSOLE.print(
+                    f"options: {', '.join(f'{k} {v}' for k, v in options.items())}", highlight=False
+                )
             for agent, macros in zip(bench.env.agents, bench.env.macros, strict=True):
                 CONSOLE.print(f"[bold]{agent}[/]: {', '.join(m.name for m in macros)}")
             for kind in bench.file.kinds:
+                rule = kind.rule + (", extra" if kind.extra else "")
                 CONSOLE.print(
-                    f"  [green]{kind.name}[/] ({kind.rule}): {kind.meaning} — “{kind.train[0]}”"
+                    f"  [green]{kind.name}[/] ({rule}): {kind.meaning} — “{kind.train[0]}”"
                 )
 
 
@@ -467,19 +484,32 @@ def _value(text: str) -> Any:
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
+def _carry_out(command: Command) -> None:
+    from mavic.language.encoder import EncoderError
+
+    if isinstance(command, Train | Bench):
+        from mavic.study import spread
+
+        spread.use_cores()  # before a plugin computes anything
+    for module in command.plugins:
+        _import(module)
+    try:
+        command.run()
+    except EncoderError as error:
+        raise Problem(str(error)) from None
+
+
 COMMANDS = Train | Evaluate | Report | Replay | Play | Worlds | Words | Bench
 
 
 def main(args: list[str] | None = None) -> None:
     """Entry point."""
-    from mavic.instructions import InstructionFileError
-
     try:
         command = tyro.cli(
             COMMANDS, args=args, prog="mavic", description="Teams that obey and still do their job."
         )
-        command.run()
-    except (Problem, ValueError, InstructionFileError, ImportError, OSError) as error:
+        _carry_out(command)
+    except (Problem, ValueError, ImportError, OSError) as error:
         COMPLAINTS.print("[red]mavic:[/] " + escape(str(error)), highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:

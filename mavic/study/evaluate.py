@@ -98,8 +98,8 @@ def held(
     key: Array,
     kind: Array,
 ) -> dict[str, Array]:
-    """V(h, c) − G and G, means over all decisions of episodes in which `kind` holds from start to end (0: none); and
-    what these episodes earned of the task.
+    """V(h, c) − G and G, means over all decisions under `kind` (0: none) in episodes which it holds from their start
+    until they end, or it is met; and what these episodes earned of the task.
 
     G is the realised return at the final training ε, with the critic's own bootstrap where the horizon cut."""
 
@@ -130,8 +130,9 @@ def held(
                 correction=CORRECTIONS["none"],
                 n_steps=math.inf,
             )
-            valid = mine["valid"]
-            count = valid.sum()
+            # what is met ends an instruction early, and the rest is another context
+            valid = mine["valid"] & (mine["kind"] == kind)
+            count = jnp.maximum(valid.sum(), 1)
             error = (valid * (found["value"] - realised)).sum() / count
             return error, (valid * realised).sum() / count
 

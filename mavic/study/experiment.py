@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -134,15 +135,33 @@ class Bench:
         )
 
 
-def bench_of(world: str, **options: Any) -> Bench:
-    """A world by name with its own instruction file."""
-    env = api.make(world, **options)
-    if world not in api.INSTRUCTIONS and world not in lexicons.WORLDS:
+def as_trained(cell: Cell) -> Cell:
+    """The cell without what its method never meets in training."""
+    method = METHODS[cell.method]
+    plain: dict[str, Any] = {"method": "vanilla"} if method.random else {}
+    if method.instructions != "interrupt":
+        plain |= dict(schedule="live", overlap=False)
+    if method.instructions == "none":
+        plain |= dict(rule="by-kind", kinds=None, extras=False, one_agent=False)
+    return dataclasses.replace(cell, **plain)
+
+
+def instructions_of(world: str) -> Path:
+    """The instruction file of a world that is built in or registered."""
+    if world in api.INSTRUCTIONS:
+        return api.INSTRUCTIONS[world]
+    if world not in lexicons.WORLDS:
         raise ValueError(
             f"world {world!r} has no instruction file; register it with one: "
             f'register({world!r}, …, instructions="my.toml")'
         )
-    file = instructions.read(api.INSTRUCTIONS.get(world) or lexicons.instruction_path(world))
+    return lexicons.instruction_path(world)
+
+
+def bench_of(world: str, **options: Any) -> Bench:
+    """A world by name with its own instruction file."""
+    env = api.make(world, **options)
+    file = instructions.read(instructions_of(world))
     return Bench(env=env, lexicon=lexicons.make(file), file=file)
 
 
@@ -151,7 +170,9 @@ def schedule_of(cell: Cell, name: str) -> Any:
     numbers: dict[str, Any] = dict(instruct.SCHEDULES[name])
     numbers |= SCHEDULE_OVERRIDES.get((cell.world, name), {})
     if name in ("live", "paper"):
-        numbers |= dict(overlap=cell.overlap, one_agent=cell.one_agent)
+        numbers |= dict(overlap=cell.overlap)
+    if name != "off":
+        numbers |= dict(one_agent=cell.one_agent)
     return instruct.schedule(**numbers)
 
 

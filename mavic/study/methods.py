@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,6 +109,9 @@ class Preset:
     on (rule add): short ones never show what the whole task is worth under them."""
     target_episodes: int = 32
     """Episodes between copies of the target critic."""
+    word_rate: float = 1.0
+    """Step size of the layer that takes in phrases, as a part of the others'. Adam steps all weights alike, and it has
+    as many inputs as the embedding: at full size one step under "left" moves what "right" means as well."""
     adam_memory: float = 0.999
     """Adam's second-moment decay."""
     clip: float = 1e9
@@ -118,6 +122,14 @@ class Preset:
     """Agents see which macro they ran last."""
     drop_unfinished: bool = False
     """Forget macros that run when the episode ends, as the reference does."""
+
+    @classmethod
+    def of(cls, numbers: Mapping[str, Any]) -> Preset:
+        """From a file's; what was not yet a number when it was written is as it was."""
+        whole: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in numbers.items()
+        }
+        return cls(**whole)
 
 
 _PAPER_BOX = Preset()  # the paper's table for Box Pushing: n-step 0 is one-step TD

@@ -68,6 +68,9 @@ class TeamPolicy:
         self.shape = Shape(**facts["shape"])
         self.kinds: tuple[str, ...] = tuple(facts["kinds"])  # without "none"
         self.agents: tuple[str, ...] = tuple(facts["agents"])
+        # [1 + kinds, N] who hears each kind, none first; files of before it was told are of teams in which all do
+        said_to = facts.get("addressed") or [list(self.agents)] * len(self.kinds)
+        self.addressed = np.array([[name in to for name in self.agents] for to in [[], *said_to]])
 
     @property
     def world(self) -> str:
@@ -92,7 +95,8 @@ class TeamPolicy:
         greedy: bool = False,
     ) -> tuple[Array, Carry]:
         """Macros [N] and the memory after the decision. Agents that are not `idle` keep their macro and memory;
-        `text` is what is being said to all agents, or a list with one entry (or None) each."""
+        `text` is what is being said to all agents that are ever addressed, or a list with one entry (or None) each.
+        When it changes everybody is idle, as in training."""
         shape = self.shape
         observation = jnp.asarray(observation, jnp.float32)
         if observation.shape != (shape.agents, shape.observation):
@@ -103,7 +107,8 @@ class TeamPolicy:
         idle = jnp.ones(shape.agents, bool) if idle is None else jnp.asarray(idle, bool)
         if available is None:
             available = jnp.asarray(self.facts["macro_counts"])[:, None] > jnp.arange(shape.macros)
-        vectors, phrase = self._hear(text)
+        everybody = np.asarray(self.addressed.any(axis=0))
+        vectors, phrase = self._hear(text, everybody)
         return _act(
             shape, self.weights, vectors, phrase, key, carry, observation, idle, available, greedy
         )
@@ -115,7 +120,8 @@ class TeamPolicy:
         texts: list[Text] = [None, *self.facts["examples"]]
         if text is not None:
             names, texts = (*names, "text"), [*texts, text]
-        heard = [self._hear(t) for t in texts]
+        to = [*self.addressed, np.asarray(self.addressed.any(axis=0))]
+        heard = [self._hear(t, its) for t, its in zip(texts, to, strict=False)]
         vectors = jnp.stack([h[0] for h in heard])
         phrases = jnp.stack([h[1] for h in heard])
         found = _values(
@@ -133,13 +139,15 @@ class TeamPolicy:
             ("macros", self.facts["macros"], macros),
             ("observation size", self.shape.observation, observation.shape[-1]),
         ):
-            if mine != its:
-                raise PolicyError(f"the policy's {what} is {mine}, the world's is {its}")
+            _same(what, mine, its)
 
-    def _hear(self, text: Text) -> tuple[Array, Array]:
-        """Vectors [1 + N, D] and each agent's row in them, 0 for silence."""
+    def _hear(self, text: Text, to: np.ndarray) -> tuple[Array, Array]:
+        """Vectors [1 + N, D] and each agent's row in them, 0 for silence; one text is said `to` [N] these."""
         agents = self.shape.agents
-        texts = [text] * agents if text is None or isinstance(text, str) else list(text)
+        if text is None or isinstance(text, str):
+            texts: list[str | None] = [text if its else None for its in to]
+        else:
+            texts = list(text)
         if len(texts) != agents:
             raise PolicyError(f"{len(texts)} texts for {agents} agents")
         said = sorted({t for t in texts if t})
@@ -150,17 +158,20 @@ class TeamPolicy:
         return jnp.asarray(rows), jnp.asarray(phrase, jnp.int32)
 
 
+def _same(what: str, mine: Any, its: Any) -> None:
+    if mine != its:
+        raise PolicyError(f"the policy's {what} is {mine}, the world's is {its}")
+
+
 def origin(team: TeamPolicy) -> tuple[Cell, Bench, Preset]:
     """What the team was trained as, and the world it fits."""
     fields = dict(team.facts["cell"])
     fields["kinds"] = tuple(fields["kinds"]) if fields["kinds"] else None
     cell = Cell(**fields)
-    numbers: dict[str, Any] = {
-        k: tuple(v) if isinstance(v, list) else v for k, v in team.facts["preset"].items()
-    }
     bench = bench_of(cell.world, **cell.options)
     team.fits(bench.env)
-    return cell, bench, Preset(**numbers)
+    _same("list of kinds", list(team.kinds), list(bench.file.names()))
+    return cell, bench, Preset.of(team.facts["preset"])
 
 
 @partial(jax.jit, static_argnames="shape")

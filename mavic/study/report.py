@@ -26,7 +26,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mavic.envs.paint import PALETTE, ink
-from mavic.study.experiment import Cell
+from mavic.study.experiment import Cell, as_trained
 from mavic.study.methods import METHODS
 from mavic.study.records import Record, RecordError, plain, read_folder
 
@@ -326,6 +326,10 @@ def _numbers(record: Record, *path: str) -> np.ndarray:
         raise RecordError(
             f"{record.path}: {'.'.join(path)} of the score line needs one entry a seed ({seeds})"
         )
+    if METHODS[
+        record.cell().method
+    ].random:  # one sample: all seeds meet the same episodes, and it has no parameters
+        found = found[:1]
     numbers = np.asarray([math.nan if x is None else x for x in found], float)
     return np.where(np.isfinite(numbers), numbers, math.nan)[:, None]
 
@@ -335,10 +339,15 @@ def _curve(record: Record) -> Curve:
         rows = [[math.nan if x is None else x for x in line[name]] for line in record.curve]
         return np.asarray(rows, float).reshape(len(rows), len(record.run["seeds"]))
 
+    cell, compliance = record.cell(), points("compliance")
+    if (
+        as_trained(cell).setting() != cell.setting()
+    ):  # while it learnt it was asked in the other's way
+        compliance = np.full_like(compliance, math.nan)
     return Curve(
         episodes=tuple(line["episodes"] for line in record.curve),
         base=points("base"),
-        compliance=points("compliance"),
+        compliance=compliance,
     )
 
 
@@ -369,8 +378,11 @@ def _row(record: Record, vanilla: Record | None) -> Row:
     }
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = {("kind", kind): followed[kind] / given[kind] for kind in kinds}
+    told = METHODS[cell.method].instructions != "none"  # others' critics have learnt no such value
     leaks = {
-        ("leak", kind): _numbers(record, "leak", kind) for kind in score["leak"] if kind != "none"
+        ("leak", kind): _numbers(record, "leak", kind)
+        for kind in score["leak"]
+        if kind != "none" and told
     }
     held = {
         ("held", kind, what): _numbers(record, "held", kind, what)
@@ -382,7 +394,9 @@ def _row(record: Record, vanilla: Record | None) -> Row:
     found = dict(zip(wide, estimates(np.concatenate(list(wide.values()), axis=1)), strict=True))
     against = None
     if vanilla is not None and cell.method != "vanilla":
-        against = difference(columns["leak"][:, 0], _numbers(vanilla, "leak", "none")[:, 0])
+        pair = columns["leak"][:, 0], _numbers(vanilla, "leak", "none")[:, 0]
+        if min(map(len, pair)) > 1:  # of one seed nobody knows how far it strays
+            against = difference(*pair)
     dual = label(cell.method, cell.network).startswith("dual")
     return Row(
         cell=cell,
@@ -808,7 +822,8 @@ def _held_grid(title: str, rows: Sequence[Row]) -> Grid | None:
         return (f"{number(task.mean, 1)} ({number(task.min, 1)})", percent(solved.mean))
 
     caption = (
-        "What is left of the task when one instruction holds from start to end, for the kinds that leave the task on: "
+        "What is left of the task when one instruction is given at the start and holds to the end, or until it is met, "
+        "for the kinds that leave the task on: "
         "return of the task alone, penalties not counted, mean over seeds (worst seed); below it the share of episodes "
         "in which the task was done. At the last exploration of training."
     )
@@ -1161,7 +1176,7 @@ def draw_curves(rows: Sequence[Row]) -> Any:
 
 
 def _draw_curve(axes: Any, row: Row, points: np.ndarray) -> None:
-    if not len(points):
+    if not len(points) or np.isnan(points).all():
         return
     low, high = interval(points.T)
     episodes, style = row.curve.episodes, look(row.cell.method)

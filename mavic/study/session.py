@@ -12,7 +12,7 @@ import importlib
 import json
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,22 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from mavic import instructions
 from mavic.learn.learner import Fixed, Learner
 from mavic.study import evaluate, policy, records, train
-from mavic.study.experiment import Bench, Cell, Run, bench_of, run_of, stack
+from mavic.study.experiment import (
+    Bench,
+    Cell,
+    Run,
+    as_trained,
+    bench_of,
+    instructions_of,
+    run_of,
+    stack,
+)
 from mavic.study.methods import METHODS, Preset, preset_of
 from mavic.types import Array
+from mavic.world import instruct
 
 JUDGE_KEY = 20_260_000  # shared by all methods and seeds: everybody meets the same episodes
 BASE_EPISODES, GIVEN, LEAK_EPISODES = 1024, 2000, 256  # D15
@@ -57,17 +68,6 @@ class Group:
         return tuple(dict.fromkeys(as_trained(cell) for cell in self.cells))
 
 
-def as_trained(cell: Cell) -> Cell:
-    """The cell without what its method never meets in training."""
-    method = METHODS[cell.method]
-    plain: dict[str, Any] = {"method": "vanilla"} if method.random else {}
-    if method.instructions != "interrupt":
-        plain |= dict(schedule="live", overlap=False, one_agent=False)
-    if method.instructions == "none":
-        plain |= dict(rule="by-kind", kinds=None, extras=False)
-    return dataclasses.replace(cell, **plain)
-
-
 def name_of(group: Group) -> str:
     """A short name that two different groups do not share."""
     text = json.dumps(_identity(group), sort_keys=True)
@@ -85,6 +85,26 @@ def groups_of(cells: Iterable[Cell], seeds: Sequence[int], **changes: Any) -> li
         )
         for g in found.values()
     ]
+
+
+def in_the_way(groups: Iterable[Group], folder: Path) -> Iterator[tuple[Path, str]]:
+    """Records in `folder` whose names these groups' will have though they are of others: the file, and whether options,
+    seeds or numbers differ. Names tell method, preset, network and setting alone."""
+    for group in groups:
+        for cell in group.cells:
+            path = folder / f"{cell.name()}.jsonl"
+            if not path.is_file():
+                continue
+            run = records.read(path).run
+            before = run["cell"]["options"], run["seeds"], Preset.of(run["preset"])
+            now = cell.options, group.seeds, group.preset
+            for what, one, other in zip(("options", "seeds", "numbers"), before, now, strict=True):
+                if _written(one) != _written(other):
+                    yield path, what
+
+
+def _written(value: Any) -> Any:
+    return records.plain(dataclasses.asdict(value) if isinstance(value, Preset) else value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,12 +237,18 @@ def _save(folder: Path, group: Group, learner: Learner, curve: list[dict[str, An
 
 
 def _identity(group: Group) -> dict[str, Any]:
+    """What a checkpoint must be of. A number that stays as it is when nobody names it is left out, so that a new one
+    does not part a training from its checkpoint."""
+    plain, own = dataclasses.asdict(Preset()), dataclasses.asdict(group.preset)
+    file = instructions.read(instructions_of(group.cells[0].world))
+    asked = json.dumps(dataclasses.asdict(dataclasses.replace(file, source="")), default=str)
     return json.loads(
         json.dumps(
             {
                 "cells": [dataclasses.asdict(c) for c in group.trained()],
                 "seeds": group.seeds,
-                "preset": dataclasses.asdict(group.preset),
+                "preset": {name: value for name, value in own.items() if value != plain[name]},
+                "instructions": hashlib.sha256(asked.encode()).hexdigest(),
             }
         )
     )
@@ -234,7 +260,8 @@ def _resume(folder: Path, group: Group, like: Learner, episodes: int) -> tuple[L
         state = json.loads((folder / "state.json").read_text())
         if state["group"] != _identity(group):
             raise SessionError(
-                f"{folder} holds a checkpoint of other cells, seeds or numbers; choose another folder or remove it"
+                f"{folder} holds a checkpoint of other cells, seeds, numbers or instructions; "
+                "choose another folder or remove it"
             )
         curve = state["curve"]
         learner = policy.unflatten(load_file(folder / f"state-{len(curve)}.safetensors"), like)
@@ -359,10 +386,13 @@ def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 
 
 def _of_cell(cell: Cell, found: dict[str, Any], places: slice) -> dict[str, Any]:
-    """A cell's part of what was found; a random policy has no critic that could be wrong about it."""
+    """A cell's part of what was found. A random policy has no critic that could be wrong about it, and who is told
+    nothing none that has learnt what an instruction is worth."""
     own = jax.tree.map(lambda x: x[places], found)
-    if METHODS[cell.method].random:
-        own["leak"] = {kind: [None] * len(errors) for kind, errors in own["leak"].items()}
+    method = METHODS[cell.method]
+    for kind, errors in own["leak"].items():
+        if method.random or (kind != "none" and method.instructions == "none"):
+            own["leak"][kind] = [None] * len(errors)
     return own
 
 
@@ -383,10 +413,11 @@ def optimum(cell: Cell, preset: Preset) -> float | None:
         return round(solve.best_plan(BoxPushing(**cell.options), preset.gamma)[1], 4)
     if cell.options or cell.world not in ("warehouse", "overcooked"):
         return None
-    known = importlib.import_module(f"mavic.envs.{cell.world}.plan").OPTIMUM
-    return float(
-        known[None] if isinstance(known, dict) else known
-    )  # by what is asked first; None: nothing
+    plan = importlib.import_module(f"mavic.envs.{cell.world}.plan")
+    if preset.gamma != plan.GAMMA:
+        return None
+    known = plan.OPTIMUM  # Warehouse's by what is asked first; None: nothing
+    return float(known[None] if isinstance(known, dict) else known)
 
 
 def trained_of(path: str | Path, setting: str | None = None) -> Trained:
@@ -426,6 +457,7 @@ def facts_of(trained: Trained, cell: Cell, seed: int) -> dict[str, Any]:
         "macro_counts": [len(enum) for enum in bench.env.macros],
         "kinds": list(bench.file.names()),
         "examples": [kind.train[0] for kind in bench.file.kinds],
+        "addressed": addressed_of(bench),
         "encoder": bench.lexicon.encoder,
         "encoder_hash": bench.lexicon.encoder_hash,
         "shape": dataclasses.asdict(shape),
@@ -434,6 +466,12 @@ def facts_of(trained: Trained, cell: Cell, seed: int) -> dict[str, Any]:
         "seed": seed,
         "versions": records.versions(),
     }
+
+
+def addressed_of(bench: Bench) -> list[list[str]]:
+    """Which agents each kind addresses."""
+    rows = np.asarray(instruct.rules_of(bench.env, bench.file).addressed)[1:]
+    return [[name for name, to in zip(bench.env.agents, row, strict=True) if to] for row in rows]
 
 
 def save_policy(path: Path, trained: Trained, cell: Cell, seed: int) -> Path:

@@ -123,18 +123,23 @@ def judge(
             )  # fmt: skip
             shares[way] = sums["followed"].sum(-1) / sums["given"].sum(-1)
         first += len(words.texts)
+        given = np.asarray(runs.test.rules.given)[
+            :, list(words.kinds)
+        ]  # [runs, phrases] who can hear it
         found[name] = {
-            "phrases": len(words.texts),
-            "understood": sum(words.understood),
+            "phrases": given.sum(1),
+            "understood": (given & np.array(words.understood)).sum(1),
             **shares,
         }
     seeds = len(group.seeds)
 
     def own(cell: int) -> dict[str, Any]:
         part = slice(cell * seeds, (cell + 1) * seeds)
+        counts = ("phrases", "understood")  # alike for all seeds
         return {
-            name: {k: v[part] if isinstance(v, np.ndarray) else v for k, v in entry.items()}
+            name: {k: int(v[part][0]) if k in counts else v[part] for k, v in entry.items()}
             for name, entry in found.items()
+            if entry["phrases"][part][0]
         }
 
     return {cell: own(number) for number, cell in enumerate(hearing)}

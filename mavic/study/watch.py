@@ -123,7 +123,7 @@ class Crew(TeamPolicy):
             return super().values(carry, observation, text)
         names = ("none", *self.kinds)
         net = self._nets(())[1]
-        found = _expect(self.shape, len(names), net, self.weights.scale, carry, observation)
+        found = _expect(self.shape, self.addressed, net, self.weights.scale, carry, observation)
         return dict(zip(names, np.asarray(found), strict=True))
 
 
@@ -156,19 +156,19 @@ def _decide(
     return jnp.pad(macro, (0, beyond)), Carry(actor=actor, critic=critic, macro=macro)
 
 
-@partial(jax.jit, static_argnames=("shape", "kinds"))
+@partial(jax.jit, static_argnames="shape")
 def _expect(
-    shape: Shape, kinds: int, net: Net, scale: nets.Scale, carry: Carry, observation: Array
+    shape: Shape, addressed: Array, net: Net, scale: nets.Scale, carry: Carry, observation: Array
 ) -> Array:
-    """V(h, c) [C, N] of every kind, a lane each."""
-    own = shape.agents
+    """V(h, c) [C, N] of every kind, a lane each, said to those it addresses [C, N]."""
+    kinds, own = addressed.shape
 
     def lanes(one: Array, axis: int) -> Array:
         return jnp.repeat(jnp.expand_dims(one, axis), kinds, axis)
 
     kind = jnp.arange(kinds)
     seen = deciding.Seen(
-        lanes(observation[:own], 0), lanes(carry.macro, 0), jnp.repeat(kind[:, None], own, 1)
+        lanes(observation[:own], 0), lanes(carry.macro, 0), jnp.where(addressed, kind[:, None], 0)
     )
     memory = lanes(carry.critic[:, :, 0], 2)
     heads, _ = deciding.heads(shape, net, memory, seen, jnp.ones((kinds, own), bool))
@@ -360,10 +360,9 @@ class Turn(NamedTuple):
     values: Any  # [C] mean over agents, or None
 
 
-@partial(jax.jit, static_argnames=("shape", "kinds"))
+@partial(jax.jit, static_argnames="shape")
 def _turn_of_crew(
     shape: Shape,
-    kinds: int,
     setting: Setting,
     heard: tuple[tuple[Net, Net], Array],
     scale: nets.Scale,
@@ -374,7 +373,8 @@ def _turn_of_crew(
 ) -> Turn:
     """A tick in one program; `_turn` says it step by step."""
     world, observation, driven, key = _prepare(setting, world, *people)
-    values = _expect(shape, kinds, heard[0][1], scale, carry, observation).mean(1)
+    addressed = setting.rules.addressed[:, : shape.agents]
+    values = _expect(shape, addressed, heard[0][1], scale, carry, observation).mean(1)
     seen = world.observation, world.idle, world.available
     macro, carry = _decide(shape, *heard, key, carry, *seen, greedy)
     after, made = _move(setting, world, macro, driven)
@@ -386,10 +386,9 @@ def _turn(show: Show, moment: Moment, texts: Sequence[str | None], *people: np.n
     """Whoever the team is: everybody looks, decides and moves."""
     team, setting = show.team, show.setting
     if isinstance(team, Crew):
-        kinds = 1 + len(team.kinds)
         heard, scale = team.listen(texts), team.weights.scale
         given = moment.world, moment.carry, show.greedy
-        return _turn_of_crew(team.shape, kinds, setting, heard, scale, *given, *people)
+        return _turn_of_crew(team.shape, setting, heard, scale, *given, *people)
     if show.seats:
         raise WatchError("people can only play beside a `Crew`")
     world, observation, driven, key = _prepare(setting, moment.world, *people)

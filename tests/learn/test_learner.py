@@ -217,6 +217,23 @@ def test_a_teammates_parameters_never_change_an_agents_update():
     assert max(float(jnp.abs(a[1] - b[1]).max()) for a, b in pairs) > 0
 
 
+def test_words_are_learnt_at_a_rate_of_their_own():
+    hyper = run_of(Cell(), PRESET, BENCH, 0).hyper
+    params = {"first": jnp.zeros(3), "project": {"own": jnp.zeros(3)}}
+    grads = jax.tree.map(lambda x: x + jnp.array([1.0, -2.0, 0.5]), params)
+    moved = [
+        learning._descend(
+            grads, params, learning.ADAM().init(params), 0.1, replace(hyper, word_rate=rate)
+        )[0]
+        for rate in (1.0, 0.25)
+    ]
+    np.testing.assert_allclose(moved[0]["first"], -0.1 * jnp.sign(grads["first"]), rtol=1e-3)
+    np.testing.assert_array_equal(moved[0]["first"], moved[1]["first"])
+    np.testing.assert_allclose(
+        moved[1]["project"]["own"], 0.25 * moved[0]["project"]["own"], rtol=1e-6
+    )
+
+
 def test_a_target_that_is_the_critic_saves_a_pass_and_changes_nothing():
     learner, rows = played("shared", 8)
     learner = replace(learner, episodes=jnp.int32(900))

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import re
+import sys
 from typing import get_args
 
 import numpy as np
@@ -62,12 +63,61 @@ def test_help_lists_the_commands():
     assert status == 0 and all(name in said for name in NAMES)
 
 
+PLUGIN = """
+from mavic.envs import api
+from mavic.envs.box_pushing import BoxPushing
+from mavic.language.lexicon import instruction_path
+
+
+class Own(BoxPushing):
+    name = "own"
+
+
+api.register("own", Own, instructions=instruction_path("box_pushing"))
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_knows_worlds_of_ones_own(name):
+    assert "--plugins" in run(f"{name} --help")[1]
+
+
+def test_a_plugins_world_is_one_of_the_worlds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(api, "WORLDS", dict(api.WORLDS))
+    monkeypatch.setattr(api, "INSTRUCTIONS", {})
+    monkeypatch.setattr("sys.path", list(sys.path))
+    (tmp_path / "own_worlds.py").write_text(PLUGIN)
+    status, said, _ = run("worlds --plugins own_worlds")
+    assert status == 0 and re.search(r"─ own ─+\noptions: size 6, rules paper", said), said
+    status, said, _ = run("words own stay --json --plugins own_worlds")
+    assert status == 0 and json.loads(said)["kind"] == "stay"
+    status, _, complaint = run("worlds --plugins nowhere")
+    assert status == 1 and complaint.startswith("mavic: plugin nowhere: ")
+
+
+def test_more_than_one_thing_can_be_said(monkeypatch, tmp_path):
+    def film(path, seed, said, ticks, options):
+        heard.append(said)
+        raise ValueError("seen enough")
+
+    heard = []
+    monkeypatch.setattr("mavic.study.watch.film", film)
+    run("replay team --say 3 stay 4 --say 9 push 2")
+    assert heard == [((3, "stay", 4), (9, "push", 2))]
+
+
 def test_worlds_shows_agents_macros_and_kinds():
     status, said, _ = run("worlds")
     assert status == 0
     for name in api.WORLDS:
         assert name in said
-    for fact in ("robot_0: GO_SMALL_BOX_0", "dont-push (replace)", "fetch-tool-2-first (add)"):
+    for fact in (
+        "robot_0: GO_SMALL_BOX_0",
+        "dont-push (replace)",
+        "fetch-tool-2-first (add)",
+        "chop (replace, extra)",
+    ):
         assert fact in said, fact
 
 
@@ -95,6 +145,23 @@ def test_the_same_command_goes_on_where_it_was(trained, monkeypatch):
     assert (status, complaint) == (0, "")
     assert "after 2 of 2 points" in " ".join(said.split())
     assert records.read(path).score == before.score
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [("--first-seed 3", "seeds"), ("--gamma 0.9", "numbers"), ("--options size 6", "options")],
+)
+def test_a_record_of_something_else_is_not_replaced(trained, monkeypatch, change, what):
+    folder, _ = trained
+
+    def train_group(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session, "train_group", train_group)
+    status, _, complaint = run(f"{TINY} {change} --out {folder.parent}")
+    assert status == 1 and f"has other {what}; choose another --out" in complaint
+    status, _, complaint = run(f"{TINY} {change} --overwrite --out {folder.parent}")
+    assert status == 1 and complaint.startswith("mavic: stopped")
 
 
 def test_report_makes_tables_from_that_folder(trained, tmp_path):
@@ -141,10 +208,17 @@ def test_a_mistake_is_one_line_that_helps(line, hint, tmp_path, monkeypatch):
 
 
 def test_stopping_says_how_to_go_on(tmp_path, monkeypatch):
-    def stop(*_, **__):
+    def stop(group, place, **_):
+        if saved:
+            place.mkdir(parents=True)
+            (place / "state.json").write_text("{}")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(session, "train_group", stop)
+    saved = False
+    status, _, complaint = run(f"{TINY} --out {tmp_path}")
+    assert status == 1 and "stopped before the first point; nothing is saved" in complaint
+    saved = True
     status, _, complaint = run(f"{TINY} --out {tmp_path}")
     assert status == 1
     assert complaint.startswith("mavic: stopped; saved in ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +15,14 @@ from rich.console import Console
 import mavic
 from mavic.envs import api
 from mavic.envs.api import make
+from mavic.envs.box_pushing import BoxPushing
 from mavic.language import lexicon as lexicons
 from mavic.learn import nets
 from mavic.learn import policy as deciding
+from mavic.shells.play import house
 from mavic.study import evaluate, records, session, train
 from mavic.study.experiment import Cell, acting, bench_of, run_of, stack
+from mavic.study.methods import Preset, preset_of
 from mavic.study.policy import PolicyError
 from mavic.study.session import Group, SessionError, as_trained, groups_of, train_group
 from mavic.types import replace
@@ -26,6 +30,7 @@ from mavic.world import instruct
 from mavic.world.rollout import alone, rollout
 from mavic.world.step import draws_for, reset, step
 
+ROOT = Path(__file__).parents[2]
 SMALL = dict(world="box_pushing", options={"size": 4})
 MAVIC, VANILLA, LATER = (
     Cell(method="mavic", **SMALL),
@@ -130,7 +135,9 @@ def test_stopped_and_resumed_it_ends_in_the_same_numbers(trained, tmp_path, monk
 
 def test_a_checkpoint_of_another_group_is_refused(tmp_path):
     tmp_path.joinpath("state.json").write_text(json.dumps({"group": "another", "curve": []}))
-    with pytest.raises(SessionError, match="holds a checkpoint of other cells, seeds or numbers"):
+    with pytest.raises(
+        SessionError, match="checkpoint of other cells, seeds, numbers or instructions"
+    ):
         train_group(GROUP, tmp_path, **HOW)
 
 
@@ -157,6 +164,20 @@ def test_groups_that_differ_have_different_names():
     ]
     assert len({session.name_of(group) for group in groups}) == 4
     assert session.name_of(dataclasses.replace(GROUP)) == session.name_of(GROUP)
+
+
+def test_a_group_is_of_its_instructions_and_not_of_numbers_left_alone(monkeypatch, tmp_path):
+    before = session.name_of(GROUP)
+    monkeypatch.setattr(
+        session, "Preset", dataclasses.make_dataclass("Later", [("new", int, 3)], bases=(Preset,))
+    )
+    assert session.name_of(GROUP) == before  # a number more, and nobody names it
+    text = lexicons.instruction_path("box_pushing").read_text()
+    own = tmp_path / "own.toml"
+    monkeypatch.setattr(api, "INSTRUCTIONS", {"box_pushing": own})
+    for same, written in ((True, text), (False, text.replace("rule =", "penalty = -3\nrule =", 1))):
+        own.write_text(written)
+        assert (session.name_of(GROUP) == before) == same
 
 
 def test_every_cell_is_judged_in_its_own_test(scores):
@@ -310,6 +331,18 @@ def test_a_loaded_team_decides_as_the_learner_does(trained, told, filmed, team):
     assert tick > 3 and None in heard and len(heard) > 2
 
 
+def test_only_those_a_kind_addresses_hear_it():
+    team = mavic.load_policy(ROOT / "results" / "warehouse" / "mavic")
+    assert team.addressed.tolist() == [[False] * 3] + [[False, False, True]] * 3
+    text = team.facts["examples"][0]
+    observation = np.zeros((3, team.shape.observation))
+    one, each = (team.values(team.start(), observation, t) for t in (text, [None, None, text]))
+    np.testing.assert_array_equal(one["text"], each["text"])
+    np.testing.assert_array_equal(one["text"], one[team.kinds[0]])
+    loud = team.values(team.start(), observation, [text] * 3)
+    assert (loud["text"] != one["text"]).any()
+
+
 def test_its_values_are_the_critics(trained, team):
     shape, lexicon = trained.fixed.shape, trained.bench.lexicon
     place = reset(run_of(MAVIC, GROUP.preset, trained.bench, 6).test, SEED)
@@ -442,14 +475,31 @@ def test_a_team_refuses_another_world(team):
 def test_a_world_of_ones_own_is_trained_by_name(monkeypatch):
     monkeypatch.setattr(api, "WORLDS", dict(api.WORLDS))
     monkeypatch.setattr(api, "INSTRUCTIONS", {})
-    api.register("mine", api.WORLDS["box_pushing"])
+    with pytest.raises(ValueError, match="registered as 'other' calls itself 'box_pushing'"):
+        api.register("other", api.WORLDS["box_pushing"])
+        bench_of("other")
+
+    class Mine(BoxPushing):
+        name = "mine"
+
+    api.register("mine", Mine)
     with pytest.raises(ValueError, match="'mine' has no instruction file; register it with one"):
         bench_of("mine")
     own = lexicons.instruction_path("box_pushing")
-    api.register("mine", api.WORLDS["box_pushing"], instructions=own)
+    api.register("mine", Mine, instructions=own)
     assert bench_of("mine", size=4).file.source == str(own)
     (group,) = groups_of([Cell(world="mine")], [0], episodes=64)
     assert group.preset.episodes == 64 and session.optimum(group.cells[0], group.preset) is None
+    assert [kind.name for kind in house.words_of("mine").kinds] == list(
+        bench_of("mine").file.names()
+    )
+
+
+@pytest.mark.parametrize(("world", "best"), [("warehouse", 533.0), ("overcooked", 156.6119)])
+def test_the_optimum_is_known_for_the_discount_it_was_found_with(world, best):
+    cell = Cell(world=world)
+    assert session.optimum(cell, preset_of("tuned", world)) == best
+    assert session.optimum(cell, preset_of("tuned", world, gamma=0.9)) is None
 
 
 def test_shares_of_nothing_are_no_number():

@@ -68,6 +68,7 @@ BEST: dict[int | None, Plan] = {
         "LOOK_FOR_1 PASS_TO_1 LOOK_FOR_1 PASS_TO_0 WAIT",
     ),
 }
+GAMMA = 1.0  # nothing is discounted
 OPTIMUM: dict[int | None, float] = {None: 533.0, 0: 533.0, 1: 513.0, 2: 513.0}
 
 

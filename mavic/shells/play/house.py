@@ -20,6 +20,7 @@ from mavic.language import lexicon as lexicons
 from mavic.language.encoder import EncoderError, cache_folder
 from mavic.study import policy as policies
 from mavic.study import watch
+from mavic.study.experiment import instructions_of
 from mavic.study.watch import Show
 from mavic.types import replace
 from mavic.world import instruct
@@ -138,7 +139,7 @@ class House:
     def listen(self, world: str) -> str:
         """Wake the encoder; gives why only the built-in phrases will be understood, if so."""
         try:
-            lexicons.load(world).understand(ASIDE)
+            lexicons.load(instructions_of(world)).understand(ASIDE)
         except EncoderError as error:
             return str(error)
         return ""
@@ -203,7 +204,7 @@ def _free_name(path: Path, taken: list[str]) -> str:
 
 def words_of(world: str) -> InstructionFile:
     """The world's kinds with their meanings and phrases."""
-    return read(lexicons.instruction_path(world))
+    return read(instructions_of(world))
 
 
 def prepare() -> None:
