@@ -58,7 +58,8 @@ def targets(
     `reward` is the discounted reward gathered during the row, `discount` gamma**tau and 0 at a true
     end, which so overrides a change of instruction in the same tick. `kept` is V(h', c), the value
     after the row under the row's own instruction, `arrived` V(h', c') under the next row's;
-    `switched` says that c' replaced c: by the clock or a person, not by what was asked coming true (B12). A `last` row of an episode, and the final row of the arrays, bootstraps
+    `switched` says that c' replaced c: by the clock or a person, not because what was asked came true
+    (B12). A `last` row of an episode, and the final row of the arrays, bootstraps
     and never reads the row below it, so episodes may follow one another along K and padding may
     follow them. `n_steps` counts macro rows: a static whole number >= 1, or `math.inf`. With `inf`
     and `CORRECTIONS["none"]` the target is the realised return. No gradient is stopped here.
