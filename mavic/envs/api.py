@@ -109,6 +109,13 @@ def register(name: str, factory: str | Factory, instructions: str | Path | None 
         INSTRUCTIONS[name] = Path(instructions)
 
 
+def known(name: str) -> str | Factory:
+    """What makes the world of that name; if there is none, a `ValueError` that says which there are."""
+    if name not in WORLDS:
+        raise ValueError(f"no world is called {name!r}; {suggest(name, tuple(WORLDS))}")
+    return WORLDS[name]
+
+
 def options_of(env: Env) -> dict[str, Any]:
     """What `make` can be told of such a world, and what this one was told."""
     if not dataclasses.is_dataclass(env):
@@ -119,9 +126,7 @@ def options_of(env: Env) -> dict[str, Any]:
 
 def make(name: str, **options: Any) -> Env:
     """The world of that name; `options` are its constructor's."""
-    if name not in WORLDS:
-        raise ValueError(f"no world is called {name!r}; {suggest(name, tuple(WORLDS))}")
-    factory = WORLDS[name]
+    factory = known(name)
     if isinstance(factory, str):
         module, _, attribute = factory.partition(":")
         factory = getattr(importlib.import_module(module), attribute)

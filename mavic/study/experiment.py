@@ -148,6 +148,7 @@ def as_trained(cell: Cell) -> Cell:
 
 def instructions_of(world: str) -> Path:
     """The instruction file of a world that is built in or registered."""
+    api.known(world)
     if world in api.INSTRUCTIONS:
         return api.INSTRUCTIONS[world]
     if world not in lexicons.WORLDS:

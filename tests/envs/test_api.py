@@ -26,13 +26,16 @@ def test_an_unknown_option_names_the_known_ones():
 
 
 def test_users_register_their_worlds(monkeypatch):
-    monkeypatch.setattr(api, "WORLDS", dict(api.WORLDS))
-    register("mine", BoxPushing)
-    assert make("mine", size=4) == BoxPushing(size=4)
-    register("far", "mavic.envs.box_pushing:BoxPushing")
-    assert make("far") == BoxPushing()
+    monkeypatch.setattr(api, "WORLDS", {})
+    register("box_pushing", BoxPushing)
+    assert make("box_pushing", size=4) == BoxPushing(size=4)
+    register("warehouse", "mavic.envs.warehouse.dynamics:Warehouse")
+    assert make("warehouse").name == "warehouse"
     with pytest.raises(ValueError, match="already registered"):
-        register("box_pushing", BoxPushing)
+        register("box_pushing", "another:World")
+    register("mine", BoxPushing)
+    with pytest.raises(ValueError, match="registered as 'mine' calls itself 'box_pushing'"):
+        make("mine")
 
 
 @record

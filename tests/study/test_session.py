@@ -168,10 +168,13 @@ def test_groups_that_differ_have_different_names():
 
 def test_a_group_is_of_its_instructions_and_not_of_numbers_left_alone(monkeypatch, tmp_path):
     before = session.name_of(GROUP)
-    monkeypatch.setattr(
-        session, "Preset", dataclasses.make_dataclass("Later", [("new", int, 3)], bases=(Preset,))
-    )
-    assert session.name_of(GROUP) == before  # a number more, and nobody names it
+    later = dataclasses.make_dataclass("Later", [("new", int, 3)], bases=(Preset,), frozen=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "Preset", later)
+        more = dataclasses.replace(GROUP, preset=later(**dataclasses.asdict(GROUP.preset)))
+        assert session.name_of(more) == before  # nobody names the new number
+        other = dataclasses.replace(more, preset=dataclasses.replace(more.preset, new=4))
+        assert session.name_of(other) != before
     text = lexicons.instruction_path("box_pushing").read_text()
     own = tmp_path / "own.toml"
     monkeypatch.setattr(api, "INSTRUCTIONS", {"box_pushing": own})
