@@ -107,8 +107,7 @@ class TeamPolicy:
         idle = jnp.ones(shape.agents, bool) if idle is None else jnp.asarray(idle, bool)
         if available is None:
             available = jnp.asarray(self.facts["macro_counts"])[:, None] > jnp.arange(shape.macros)
-        everybody = np.asarray(self.addressed.any(axis=0))
-        vectors, phrase = self._hear(text, everybody)
+        vectors, phrase = self._hear(text)
         return _act(
             shape, self.weights, vectors, phrase, key, carry, observation, idle, available, greedy
         )
@@ -117,11 +116,10 @@ class TeamPolicy:
         """V(h, c) [N] for "none" and every kind, on the memory *before* the coming decision; with `text` also
         "text": under what is being said."""
         names = ("none", *self.kinds)
-        texts: list[Text] = [None, *self.facts["examples"]]
+        examples = zip((None, *self.facts["examples"]), self.addressed, strict=True)
+        heard = [self._hear(example, to) for example, to in examples]
         if text is not None:
-            names, texts = (*names, "text"), [*texts, text]
-        to = [*self.addressed, np.asarray(self.addressed.any(axis=0))]
-        heard = [self._hear(t, its) for t, its in zip(texts, to, strict=False)]
+            names, heard = (*names, "text"), [*heard, self._hear(text)]
         vectors = jnp.stack([h[0] for h in heard])
         phrases = jnp.stack([h[1] for h in heard])
         found = _values(
@@ -141,11 +139,13 @@ class TeamPolicy:
         ):
             _same(what, mine, its)
 
-    def _hear(self, text: Text, to: np.ndarray) -> tuple[Array, Array]:
-        """Vectors [1 + N, D] and each agent's row in them, 0 for silence; one text is said `to` [N] these."""
+    def _hear(self, text: Text, to: np.ndarray | None = None) -> tuple[Array, Array]:
+        """Vectors [1 + N, D] and each agent's row in them, 0 for silence. One text is said `to` [N] these, or to all
+        that are ever addressed."""
         agents = self.shape.agents
         if text is None or isinstance(text, str):
-            texts: list[str | None] = [text if its else None for its in to]
+            hears = np.any(self.addressed, axis=0, keepdims=True)[0] if to is None else to
+            texts: list[str | None] = [text if its else None for its in hears]
         else:
             texts = list(text)
         if len(texts) != agents:

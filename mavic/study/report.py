@@ -326,10 +326,8 @@ def _numbers(record: Record, *path: str) -> np.ndarray:
         raise RecordError(
             f"{record.path}: {'.'.join(path)} of the score line needs one entry a seed ({seeds})"
         )
-    if METHODS[
-        record.cell().method
-    ].random:  # one sample: all seeds meet the same episodes, and it has no parameters
-        found = found[:1]
+    if METHODS[record.cell().method].random:
+        found = found[:1]  # one sample: it has no parameters, and all seeds meet the same episodes
     numbers = np.asarray([math.nan if x is None else x for x in found], float)
     return np.where(np.isfinite(numbers), numbers, math.nan)[:, None]
 
@@ -340,9 +338,7 @@ def _curve(record: Record) -> Curve:
         return np.asarray(rows, float).reshape(len(rows), len(record.run["seeds"]))
 
     cell, compliance = record.cell(), points("compliance")
-    if (
-        as_trained(cell).setting() != cell.setting()
-    ):  # while it learnt it was asked in the other's way
+    if as_trained(cell).setting() != cell.setting():  # it was watched in another test
         compliance = np.full_like(compliance, math.nan)
     return Curve(
         episodes=tuple(line["episodes"] for line in record.curve),

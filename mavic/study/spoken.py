@@ -71,6 +71,15 @@ WAYS = {  # how a team hears: as its own vector, unsure or not
 }
 
 
+def counts_of(words: Words, given: np.ndarray) -> dict[str, int]:
+    """How many of the phrases are of kinds that are `given` [C], and how many of those are understood."""
+    said = given[list(words.kinds)]
+    return {
+        "phrases": int(said.sum()),
+        "understood": int((said & np.array(words.understood)).sum()),
+    }
+
+
 def table_of(words: Words, first: int, kinds: int, longest: int, way: str) -> Phrases:
     """The phrases as a schedule draws them; vectors of their own lie from row `first` on."""
     own, anyway = WAYS[way]
@@ -123,23 +132,16 @@ def judge(
             )  # fmt: skip
             shares[way] = sums["followed"].sum(-1) / sums["given"].sum(-1)
         first += len(words.texts)
-        given = np.asarray(runs.test.rules.given)[
-            :, list(words.kinds)
-        ]  # [runs, phrases] who can hear it
-        found[name] = {
-            "phrases": given.sum(1),
-            "understood": (given & np.array(words.understood)).sum(1),
-            **shares,
-        }
+        found[name] = shares
     seeds = len(group.seeds)
 
     def own(cell: int) -> dict[str, Any]:
+        given = np.asarray(runs.test.rules.given)[cell * seeds]
         part = slice(cell * seeds, (cell + 1) * seeds)
-        counts = ("phrases", "understood")  # alike for all seeds
         return {
-            name: {k: int(v[part][0]) if k in counts else v[part] for k, v in entry.items()}
-            for name, entry in found.items()
-            if entry["phrases"][part][0]
+            name: {**counts, **{way: share[part] for way, share in found[name].items()}}
+            for name, words in sets.items()
+            if (counts := counts_of(words, given))["phrases"]
         }
 
     return {cell: own(number) for number, cell in enumerate(hearing)}

@@ -44,6 +44,18 @@ def test_the_schedule_draws_understood_phrases_by_the_kind_that_is_meant():
     assert anyway.count.tolist() == [0, 1, 2, 0] and anyway.table[2].tolist() == [101, 102]
 
 
+def test_phrases_of_kinds_that_are_not_given_do_not_count():
+    words = Words(
+        kinds=(1, 2, 2, 3),
+        texts=("a", "b", "c", "d"),
+        understood=(True, True, False, True),
+        trained=(1, 2, 2, 3),
+    )
+    for given, phrases, understood in (("1110", 3, 2), ("1111", 4, 3), ("1000", 0, 0)):
+        found = spoken.counts_of(words, np.array([g == "1" for g in given]))
+        assert found == {"phrases": phrases, "understood": understood}
+
+
 def test_a_worlds_words_are_none_it_trains_on(untrained):
     lexicon = untrained.bench.lexicon
     trained = {lexicon.texts[row] for row in np.asarray(lexicon.table).ravel()}
