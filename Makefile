@@ -68,15 +68,15 @@ bench: $(VENV)/run  ## Measure speed here: environment alone, training with lear
 
 reproduce: $(VENV)/run  ## All tables of the README from nothing (minutes on a GPU, a day on two cores)
 	@$(BIN)/mavic train box_pushing --methods all --networks protected shared \
-	  --settings live/by-kind paper/by-kind live/by-kind/overlap live/add --seeds 10 --out runs/all
+	  --settings live/by-kind paper/by-kind live/by-kind/overlap live/add --seeds 10 --first-seed 20 --out runs/all
 	@$(BIN)/mavic train warehouse --methods all --networks protected --settings live/by-kind paper/by-kind \
 	  --seeds 10 --first-seed 10 --out runs/all
 	@$(BIN)/mavic train warehouse --methods all --networks shared --seeds 10 --first-seed 10 --out runs/all
 	@$(BIN)/mavic train warehouse --preset paper --methods all --networks shared --settings live/by-kind paper/by-kind \
 	  --seeds 10 --first-seed 20 --out runs/all
-	@$(BIN)/mavic train overcooked --methods all --seeds 10 --first-seed 10 --out runs/all
-	@$(BIN)/mavic train overcooked --methods mavic naive vanilla --settings live/by-kind/extras \
-	  --seeds 10 --first-seed 10 --out runs/all
+	@$(BIN)/mavic train overcooked --methods all --settings live/by-kind live/by-kind/extras \
+	  --seeds 10 --first-seed 20 --out runs/all
+	@$(BIN)/mavic train overcooked --methods all --networks shared --seeds 10 --first-seed 20 --out runs/all
 	@for world in box_pushing warehouse overcooked; do $(BIN)/mavic report runs/all/$$world; done
 
 report: $(VENV)/run  ## Remake tables and figures from the committed records

@@ -41,6 +41,7 @@ class Hyper:
     through_mixture: Array  # 1: policy gradient of the ε-mixture; 0: of the softmax under it
     time_weight: Array  # 1: actor terms weighted by gamma^t
     value_size: Array  # a critic's output of 1 means this much
+    fresh_size: Array  # and that of a fresh one this much
     popart_beta: Array  # 0: off
     target_episodes: Array  # target critic copied whenever this many more episodes are done
     word_rate: Array  # step size of the projections of phrases, as a part of the others'
@@ -77,14 +78,22 @@ class Learner:
 ADAM = optax.scale_by_adam  # moments only: step sizes are leaves of `Hyper`
 
 
-def init(key: Array, fixed: Fixed, value_size: Array | float = 1.0) -> Learner:
-    """A learner that has seen nothing. `value_size`: the unit in which critics think."""
+def init(
+    key: Array,
+    fixed: Fixed,
+    value_size: Array | float = 1.0,
+    fresh_size: Array | float | None = None,
+) -> Learner:
+    """A learner that has seen nothing. `value_size`: the unit in which critics think. `fresh_size`: how much its first
+    outputs of about ±1 are worth; as a whole unit, they are noise in the first advantages."""
     actor_key, critic_key = jax.random.split(key)
     agents = fixed.shape.agents
     actor = jax.vmap(lambda k: nets.init_actor(k, fixed.shape))(jax.random.split(actor_key, agents))
     critic = jax.vmap(lambda k: nets.init_critic(k, fixed.shape))(
         jax.random.split(critic_key, agents)
     )
+    if fresh_size is not None:
+        critic["head"] = jax.tree.map(lambda x: x * (fresh_size / value_size), critic["head"])
     scale = jax.tree.map(lambda x: jnp.stack([x] * agents), nets.scale_of(value_size))
     return Learner(
         actor=actor,

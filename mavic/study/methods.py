@@ -95,6 +95,9 @@ class Preset:
     """Weight actor terms by gamma^t, as the reference does."""
     value_size: float = 1.0
     """What a critic's output of 1 means; near the size of returns, critics need no large weights."""
+    fresh_size: float | None = None
+    """What a fresh critic's output of 1 means; None: as much. Small, first values are near 0 and not noise of that
+    unit, which in some seeds talks a team out of its task before it has found it."""
     popart: float = 0.0
     """Step of the running value statistics; 0 is off."""
     alarm: float = 0.0
@@ -134,24 +137,32 @@ class Preset:
 
 _PAPER_BOX = Preset()  # the paper's table for Box Pushing: n-step 0 is one-step TD
 _TUNED_BOX = Preset(
-    episodes=128_000,
+    episodes=192_000,
     batch=128,
     actor_rate=2e-3,
     critic_rate=3e-3,
     rate_end=0.3,
+    critic_rate_end=0.1,
     n_steps=5,
-    epsilon_end=(0.01, 0.05),
-    epsilon_episodes=16_000,
-    entropy_start=(0.0, 0.2),
-    entropy_episodes=51_200,
+    epsilon_end=(0.02, 0.05),
+    epsilon_episodes=24_000,
+    entropy_start=(
+        1.0,
+        0.2,
+    ),  # where nothing is asked, in units of the return: advantages are raw there
+    entropy_episodes=120_000,
     mild_advantage=(0.1, 1.0),
     mild_error=(0.3, 1.0),
     mild_end=(1.0, 1.0),
+    mild_advantage_end=(0.1, 1.0),  # without, a robot that waits for the other gives up pushing
     balance=True,
     centre=(0.0, 1.0),
     normalise=(0.0, 1.0),
     adam_memory=0.99,
+    value_size=100.0,
+    fresh_size=1.0,
     alarm=0.05,
+    quiet=0.3,
     last_macro=True,
     target_episodes=128,
 )
@@ -168,14 +179,20 @@ _PAPER_WAREHOUSE = Preset(
 # on one footing everywhere, entropy everywhere, mild hysteresis
 _LONG = dataclasses.replace(
     _TUNED_BOX,
+    episodes=128_000,
     actor_rate=4e-3,
+    critic_rate_end=None,
     n_steps=None,
+    epsilon_end=(0.01, 0.05),
+    epsilon_episodes=16_000,
     mild_advantage=(0.3, 1.0),
     mild_error=(0.5, 1.0),
+    mild_advantage_end=None,
     centre=(1.0, 1.0),
     normalise=(1.0, 1.0),
-    value_size=100.0,
+    fresh_size=None,
     alarm=0.0,
+    quiet=0.0,
 )
 _TUNED_WAREHOUSE = dataclasses.replace(
     _LONG,
@@ -202,9 +219,13 @@ _PAPER_OVERCOOKED = Preset(
 _TUNED_OVERCOOKED = dataclasses.replace(
     _LONG,
     gamma=0.992,
-    epsilon_episodes=8_000,
+    episodes=160_000,
+    trace=0.97,
+    epsilon_episodes=10_000,
     entropy_start=(0.05, 0.05),
-    entropy_episodes=100_000,
+    entropy_episodes=125_000,
+    fresh_size=1.0,
+    quiet=0.3,
 )
 
 PRESETS: dict[str, dict[str, Preset]] = {
@@ -285,6 +306,7 @@ def hyper_of(preset: Preset) -> Hyper:
     own = dataclasses.asdict(preset)
     own |= {
         "popart_beta": preset.popart,
+        "fresh_size": preset.value_size if preset.fresh_size is None else preset.fresh_size,
         "mild_end": preset.mild_end or preset.mild_error,
         "mild_advantage_end": preset.mild_advantage_end or preset.mild_end or preset.mild_advantage,
         "critic_rate_end": preset.rate_end

@@ -22,13 +22,13 @@ LARGE = 256  # rows of a room from which that is worth compiling the update twic
 
 def start(fixed: Fixed, runs: Run) -> Learner:
     """Fresh learners, one a run."""
-    return _start(fixed, runs.key, runs.hyper.value_size)
+    return _start(fixed, runs.key, runs.hyper.value_size, runs.hyper.fresh_size)
 
 
 @partial(jax.jit, static_argnames="fixed")
-def _start(fixed: Fixed, keys: Array, sizes: Array) -> Learner:
-    return over_runs(lambda k, size: learning.init(jax.random.fold_in(k, 0), fixed, size))(
-        keys, sizes
+def _start(fixed: Fixed, keys: Array, sizes: Array, fresh: Array) -> Learner:
+    return over_runs(lambda k, *size: learning.init(jax.random.fold_in(k, 0), fixed, *size))(
+        keys, sizes, fresh
     )
 
 

@@ -12,7 +12,8 @@ from mavic.learn import learner as learning
 from mavic.learn import loss, nets, through_time
 from mavic.learn.returns import CORRECTIONS
 from mavic.learn.squeeze import squeeze
-from mavic.study.experiment import Cell, acting, bench_of, run_of
+from mavic.study import train
+from mavic.study.experiment import Cell, acting, bench_of, run_of, stack
 from mavic.study.methods import preset_of
 from mavic.types import replace
 from mavic.world import instruct
@@ -300,3 +301,22 @@ def test_a_critic_thinks_in_units_of_the_value_size():
     flag = jnp.zeros(7, bool)
     plain, large = (nets.value(heads, flag, nets.scale_of(size)) for size in (1.0, 100.0))
     np.testing.assert_allclose(large, 100 * plain, rtol=1e-5)
+
+
+def test_a_fresh_critic_s_values_are_as_large_as_asked_in_any_unit():
+    """Values of ±100 that mean nothing would be the first advantages."""
+
+    def fresh(**changes) -> np.ndarray:
+        runs = stack([run_of(Cell(), dataclasses.replace(PRESET, **changes), BENCH, 3)])
+        fixed = BENCH.fixed(PRESET, Cell().network)
+        learner = jax.tree.map(lambda x: x[0], train.start(fixed, runs))
+        hidden = jax.random.normal(jax.random.key(0), (32,))
+        heads = jnp.einsum("h,nphc->npc", hidden, learner.critic["head"]["w"])
+        return np.asarray(
+            jax.vmap(lambda h, s: nets.value(h, jnp.array([False, True]), s))(heads, learner.scale)
+        )
+
+    small, large = fresh(fresh_size=1.0), fresh(fresh_size=None)
+    np.testing.assert_allclose(fresh(value_size=1.0, fresh_size=None), small, rtol=1e-5)
+    np.testing.assert_allclose(large, 100 * small, rtol=1e-5)
+    assert np.abs(small).max() < 5 < np.abs(large).max()
