@@ -1227,7 +1227,7 @@ def _with_network(row: Row) -> str:
     return f"{row.label}{'' if row.told else ' (not told)'} · {row.cell.network}"
 
 
-CLOSE = 0.97  # shares of the optimum from here on get a panel of their own
+CLOSE = (0.97, 0.9)  # shares of the optimum from one of which on dots get a panel of their own
 
 
 def draw_both(rows: Sequence[Row]) -> Any:
@@ -1235,7 +1235,10 @@ def draw_both(rows: Sequence[Row]) -> Any:
     rows = _learners(rows)
     optimum = rows[0].optimum
     bases = np.array([value for row in rows for value in row.base.values])
-    near = bases >= CLOSE * optimum if optimum is not None else np.ones(len(bases), bool)
+    shares = bases / optimum if optimum is not None else np.ones(len(bases))
+    # the closest look that shows at least half of them
+    close = next((share for share in CLOSE if np.mean(shares >= share) >= 0.5), CLOSE[0])
+    near = shares >= close
     zoomed = near.any() and not near.all()
     figure = _extra("matplotlib.figure").Figure(figsize=(9, 4.9), layout="constrained")
     panels = figure.subplots(1, 1 + zoomed, squeeze=False, sharey=True)[0]
@@ -1266,9 +1269,9 @@ def draw_both(rows: Sequence[Row]) -> Any:
     _in_percent(panels[0].yaxis)
     panels[0].set_ylim(-0.04, 1.04)
     if zoomed and optimum is not None:
-        _panel(panels[1], f"The same, from {CLOSE:.0%} of the optimum on")
-        reach = max(optimum, bases.max()) - CLOSE * optimum
-        panels[1].set_xlim(CLOSE * optimum, CLOSE * optimum + 1.06 * reach)
+        _panel(panels[1], f"The same, from {close:.0%} of the optimum on")
+        reach = max(optimum, bases.max()) - close * optimum
+        panels[1].set_xlim(close * optimum, close * optimum + 1.06 * reach)
     line = _extra("matplotlib.lines").Line2D
     dot = {"linestyle": "none", "markersize": 7}
     handles = _method_handles(rows, marker="o", **dot)
