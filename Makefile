@@ -66,7 +66,7 @@ slow: $(VENV)/dev  ## Learning thresholds and long proofs (tens of minutes)
 bench: $(VENV)/run  ## Measure speed here: environment alone, training with learning, compile time, memory
 	@$(BIN)/mavic bench
 
-reproduce: $(VENV)/run  ## All tables of the README from nothing (minutes on a GPU, a day on two cores)
+reproduce: $(VENV)/run  ## All tables of the README from nothing (for a GPU; days on two cores)
 	@$(BIN)/mavic train box_pushing --methods all --networks protected shared \
 	  --settings live/by-kind paper/by-kind live/by-kind/overlap live/add --seeds 10 --first-seed 20 --out runs/all
 	@$(BIN)/mavic train warehouse --methods all --networks protected --settings live/by-kind paper/by-kind \

@@ -82,7 +82,7 @@ def init(
     key: Array,
     fixed: Fixed,
     value_size: Array | float = 1.0,
-    fresh_size: Array | float | None = None,
+    fresh_size: Array | float = 1.0,
 ) -> Learner:
     """A learner that has seen nothing. `value_size`: the unit in which critics think. `fresh_size`: how much its first
     outputs of about ±1 are worth; as a whole unit, they are noise in the first advantages."""
@@ -92,8 +92,7 @@ def init(
     critic = jax.vmap(lambda k: nets.init_critic(k, fixed.shape))(
         jax.random.split(critic_key, agents)
     )
-    if fresh_size is not None:
-        critic["head"] = jax.tree.map(lambda x: x * (fresh_size / value_size), critic["head"])
+    critic["head"] = jax.tree.map(lambda x: x * (fresh_size / value_size), critic["head"])
     scale = jax.tree.map(lambda x: jnp.stack([x] * agents), nets.scale_of(value_size))
     return Learner(
         actor=actor,

@@ -1230,14 +1230,18 @@ def _with_network(row: Row) -> str:
 CLOSE = (0.97, 0.9)  # shares of the optimum from one of which on dots get a panel of their own
 
 
+def closest_look(shares: np.ndarray) -> float:
+    """The highest of these that at least half of the dots reach; the first if none does."""
+    return next((share for share in CLOSE if np.mean(shares >= share) >= 0.5), CLOSE[0])
+
+
 def draw_both(rows: Sequence[Row]) -> Any:
     """Base return against compliance, a dot a seed: who has both stands in the upper right corner."""
     rows = _learners(rows)
     optimum = rows[0].optimum
     bases = np.array([value for row in rows for value in row.base.values])
     shares = bases / optimum if optimum is not None else np.ones(len(bases))
-    # the closest look that shows at least half of them
-    close = next((share for share in CLOSE if np.mean(shares >= share) >= 0.5), CLOSE[0])
+    close = closest_look(shares)
     near = shares >= close
     zoomed = near.any() and not near.all()
     figure = _extra("matplotlib.figure").Figure(figsize=(9, 4.9), layout="constrained")

@@ -450,6 +450,14 @@ def test_remaking_gives_the_same_bytes(made, tmp_path):
     assert {p.name for p in (tmp_path / "again").glob("*.jsonl")} == set()
 
 
+@pytest.mark.parametrize(
+    ("shares", "from_"),
+    [((0.2, 0.96, 0.98, 1.0), 0.97), ((0.2, 0.91, 0.95, 0.98), 0.9), ((0.1, 0.2, 0.98), 0.97)],
+)
+def test_the_closer_look_takes_in_at_least_half_of_the_dots(shares, from_):
+    assert reporting.closest_look(np.array(shares)) == from_
+
+
 def test_figures_are_pictures(made):
     _, paths = made
     names = {path.stem for path in paths.figures}
