@@ -68,7 +68,7 @@ bench: $(VENV)/run  ## Measure speed here: environment alone, training with lear
 
 reproduce: $(VENV)/run  ## All tables of the README from nothing (for a GPU; days on two cores)
 	@$(BIN)/mavic train box_pushing --methods all --networks protected shared \
-	  --settings live/by-kind paper/by-kind live/by-kind/overlap live/add --seeds 10 --first-seed 20 --out runs/all
+	  --settings live/by-kind paper/by-kind live/by-kind/overlap live/add --seeds 10 --first-seed 50 --out runs/all
 	@$(BIN)/mavic train warehouse --methods all --networks protected --settings live/by-kind paper/by-kind \
 	  --seeds 10 --first-seed 10 --out runs/all
 	@$(BIN)/mavic train warehouse --methods all --networks shared --seeds 10 --first-seed 10 --out runs/all
@@ -77,6 +77,8 @@ reproduce: $(VENV)/run  ## All tables of the README from nothing (for a GPU; day
 	@$(BIN)/mavic train overcooked --methods all --settings live/by-kind live/by-kind/extras \
 	  --seeds 10 --first-seed 20 --out runs/all
 	@$(BIN)/mavic train overcooked --methods all --networks shared --seeds 10 --first-seed 20 --out runs/all
+	@$(BIN)/mavic train overcooked --preset paper --episodes 112000 --methods all --networks shared \
+	  --settings live/by-kind paper/by-kind --seeds 10 --first-seed 20 --out runs/all
 	@for world in box_pushing warehouse overcooked; do $(BIN)/mavic report runs/all/$$world; done
 
 report: $(VENV)/run  ## Remake tables and figures from the committed records

@@ -148,10 +148,8 @@ _TUNED_BOX = Preset(
     # robot's whim, and valued too low
     epsilon_end=(0.005, 0.05),
     epsilon_episodes=32_000,
-    entropy_start=(
-        1.0,
-        0.2,
-    ),  # where nothing is asked, in units of the return: advantages are raw there
+    # where nothing is asked, in units of the return: advantages are raw there
+    entropy_start=(1.0, 0.2),
     entropy_episodes=160_000,
     mild_advantage=(0.1, 1.0),
     mild_error=(0.3, 1.0),
