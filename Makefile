@@ -66,7 +66,7 @@ slow: $(VENV)/dev  ## Learning thresholds and long proofs (tens of minutes)
 bench: $(VENV)/run  ## Measure speed here: environment alone, training with learning, compile time, memory
 	@$(BIN)/mavic bench
 
-reproduce: $(VENV)/run  ## All tables of the README from nothing (for a GPU; days on two cores)
+reproduce: $(VENV)/play  ## All tables of the README from nothing (for a GPU; days on two cores)
 	@$(BIN)/mavic train box_pushing --methods all --networks protected shared \
 	  --settings live/by-kind paper/by-kind live/by-kind/overlap live/add --seeds 10 --first-seed 50 --out runs/all
 	@$(BIN)/mavic train warehouse --methods all --networks protected --settings live/by-kind paper/by-kind \
@@ -74,7 +74,7 @@ reproduce: $(VENV)/run  ## All tables of the README from nothing (for a GPU; day
 	@$(BIN)/mavic train warehouse --methods all --networks shared --seeds 10 --first-seed 10 --out runs/all
 	@$(BIN)/mavic train warehouse --preset paper --methods all --networks shared --settings live/by-kind paper/by-kind \
 	  --seeds 10 --first-seed 20 --out runs/all
-	@$(BIN)/mavic train overcooked --methods all --settings live/by-kind live/by-kind/extras \
+	@$(BIN)/mavic train overcooked --methods all --settings live/by-kind live/by-kind/extras --words \
 	  --seeds 10 --first-seed 20 --out runs/all
 	@$(BIN)/mavic train overcooked --methods all --networks shared --seeds 10 --first-seed 20 --out runs/all
 	@$(BIN)/mavic train overcooked --preset paper --episodes 112000 --methods all --networks shared \

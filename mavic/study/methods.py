@@ -175,7 +175,7 @@ _PAPER_WAREHOUSE = Preset(
     n_steps=5,
     epsilon_episodes=10_000,
 )
-# What both long worlds take: Monte Carlo returns (critics that bootstrap each other collapse now and then), advantages
+# What both long worlds take: returns to the end (critics that bootstrap each other collapse now and then), advantages
 # on one footing everywhere, entropy everywhere, mild hysteresis
 _LONG = dataclasses.replace(
     _TUNED_BOX,

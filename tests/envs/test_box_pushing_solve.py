@@ -16,6 +16,8 @@ from mavic.types import replace
 
 WORLD = BoxPushing()
 HALTED = -0.1 / (1 - 0.995)  # nothing but the step cost, for ever
+SMALL = (Macro.GO_SMALL_BOX_0, Macro.GO_SMALL_BOX_1)
+LONELY = (*SMALL, Macro.GO_BIG_SPOT_0, Macro.GO_BIG_SPOT_1, Macro.PUSH, Macro.STAY)
 
 
 def only(*macros: Macro) -> np.ndarray:
@@ -94,8 +96,14 @@ def test_obeying_is_best_in_every_state_under_replace(allowed):
     assert states_where_disobeying_pays(WORLD, allowed, "replace") == 0.0
 
 
-def test_disobeying_pays_in_most_states_under_add():
-    assert states_where_disobeying_pays(WORLD, without(Macro.PUSH), "add") > 0.5
+@pytest.mark.parametrize(
+    "allowed",
+    [*(only(macro) for macro in LONELY), only(*SMALL), without(Macro.PUSH)],
+    ids=[*(macro.name for macro in LONELY), "small boxes", "all but push"],
+)
+def test_disobeying_pays_in_nearly_every_state_under_add(allowed):
+    """Of the kinds that are asked for, all but those that keep away from small boxes."""
+    assert states_where_disobeying_pays(WORLD, allowed, "add") > 0.99
 
 
 def test_bad_questions_are_refused():

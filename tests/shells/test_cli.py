@@ -19,7 +19,9 @@ from mavic.shells import cli
 from mavic.study import records, session, train
 
 NAMES = [command.__name__.lower() for command in get_args(cli.COMMANDS)]
-TINY = "train box_pushing --methods mavic vanilla --seeds 1 --episodes 128 --batch 64 --options size 4"
+TINY = (
+    "train box_pushing --methods mavic vanilla --seeds 1 --episodes 128 --batch 64 --options size 4"
+)
 
 
 def run(line):
