@@ -69,6 +69,8 @@ bench: $(VENV)/run  ## Measure speed here: environment alone, training with lear
 reproduce: $(VENV)/play  ## All tables of the README from nothing (for a GPU; days on two cores)
 	@$(BIN)/mavic train box_pushing --methods all --networks protected shared \
 	  --settings live/by-kind paper/by-kind live/by-kind/overlap live/add --seeds 10 --first-seed 50 --out runs/all
+	@$(BIN)/mavic train box_pushing --preset paper --methods all --networks shared --settings live/by-kind paper/by-kind \
+	  --seeds 10 --first-seed 50 --out runs/all
 	@$(BIN)/mavic train warehouse --methods all --networks protected --settings live/by-kind paper/by-kind \
 	  --seeds 10 --first-seed 10 --out runs/all
 	@$(BIN)/mavic train warehouse --methods all --networks shared --seeds 10 --first-seed 10 --out runs/all
