@@ -577,16 +577,13 @@ def best_for_fetch(asked: int) -> plan.Found:
     return plan.search(PAPER, floor=plan.OPTIMUM[asked] + 1, asked=asked, elsewhere=-25.0)
 
 
-def test_obeying_is_best_with_tool_1_first():
-    found = best_for_fetch(1)
-    assert found.exhaustive and found.plan is None and found.ticks_tried > 10**6
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("asked", [0, 2])
+@pytest.mark.parametrize("asked", [0, 1, 2])
 def test_obeying_is_best(asked):
     found = best_for_fetch(asked)
     assert found.exhaustive and found.plan is None
+    # tool 0 first is the best order anyway, which a bound shows at once; the others have to be searched
+    assert asked == 0 or found.ticks_tried > 10**6
 
 
 @pytest.mark.slow
