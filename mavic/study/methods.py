@@ -136,12 +136,21 @@ class Preset:
 
 
 _PAPER_BOX = Preset()  # the paper's table for Box Pushing: n-step 0 is one-step TD
-_TUNED_BOX = Preset(
-    episodes=256_000,
+_TUNED = Preset(  # what all tuned ones share
     batch=128,
-    actor_rate=2e-3,
     critic_rate=3e-3,
     rate_end=0.3,
+    mild_end=(1.0, 1.0),
+    balance=True,
+    adam_memory=0.99,
+    value_size=100.0,
+    last_macro=True,
+    target_episodes=128,
+)
+_TUNED_BOX = dataclasses.replace(
+    _TUNED,
+    episodes=256_000,
+    actor_rate=2e-3,
     critic_rate_end=0.1,
     n_steps=5,
     # where nothing is asked, hardly any: a history cut short by a person is taken for one cut short by the other
@@ -153,18 +162,12 @@ _TUNED_BOX = Preset(
     entropy_episodes=160_000,
     mild_advantage=(0.1, 1.0),
     mild_error=(0.3, 1.0),
-    mild_end=(1.0, 1.0),
     mild_advantage_end=(0.1, 1.0),  # without, a robot that waits for the other gives up pushing
-    balance=True,
     centre=(0.0, 1.0),
     normalise=(0.0, 1.0),
-    adam_memory=0.99,
-    value_size=100.0,
     fresh_size=1.0,
     alarm=0.05,
     quiet=0.4,
-    last_macro=True,
-    target_episodes=128,
 )
 
 _PAPER_WAREHOUSE = Preset(
@@ -178,21 +181,16 @@ _PAPER_WAREHOUSE = Preset(
 # What both long worlds take: returns to the end (critics that bootstrap each other collapse now and then), advantages
 # on one footing everywhere, entropy everywhere, mild hysteresis
 _LONG = dataclasses.replace(
-    _TUNED_BOX,
+    _TUNED,
     episodes=128_000,
     actor_rate=4e-3,
-    critic_rate_end=None,
     n_steps=None,
     epsilon_end=(0.01, 0.05),
     epsilon_episodes=16_000,
     mild_advantage=(0.3, 1.0),
     mild_error=(0.5, 1.0),
-    mild_advantage_end=None,
     centre=(1.0, 1.0),
     normalise=(1.0, 1.0),
-    fresh_size=None,
-    alarm=0.0,
-    quiet=0.0,
 )
 _TUNED_WAREHOUSE = dataclasses.replace(
     _LONG,

@@ -105,9 +105,8 @@ def test_a_missing_encoder_says_what_to_type(monkeypatch):
 
 
 def test_the_table_of_targets_names_every_file_it_used(monkeypatch):
-    monkeypatch.setattr(
-        lexicon, "WORLDS", ("box_pushing", "warehouse")
-    )  # the largest takes as long as both
+    # the third takes as long as both
+    monkeypatch.setattr(lexicon, "WORLDS", ("box_pushing", "warehouse"))
     monkeypatch.setattr(measure, "report_words", functools.cache(measure.report_words))
     status, said, _ = run("report", "words")
     assert status == 0
