@@ -1,5 +1,5 @@
 """`python -m mavic` is the command line."""
 
-from mavic.shells.cli import main
+from mavic.apps.cli import main
 
 main()

@@ -113,9 +113,11 @@ class Schedule:
         Array  # [] bool: it addresses one random agent instead of all that the kind is meant for
     )
     from_start: Array  # [] chance that one is drawn at reset and held for the whole episode
-    quiet: Array  # [] chance that an episode is spared all instructions
-    lasting: Array  # [] chance that one which leaves the task on (`add`) holds to the end
-    alarm: Array  # [] chance a tick of a false alarm: all macros end and are chosen anew, nothing is said
+    uninstructed_episode_prob: Array  # [] chance that an episode is spared all instructions
+    hold_to_end_prob: Array  # [] chance that one which leaves the task on (`add`) holds to the end
+    spurious_interrupt_prob: (
+        Array  # [] chance per tick that all macros end although nothing is said
+    )
 
 
 @record
@@ -173,7 +175,9 @@ class Row:
     broken_off: Array  # [N] it ended only because the episode did
     switched: Array  # [] the instruction was changed after this tick: given, replaced or ended by the clock
     terminal: Array  # [] true end
-    loops: Array  # [N] but not of what the agent is asked for: under a rule that replaces the task it goes on
+    bootstraps_from_self: (
+        Array  # [N] the task ended, but the instruction replaces the task and goes on
+    )
     truncated: Array  # [] cut by the horizon
     events: Array  # [V]
     closed: Array  # [] kind of the instruction judged after this tick, 0 if none was
@@ -184,7 +188,7 @@ class Row:
 
 
 @record
-class MacroRows:
+class MacroTransitions:
     """One row a finished macro and agent, in the order they ended; rows of a lane's episodes follow one another."""
 
     observation: Array  # [K, W, N, O]
@@ -199,7 +203,9 @@ class MacroRows:
     switched: Array  # [K, W, N] the instruction was changed at the row's end
     first: Array  # [K, W, N] first row of an episode: memory starts empty
     last: Array  # [K, W, N] last row of an episode
-    loops: Array  # [K, W, N] the task ended here, but not what is asked: worth what it was worth before the row
+    bootstraps_from_self: (
+        Array  # [K, W, N] the task ended but what is asked goes on: bootstrap V(h, c)
+    )
     time: Array  # [K, W, N] tick of the episode at which the macro ended
     valid: Array  # [K, W, N] bool
     longest: Array  # [] number of rows in the fullest lane

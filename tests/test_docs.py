@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mavic.envs import api
-from mavic.study.methods import METHODS
+from mavic.experiments.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
 PAGES = (

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.instructions import suggest
+from mavic.hints import suggest
 from mavic.types import Array, Scene, Tick
 
 
@@ -88,9 +88,9 @@ def macro_count(env: Env) -> int:
 Factory = Callable[..., Env]
 
 WORLDS: dict[str, str | Factory] = {  # a text is "module:name", imported when first asked for
-    "box_pushing": "mavic.envs.box_pushing.dynamics:BoxPushing",
-    "warehouse": "mavic.envs.warehouse.dynamics:Warehouse",
-    "overcooked": "mavic.envs.overcooked.dynamics:Overcooked",
+    "box_pushing": "mavic.envs.box_pushing.env:BoxPushing",
+    "warehouse": "mavic.envs.warehouse.env:Warehouse",
+    "overcooked": "mavic.envs.overcooked.env:Overcooked",
 }
 
 
@@ -343,7 +343,7 @@ def _check_rollout(env: Env, key: Array, ticks: int, lanes: int = 8) -> tuple[An
 
 def _check_scene(env: Env, state: Any, macro: Array) -> None:
     """A picture that every painter can draw."""
-    from mavic.envs import paint
+    from mavic.envs import painting
 
     scene = env.scene(state, macro)
     _require(isinstance(scene, Scene), f"scene gives {type(scene).__name__}, not a Scene")
@@ -352,8 +352,10 @@ def _check_scene(env: Env, state: Any, macro: Array) -> None:
         right, below = sprite.x + sprite.width, sprite.y + sprite.height
         inside = -slack <= min(sprite.x, sprite.y) and right <= scene.width + slack
         _require(inside and below <= scene.height + slack, f"{sprite} lies outside the picture")
-        _require(sprite.shape in paint.SHAPES, f"{sprite}: {suggest(sprite.shape, paint.SHAPES)}")
-        colours = tuple(paint.PALETTE)
+        _require(
+            sprite.shape in painting.SHAPES, f"{sprite}: {suggest(sprite.shape, painting.SHAPES)}"
+        )
+        colours = tuple(painting.PALETTE)
         _require(sprite.colour in colours, f"{sprite}: {suggest(sprite.colour, colours)}")
         _require(sprite.heading in ("", *"NESW"), f"{sprite}: heading must be N, E, S, W or empty")
-    _require(paint.text(scene).strip(), "the picture is empty")
+    _require(painting.text(scene).strip(), "the picture is empty")

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from mavic.instructions import suggest
+from mavic.hints import suggest
 from mavic.language import bert
 from mavic.language.text import fold
 from mavic.language.text import name as text_name

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import jax.numpy as jnp
 import numpy as np
 
-from mavic import instructions
+from mavic.instruct import spec as instructions
 from mavic.language import encoder as encoders
 from mavic.language.text import name as text_name
 from mavic.types import Array, record, replace, static
 
 if TYPE_CHECKING:
-    from mavic.language.understanding import Understanding
+    from mavic.language.reader.understanding import Understanding
 
 SPARE = 4  # rows kept free for a person's own sentences
 WORLDS = ("box_pushing", "warehouse", "overcooked")
@@ -48,7 +48,7 @@ class Lexicon:
 
     def understand(self, text: str) -> Understanding:
         """What kind a sentence asks for, or that nobody can be sure."""
-        from mavic.language.understanding import understand
+        from mavic.language.reader.understanding import understand
 
         return understand(self, text)
 
@@ -147,7 +147,7 @@ def shipped_states() -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as file:
             if str(file["encoder_hash"]) != encoders.built_in_hash(encoders.DEFAULT):
                 raise LexiconError(
-                    f"{path}: made by other weights; run: python -m mavic.language.ship"
+                    f"{path}: made by other weights; run: python -m mavic.language.reader.ship"
                 )
             parts = np.split(file["states"], np.cumsum(file["lengths"])[:-1])
             known.update(zip(map(str, file["names"]), parts, strict=True))
@@ -172,7 +172,7 @@ def shipped(encoder: str) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as file:
             if str(file["encoder_hash"]) != encoders.built_in_hash(encoder):
                 raise LexiconError(
-                    f"{path}: made by other weights; run: python -m mavic.language.ship"
+                    f"{path}: made by other weights; run: python -m mavic.language.reader.ship"
                 )
             known.update(zip(map(str, file["names"]), file["vectors"], strict=True))
     return known

@@ -9,7 +9,7 @@ instruction is an ordinary step whose future is read from another place:
              = V(h', c) + (following_k - V(h', c'))        `shift`
              = V(h', c)                                    `cut`
 
-`following` is V(h', c'), or the target of the next row where the return goes on, or `trace` of the
+`following` is V(h', c'), or the target of the next row where the return goes on, or `td_lambda` of the
 way from the one to the other (the lambda of lambda-returns: nearer to 0 less noise, nearer to 1 less
 trust in the critic). `shift` and `cut` both have the value under one lasting instruction as their
 fixed point and `none` has not (`tests/theory/`, `docs/theory.md`); only `cut` reads nothing that
@@ -45,19 +45,19 @@ def targets(
     *,
     reward: Array,
     discount: Array,
-    kept: Array,
-    arrived: Array,
+    v_same_instruction: Array,
+    v_next_instruction: Array,
     switched: Array,
     last: Array,
     correction: Correction,
     n_steps: float,
-    trace: float | Array = 1.0,
+    td_lambda: float | Array = 1.0,
 ) -> Array:
     """The n-step target G of every macro row; all arrays `[K, ...]`, time first.
 
     `reward` is the discounted reward gathered during the row, `discount` gamma**tau and 0 at a true
-    end, which so overrides a change of instruction in the same tick. `kept` is V(h', c), the value
-    after the row under the row's own instruction, `arrived` V(h', c') under the next row's;
+    end, which so overrides a change of instruction in the same tick. `v_same_instruction` is V(h', c), the value
+    after the row under the row's own instruction, `v_next_instruction` V(h', c') under the next row's;
     `switched` says that c' replaced c: by the clock or a person, not because what was asked came true
     (B12). A `last` row of an episode, and the final row of the arrays, bootstraps
     and never reads the row below it, so episodes may follow one another along K and padding may
@@ -70,13 +70,19 @@ def targets(
     last = jnp.asarray(last).at[-1].set(True)
     corrected = jnp.asarray(switched) & (correction.cut + correction.shift > 0)
 
-    def back_up(following, reward, discount, kept, arrived, corrected, last):
-        following = jnp.where(last, arrived, arrived + trace * (following - arrived))
-        moved = kept + correction.shift * (following - arrived)
+    def back_up(
+        following, reward, discount, v_same_instruction, v_next_instruction, corrected, last
+    ):
+        following = jnp.where(
+            last,
+            v_next_instruction,
+            v_next_instruction + td_lambda * (following - v_next_instruction),
+        )
+        moved = v_same_instruction + correction.shift * (following - v_next_instruction)
         return reward + discount * jnp.where(corrected, moved, following)
 
-    parts = (reward, discount, kept, arrived, corrected, last)
-    target = back_up(arrived, *parts)
+    parts = (reward, discount, v_same_instruction, v_next_instruction, corrected, last)
+    target = back_up(v_next_instruction, *parts)
     if n_steps < rows:
         for _ in range(int(n_steps) - 1):
             target = back_up(jnp.roll(target, -1, axis=0), *parts)

@@ -29,7 +29,7 @@ def test_users_register_their_worlds(monkeypatch):
     monkeypatch.setattr(api, "WORLDS", {})
     register("box_pushing", BoxPushing)
     assert make("box_pushing", size=4) == BoxPushing(size=4)
-    register("warehouse", "mavic.envs.warehouse.dynamics:Warehouse")
+    register("warehouse", "mavic.envs.warehouse.env:Warehouse")
     assert make("warehouse").name == "warehouse"
     with pytest.raises(ValueError, match="already registered"):
         register("box_pushing", "another:World")

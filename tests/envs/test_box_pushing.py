@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mavic.envs import paint
+from mavic.envs import painting
 from mavic.envs.api import check_env, make
 from mavic.envs.box_pushing import BoxPushing, Macro, Robot, State
 from mavic.types import Tick, replace
@@ -39,7 +39,7 @@ def place(rows: list[str]) -> State:
         for name in "01":
             for arrow, heading in zip("▲▶▼◀", "NESW", strict=True):
                 if (at := row.find(arrow + name)) >= 0:
-                    found["robot" + name] = robot(at // paint.CELL, y, heading)
+                    found["robot" + name] = robot(at // painting.CELL, y, heading)
             if f"[ {name}" in row:
                 found["box" + name] = jnp.int16(y)
         if "BIG" in row:
@@ -54,7 +54,7 @@ def place(rows: list[str]) -> State:
 
 def show(env: BoxPushing, state: State) -> list[str]:
     """What the text painter draws, without frame, waypoints and notes."""
-    lines = paint.text(env.scene(state, jnp.array([STAY, STAY]))).splitlines()
+    lines = painting.text(env.scene(state, jnp.array([STAY, STAY]))).splitlines()
     return [line[1:-1].replace("·", " ").rstrip() for line in lines[1 : env.size + 1]]
 
 
@@ -232,7 +232,7 @@ def test_go_to_walks_outside_in_reference():
         (STAY, SB1),
     )
     assert int(ticks[-1].state.robots[1].x) == 6
-    assert "outside at (6, 4)" in paint.text(
+    assert "outside at (6, 4)" in painting.text(
         REFERENCE.scene(ticks[-1].state, jnp.array([STAY, SB1]))
     )
 

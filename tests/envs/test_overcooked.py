@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mavic.envs import paint
+from mavic.envs import painting
 from mavic.envs.api import check_env, make
 from mavic.envs.overcooked import Overcooked, PattyMacro, SaladMacro, SaladPassMacro, State, paths
-from mavic.envs.overcooked import plan as plans
-from mavic.envs.overcooked.dynamics import march
+from mavic.envs.overcooked import optimum as plans
+from mavic.envs.overcooked.env import march
 from mavic.envs.overcooked.kitchen import CELLS, NOWHERE, SIZE, MapError, cell_of, load, parse
 from mavic.envs.overcooked.macros import Primitive, Thing
 from mavic.envs.overcooked.sight import TASKS
@@ -1019,7 +1019,7 @@ def test_conforms(options):
 
 def test_the_picture_shows_everything():
     rows = NO_FOOD | {0: "# # # O O=bowl/4 # #", 1: "K . . @0=1 @1 . #", 5: "# . . . . . #"}
-    drawn = paint.text(D.scene(read(rows), jnp.array([M.GET_PLATE_1, M.COOK])))
+    drawn = painting.text(D.scene(read(rows), jnp.array([M.GET_PLATE_1, M.COOK])))
     for word in ("K1", "K2", "mix", "O1", "O2", "cook_0: GET_PLATE_1", "oven 2: 4 of 10"):
         assert word in drawn
     assert "robot 0 holds pl1" in drawn

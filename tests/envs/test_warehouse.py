@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mavic.envs import paint
+from mavic.envs import painting
 from mavic.envs.api import check_env, macro_count, make
-from mavic.envs.warehouse import State, Warehouse, plan
+from mavic.envs.warehouse import State, Warehouse
+from mavic.envs.warehouse import optimum as plan
 from mavic.envs.warehouse.macros import START, TABLE, TOOL_ROOM, WORK_AREAS
-from mavic.instructions import read
+from mavic.instruct.spec import read
 from mavic.types import Tick, replace
 
 PAPER = Warehouse()
@@ -628,7 +629,7 @@ def test_picture():
         "turtlebot_0: GO_WORK_AREA_0", "turtlebot_1: GET_TOOL, waited 3", "fetch: LOOK_FOR_2",
     )  # fmt: skip
     assert "person 1: needs a tool for step 0 within 27 ticks" in drawn.notes
-    assert "robot 0 holds 1 2" in paint.text(drawn)
+    assert "robot 0 holds 1 2" in painting.text(drawn)
 
 
 def test_macros_are_enums():

@@ -12,7 +12,7 @@ import pytest
 from mavic.language import bert
 from mavic.language import encoder as encoders
 from mavic.language import lexicon as lexicons
-from mavic.language.ship import texts_of
+from mavic.language.reader.ship import texts_of
 
 INSTALLED = {name: encoders._find(built) for name, built in encoders.BUILT_IN.items()}
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mavic import instructions
+from mavic.instruct import spec as instructions
 from mavic.language import lexicon
-from mavic.language.phrases import (
+from mavic.language.reader.phrases import (
     DEVELOPMENT,
     NONE,
     TESTS,
@@ -17,7 +17,7 @@ from mavic.language.phrases import (
     read_tests,
     training_set,
 )
-from mavic.language.ship import examples_of
+from mavic.language.reader.ship import examples_of
 from mavic.language.text import fold
 
 PAPER = {

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mavic import instructions
+from mavic.instruct import spec as instructions
 from mavic.language import encoder as encoders
 from mavic.language import lexicon as lexicons
-from mavic.language.ship import texts_of
+from mavic.language.reader.ship import texts_of
 from mavic.language.text import name as text_name
 
 WORLDS = lexicons.WORLDS

@@ -14,8 +14,8 @@ from mavic.learn.returns import CORRECTIONS, Correction, targets
 COLUMNS = {
     "reward": jnp.array([1.0, 2.0, 3.0, 4.0, 5.0, jnp.nan]),
     "discount": jnp.array([0.5, 0.25, 0.0, 0.5, 0.5, jnp.nan]),
-    "kept": jnp.array([10.0, 20.0, 99.0, 40.0, 50.0, jnp.nan]),
-    "arrived": jnp.array([12.0, 20.0, 77.0, 48.0, 50.0, jnp.nan]),
+    "v_same_instruction": jnp.array([10.0, 20.0, 99.0, 40.0, 50.0, jnp.nan]),
+    "v_next_instruction": jnp.array([12.0, 20.0, 77.0, 48.0, 50.0, jnp.nan]),
     "switched": jnp.array([True, False, True, True, False, True]),
     "last": jnp.array([False, False, True, False, True, False]),
 }
@@ -62,8 +62,8 @@ def columns():
     made = {
         "reward": rng.normal(size=shape),
         "discount": 0.95 ** rng.integers(1, 9, shape) * (rng.random(shape) > 0.1),
-        "kept": rng.normal(size=shape),
-        "arrived": rng.normal(size=shape),
+        "v_same_instruction": rng.normal(size=shape),
+        "v_next_instruction": rng.normal(size=shape),
         "switched": rng.random(shape) < 0.3,
         "last": rng.random(shape) < 0.1,
     }
@@ -81,15 +81,15 @@ def test_the_scan_is_the_operator_applied_often(columns):
 @pytest.mark.parametrize("name", CORRECTIONS)
 def test_a_traced_return_weighs_the_returns_of_every_length(name, columns):
     """Whence the name: sum over n of (1 - lambda) lambda^(n-1) times the n-step target."""
-    trace, rows = 0.7, SHAPE[0]
+    td_lambda, rows = 0.7, SHAPE[0]
     by_length = [
         targets(**columns, correction=CORRECTIONS[name], n_steps=n) for n in range(1, rows + 1)
     ]
-    weights = [(1 - trace) * trace**n for n in range(rows - 1)] + [trace ** (rows - 1)]
+    weights = [(1 - td_lambda) * td_lambda**n for n in range(rows - 1)] + [td_lambda ** (rows - 1)]
     expected = sum(w * g for w, g in zip(weights, by_length, strict=True))
-    got = targets(**columns, correction=CORRECTIONS[name], n_steps=math.inf, trace=trace)
+    got = targets(**columns, correction=CORRECTIONS[name], n_steps=math.inf, td_lambda=td_lambda)
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
-    without = targets(**columns, correction=CORRECTIONS[name], n_steps=math.inf, trace=0.0)
+    without = targets(**columns, correction=CORRECTIONS[name], n_steps=math.inf, td_lambda=0.0)
     np.testing.assert_allclose(without, by_length[0], rtol=1e-5, atol=1e-6)
 
 

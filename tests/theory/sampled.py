@@ -42,7 +42,7 @@ def expected(
     follow, direct = tabular.READINGS[reading](e)
     target, applied = values, n_steps
     if n_steps >= remaining:
-        target, applied = e.gain + (e.stay + e.kept) @ values, remaining - 1
+        target, applied = e.gain + (e.stay + e.v_same_instruction) @ values, remaining - 1
     for _ in range(int(applied)):
         target = e.gain + follow @ target + direct @ values
     return target

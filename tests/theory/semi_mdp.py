@@ -101,8 +101,8 @@ class Evaluation:
 
     gain: np.ndarray  # [CS]
     stay: np.ndarray  # [CS CS] V(h', c) of rows without a change
-    kept: np.ndarray  # [CS CS] V(h', c) of rows with a change
-    arrived: np.ndarray  # [CS CS] V(h', c') of rows with a change
+    v_same_instruction: np.ndarray  # [CS CS] V(h', c) of rows with a change
+    v_next_instruction: np.ndarray  # [CS CS] V(h', c') of rows with a change
 
 
 def evaluate(rows: Rows, policy: np.ndarray) -> Evaluation:
@@ -111,35 +111,37 @@ def evaluate(rows: Rows, policy: np.ndarray) -> Evaluation:
     return Evaluation(
         gain=np.einsum("csm,csm->cs", policy, rows.gain).ravel(),
         stay=block_diag(*np.einsum("csm,csmt->cst", policy, rows.stay)),
-        kept=block_diag(*leave),
-        arrived=np.einsum("cst,cd->csdt", leave, OTHERS).reshape(2 * (CLASSES * STATES,)),
+        v_same_instruction=block_diag(*leave),
+        v_next_instruction=np.einsum("cst,cd->csdt", leave, OTHERS).reshape(
+            2 * (CLASSES * STATES,)
+        ),
     )
 
 
 def single_values(rows: Rows, policy: np.ndarray) -> np.ndarray:
     """V_c, the value in M_c, with the same interruptions but the instruction lasting. `[CS]`"""
     e = evaluate(rows, policy)
-    return np.linalg.solve(np.eye(len(e.gain)) - e.stay - e.kept, e.gain)
+    return np.linalg.solve(np.eye(len(e.gain)) - e.stay - e.v_same_instruction, e.gain)
 
 
 # --- readings of the paper, as expected targets ---------------------------------------------------
 
 
 def _no_end_of_instruction(e: Evaluation) -> np.ndarray:
-    kept = e.kept.copy()
-    kept[STATES:] = 0
-    return kept
+    v_same_instruction = e.v_same_instruction.copy()
+    v_same_instruction[STATES:] = 0
+    return v_same_instruction
 
 
 # Where a row's return goes on into the next row, and where it is bootstrapped at once.
 READINGS = {
-    "none": lambda e: (e.stay + e.arrived, 0 * e.kept),
-    "shift": lambda e: (e.stay + e.arrived, e.kept - e.arrived),
-    "cut": lambda e: (e.stay, e.kept),
+    "none": lambda e: (e.stay + e.v_next_instruction, 0 * e.v_same_instruction),
+    "shift": lambda e: (e.stay + e.v_next_instruction, e.v_same_instruction - e.v_next_instruction),
+    "cut": lambda e: (e.stay, e.v_same_instruction),
     # Paper, the return equation alone: r + gamma^tau (V_c - V_c') at a change.
-    "literal": lambda e: (e.stay, e.kept - e.arrived),
+    "literal": lambda e: (e.stay, e.v_same_instruction - e.v_next_instruction),
     # Algorithm 1 line 12 has corrected the reward, and the return equation does so again.
-    "double": lambda e: (e.stay, 2 * (e.kept - e.arrived)),
+    "double": lambda e: (e.stay, 2 * (e.v_same_instruction - e.v_next_instruction)),
     # Paper, appendix on Q: nothing follows the end of an instruction (class 0 is none).
     "appendix": lambda e: (e.stay, _no_end_of_instruction(e)),
 }
@@ -191,7 +193,7 @@ def leak_of_worth(world: SemiMDP, reading: str, n_steps: float) -> float:
     e = evaluate(rows(world), world.policy)
     eye = np.eye(len(e.gain))
     matrix, per_gain = expected_target(dataclasses.replace(e, gain=eye), reading, n_steps)
-    per_worth = np.linalg.solve(eye - matrix, per_gain) @ (eye - e.stay - e.kept)
+    per_worth = np.linalg.solve(eye - matrix, per_gain) @ (eye - e.stay - e.v_same_instruction)
     return float(np.abs(per_worth * FOREIGN).sum(axis=1).max())
 
 
@@ -201,13 +203,13 @@ def leak_of_worth(world: SemiMDP, reading: str, n_steps: float) -> float:
 def macro_values(kernels: Rows, reading: str, values: np.ndarray) -> np.ndarray:
     """Q of each macro: the reading's one-step expected target. `[C S M]`"""
     own = values.reshape(CLASSES, STATES)
-    arrived = OTHERS @ own
+    v_next_instruction = OTHERS @ own
     after_change = {
-        "none": arrived,
+        "none": v_next_instruction,
         "shift": own,
         "cut": own,
-        "literal": own - arrived,
-        "double": 2 * (own - arrived),
+        "literal": own - v_next_instruction,
+        "double": 2 * (own - v_next_instruction),
         "appendix": own * (np.arange(CLASSES) == 0)[:, None],
     }[reading]
     return (
@@ -273,8 +275,8 @@ class Sample:
         return {
             "reward": self.reward,
             "discount": np.where(self.over, 0.0, gamma**self.length),
-            "kept": values[self.place_kept],
-            "arrived": values[self.place_after],
+            "v_same_instruction": values[self.place_kept],
+            "v_next_instruction": values[self.place_after],
             "switched": self.switched,
             "last": self.last,
         }

@@ -88,8 +88,8 @@ def test_gradients_agree_that_cut_reads_nothing_beyond_a_change():
     columns = {
         "reward": np.ones(6),
         "discount": np.full(6, 0.9),
-        "kept": np.arange(6.0),
-        "arrived": np.arange(6.0) + 3,
+        "v_same_instruction": np.arange(6.0),
+        "v_next_instruction": np.arange(6.0) + 3,
     }
     flags = {"switched": np.array([0, 0, 1, 0, 0, 0], bool), "last": np.zeros(6, bool)}
 
@@ -99,8 +99,8 @@ def test_gradients_agree_that_cut_reads_nothing_beyond_a_change():
         )[0]
 
     read = {c: jax.grad(first_target)(columns, c) for c in ("shift", "cut")}
-    for name in ("reward", "kept", "arrived"):
+    for name in ("reward", "v_same_instruction", "v_next_instruction"):
         assert not np.asarray(read["cut"][name])[3:].any()
-    assert np.asarray(read["cut"]["kept"])[2] != 0
-    assert np.asarray(read["cut"]["arrived"])[2] == 0
+    assert np.asarray(read["cut"]["v_same_instruction"])[2] != 0
+    assert np.asarray(read["cut"]["v_next_instruction"])[2] == 0
     assert np.asarray(read["shift"]["reward"])[3:].all()

@@ -54,7 +54,7 @@ def test_shift_is_cut_at_one_step_bit_for_bit(arrivals):
 def test_without_a_change_all_corrections_are_equal_bit_for_bit(n_steps, arrivals):
     world, sample = sampled.world_and_sample(arrivals)
     columns = sample.columns(VALUES, world.gamma)
-    columns["kept"] = columns["kept"] + 100.0  # nobody may read it
+    columns["v_same_instruction"] = columns["v_same_instruction"] + 100.0  # nobody may read it
     still = columns | {"switched": np.zeros_like(sample.switched)}
     naive, shift, cut = (sampled.ours(still, c, n_steps) for c in ("none", "shift", "cut"))
     np.testing.assert_array_equal(naive, shift)

@@ -34,7 +34,7 @@ def _no_end(columns, sample, world):
 
 
 def _from_next(columns, sample, world):
-    return columns | {"kept": columns["arrived"]}
+    return columns | {"v_same_instruction": columns["v_next_instruction"]}
 
 
 def _unnoticed(columns, sample, world):
@@ -67,7 +67,7 @@ def test_wrong_columns_are_seen(mistake, n_steps, correction, arrivals):
 
 def _literal(columns, reading, n_steps):
     """Paper, the return equation as printed."""
-    lost = np.where(columns["switched"], columns["discount"] * columns["arrived"], 0.0)
+    lost = np.where(columns["switched"], columns["discount"] * columns["v_next_instruction"], 0.0)
     return sampled.ours(columns, reading, n_steps) - lost
 
 

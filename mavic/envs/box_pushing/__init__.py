@@ -1,6 +1,6 @@
 """Box Pushing."""
 
-from mavic.envs.box_pushing.dynamics import BoxPushing, Robot, State
+from mavic.envs.box_pushing.env import BoxPushing, Robot, State
 from mavic.envs.box_pushing.macros import Macro
 
 __all__ = ["BoxPushing", "Macro", "Robot", "State"]

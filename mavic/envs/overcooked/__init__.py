@@ -1,6 +1,6 @@
 """Overcooked."""
 
-from mavic.envs.overcooked.dynamics import Overcooked
+from mavic.envs.overcooked.env import Overcooked
 from mavic.envs.overcooked.macros import PattyMacro, SaladMacro, SaladPassMacro
 from mavic.envs.overcooked.state import State
 

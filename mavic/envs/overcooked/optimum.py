@@ -1,0 +1,328 @@
+"""The best plan for map D under the paper's rules, and the search that found it and proves it best.
+
+Under these rules every macro is a sequence of the five one-tick macros, so a search over joint
+one-tick moves covers everything two cooks can do. It is a beam search, tick by tick: 25 joint moves
+for every state kept, equal states merged (what cooks remember does not matter to one-tick moves).
+A state's bound is optimistic: what has been earned, and what would follow if every ingredient were
+carried the shortest way with no other cook in it, if work were shared without loss, and if a plate
+came to the oven as early as it can. The beam keeps the states of the highest bound, of equal ones
+those with less left to do.
+
+With 100,000 states kept (some ten minutes on two cores) no state is dropped whose bound exceeds
+154.562, so nothing can earn more than the plan's 156.612: `BEST` is optimal. It takes 56 ticks.
+
+    python -m mavic.envs.overcooked.optimum --width 100000
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mavic.envs.overcooked.env import Overcooked
+from mavic.envs.overcooked.kitchen import STRIDE, Kitchen, neighbours
+from mavic.envs.overcooked.macros import PattyMacro, Thing
+from mavic.envs.overcooked.paths import column, row
+from mavic.envs.overcooked.state import (
+    BLENDS,
+    CHOPS,
+    COOKS,
+    FOODS,
+    PLATES,
+    Event,
+    Place,
+    State,
+    in_hand,
+    is_patty,
+)
+from mavic.types import Array
+
+GAMMA = 0.992
+CROWDED = 0.1  # what a tick of remaining work costs in a state's rank, beyond its bound
+LETTERS = {
+    "S": PattyMacro.STAY,
+    "R": PattyMacro.RIGHT,
+    "D": PattyMacro.DOWN,
+    "L": PattyMacro.LEFT,
+    "U": PattyMacro.UP,
+}
+# One letter per tick and cook.
+BEST = (
+    "RRRDRDRUUULLLLLLLLLRRDDDDDRRDUUUUUDDDDRLUUUUSSSSSLULLDDL",
+    "RRLLLLLLLLLDDRRDDDRRUURDDLLDDDDDDDUUUUUUUUUUUUUUURRULSSS",
+)
+OPTIMUM = 156.6119  # its return, discounted with GAMMA
+JOINT = np.array([[a, b] for a in LETTERS.values() for b in LETTERS.values()], np.int32)
+
+
+def moves(plan: tuple[str, str]) -> np.ndarray:
+    """[T, 2] the macros of a plan, from one string of letters per cook."""
+    return np.array([[LETTERS[one], LETTERS[two]] for one, two in zip(*plan, strict=True)])
+
+
+def play(env: Overcooked, macros: np.ndarray) -> tuple[np.ndarray, np.ndarray, State]:
+    """Rewards [T], whether the task ended [T], and the states after each tick."""
+
+    def step(state: State, macro: Array) -> tuple[State, Any]:
+        tick = env.advance(state, macro, jnp.zeros_like(macro))[0]
+        return tick.state, (tick.reward[0], tick.terminal, tick.state)
+
+    first = env.reset(jax.random.key(0))
+    _, (reward, over, states) = jax.jit(partial(jax.lax.scan, step))(first, jnp.asarray(macros))
+    return np.asarray(reward), np.asarray(over), states
+
+
+def discounted(reward: np.ndarray, gamma: float = GAMMA) -> float:
+    """The return of a sequence of rewards."""
+    return float(np.sum(reward * gamma ** np.arange(len(reward))))
+
+
+def stand(kitchen: Kitchen, cell: int) -> int:
+    """The only cell from which a border cell is reached."""
+    (there,) = (n for n in neighbours(cell) if n in kitchen.floor)
+    return there
+
+
+def _apart(one: Array, other: Array) -> Array:
+    return jnp.abs(row(one) - row(other)) + jnp.abs(column(one) - column(other))
+
+
+def _stand_at(cell: Array) -> Array:
+    """The floor cell beside a border cell; floor cells stay."""
+    r, c = jnp.clip(row(cell), 1, 5), jnp.clip(column(cell), 1, 5)
+    return STRIDE * r + c
+
+
+def ticks_left(kitchen: Kitchen, state: State) -> tuple[Array, Array, Array, Array]:
+    """Optimistic ticks until the blend, until the patty is cooked, and until it is delivered.
+
+    And, to tell states of the same bound apart, the ticks of all that remains one after the other.
+    """
+    cooks, place = state.cook, state.place
+    held = in_hand(state)
+    boards = jnp.asarray([stand(kitchen, b) for b in kitchen.boards], jnp.int32)
+    blender = jnp.int32(stand(kitchen, kitchen.blender))
+    ovens = jnp.asarray([stand(kitchen, o) for o in kitchen.ovens], jnp.int32)
+    star = jnp.int32(stand(kitchen, kitchen.delivery))
+    free = held == len(Thing)
+
+    def come(cell: Array) -> Array:
+        """Ticks until some cook with empty hands stands there; one more if all hands are full."""
+        return jnp.min(_apart(cooks, cell) + ~free)
+
+    chains, labour = [], []
+    for food in range(FOODS):
+        cell, where = _stand_at(state.cell[food]), place[food]
+        carried = _is_in_hand(where)
+        on_board = (where == Place.BOARD_1) | (where == Place.BOARD_2)
+        straight = _apart(cell, blender) + 1
+        via = jnp.min(_apart(cell, boards) + _apart(boards, blender)) + 1 + CHOPS + 1 + 1
+        chop_left = CHOPS - state.chopped[food]
+        chopping = food != Thing.THIRD
+        raw = (state.chopped[food] < CHOPS) & chopping
+        here = chop_left * chopping + 1 + straight
+        work = jnp.where(on_board, here, jnp.where(raw, via, straight))
+        work = jnp.where(carried | on_board, work, work + 1)
+        first = jnp.where(carried, 0, come(cell))
+        inside = (where == Place.BLENDER) | (where == Place.DISH)
+        chains.append(jnp.where(inside, 0, work + first))
+        labour.append(jnp.where(inside, 0, work))
+    gathered = jnp.maximum(jnp.max(jnp.stack(chains)), (sum(labour) + 1) // 2)
+
+    dish, patty = place[Thing.DISH], is_patty(state)
+    no_dish = dish == Place.NOWHERE
+    walk_in = jnp.where(jnp.all(place[:FOODS] == Place.BLENDER), come(blender), 0)
+    blend = jnp.where(no_dish, gathered + walk_in + BLENDS - state.blended, 0)
+    cell = _stand_at(state.cell[Thing.DISH])
+    in_cook_hand = _is_in_hand(dish)
+    to_oven = jnp.min(_apart(jnp.where(no_dish, blender, cell), ovens)) + 1
+    fetch = jnp.where(no_dish, 1, jnp.where(in_cook_hand, 0, 1 + come(cell)))
+    in_oven = (dish == Place.OVEN_1) | (dish == Place.OVEN_2)
+    cooking = COOKS - state.cooked + jnp.where(in_oven, come(cell), 0)
+    cooked = jnp.where(patty, 0, blend + jnp.where(in_oven, 0, fetch + to_oven) + cooking)
+
+    home = jnp.min(_apart(ovens, star))
+    # From the oven: change places with the cook who brings the plate, fill it, walk, deliver.
+    quickest = cooked + jnp.where(patty, 1, 2) + home + 1
+    # Or take the patty by hand: take it, put it onto a plate, take that, walk, deliver.
+    by_hand = cooked + 3 + home + 1
+    plate = jnp.min(jnp.stack([_plate_ticks(kitchen, state, thing) for thing in PLATES]))
+    from_oven = jnp.maximum(quickest, jnp.minimum(plate + 1 + home + 1, by_hand))
+    to_star = _apart(cell, star) + 1
+    unplated = to_star + 1 + in_cook_hand
+    on_plate = (dish == Place.PLATE_1) | (dish == Place.PLATE_2)
+    under = place[jnp.where(dish == Place.PLATE_1, Thing.PLATE_1, Thing.PLATE_2)]
+    plated = to_star + jnp.where(_is_in_hand(under), 0, 1 + come(cell))
+    outside = jnp.where(on_plate, plated, unplated)
+    delivered = jnp.where(on_plate | (patty & ~in_oven), outside, from_oven)
+    return blend, cooked, delivered, sum(chains) + delivered + plate
+
+
+def _plate_ticks(kitchen: Kitchen, state: State, plate: Thing) -> Array:
+    """Optimistic ticks until this plate is in the hands of a cook who stands before an oven."""
+    cell = _stand_at(state.cell[plate])
+    ovens = jnp.asarray([stand(kitchen, oven) for oven in kitchen.ovens], jnp.int32)
+    come = jnp.min(_apart(state.cook, cell)) + 1
+    first = jnp.where(_is_in_hand(state.place[plate]), 0, come)
+    return first + jnp.min(_apart(cell, ovens))
+
+
+def _is_in_hand(place: Array) -> Array:
+    return (place >= Place.HAND) & (place < Place.PLATE_1)
+
+
+def bound(
+    kitchen: Kitchen, gamma: float, state: State, time: Array, earned: Array
+) -> tuple[Array, Array]:
+    """Optimistic return of an episode that earned `earned` in `time` ticks; its beam rank."""
+    blend, cooked, delivered, all_in_turn = ticks_left(kitchen, state)
+    paid = state.paid
+
+    def worth(amount: float, ticks: Array) -> Array:
+        return amount * gamma ** (time + jnp.maximum(ticks, 1) - 1.0)
+
+    chops = jnp.zeros(())
+    for food, event in ((0, Event.TOMATO_CHOPPED), (1, Event.LETTUCE_CHOPPED)):
+        soon = CHOPS - state.chopped[food]
+        chops = chops + jnp.where(paid[event], 0.0, worth(10.0, soon))
+    steps = -0.1 * gamma**time * (1 - gamma ** delivered.astype(float)) / (1 - gamma)
+    total = (
+        earned
+        + chops
+        + jnp.where(paid[Event.BLENDED], 0.0, worth(10.0, blend))
+        + jnp.where(paid[Event.COOKED], 0.0, worth(10.0, cooked))
+        + worth(200.0, delivered)
+        + steps
+    )
+    return total, total - CROWDED * all_in_turn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What the search found; `dropped` is the highest bound of a state it did not follow."""
+
+    value: float
+    macros: np.ndarray
+    dropped: float
+
+
+@jax.jit
+def _follow(
+    env: Overcooked,
+    states: State,
+    earned: Array,
+    time: Array,
+    parent: Array,
+    macro: Array,
+    gamma: float,
+) -> tuple[State, Array]:
+    """The states after the moves that were kept, and what they have earned."""
+
+    def one(state: State, got: Array, macro: Array) -> tuple[State, Array]:
+        tick = env.advance(state, macro, jnp.zeros_like(macro))[0]
+        return tick.state, got + tick.reward[0] * gamma**time
+
+    chosen = jax.tree.map(lambda leaf: leaf[parent], states)
+    return jax.vmap(one)(chosen, earned[parent], macro)
+
+
+@jax.jit
+def _expand(
+    env: Overcooked, states: State, earned: Array, time: Array, joint: Array, gamma: float
+) -> tuple[Array, Array, Array, Array]:
+    """Bound, rank, end and key of every state after every joint move, [W, 25]."""
+
+    def one(state: State, got: Array, macro: Array) -> tuple[Array, Array, Array, Array]:
+        tick = env.advance(state, macro, jnp.zeros_like(macro))[0]
+        total = got + tick.reward[0] * gamma**time
+        score, rank = bound(env.kitchen, gamma, tick.state, time + 1.0, total)
+        return jnp.where(tick.terminal, total, score), rank, tick.terminal, _key(tick.state)
+
+    by_move = jax.vmap(one, (None, None, 0))
+    return jax.vmap(by_move, (0, 0, None))(states, earned, joint)
+
+
+def search(env: Overcooked, width: int, horizon: int, gamma: float = GAMMA) -> Found:
+    """Beam search over joint one-tick moves."""
+    joint = jnp.asarray(JOINT)
+    states = jax.tree.map(lambda leaf: leaf[None], env.reset(jax.random.key(0)))
+    earned = jnp.zeros(1)
+    best, dropped, history, ending = -np.inf, -np.inf, [], None
+    for time in range(horizon):
+        now = jnp.float32(time)
+        tables = _expand(env, states, earned, now, joint, gamma)
+        scores, ranks, over = (np.asarray(table).reshape(-1) for table in tables[:3])
+        keys = np.ascontiguousarray(tables[3]).view(np.uint64).reshape(-1)
+        if over.any() and scores[over].max() > best:
+            at = int(np.flatnonzero(over)[scores[over].argmax()])
+            best, ending = float(scores[at]), (time, at)
+        order = np.flatnonzero(~over & (scores > best + 1e-4))
+        order = order[np.argsort(-scores[order], kind="stable")]
+        _, first = np.unique(keys[order], return_index=True)  # of equal states the richest
+        order = order[first]
+        order = order[np.argsort(-ranks[order], kind="stable")]
+        if len(order) > width:
+            dropped = max(dropped, float(scores[order[width:]].max()))
+        found, order = len(order), order[:width]
+        top = scores[order].max() if len(order) else -np.inf
+        print(f"tick {time + 1}: {found} states, bound {top:.3f}, best {best:.3f}", flush=True)
+        history.append((order // len(JOINT), order % len(JOINT)))
+        if not len(order):
+            break
+        room = 8 ** int(np.ceil(np.log(len(order)) / np.log(8)))  # few sizes, so few programs
+        room = min(room, max(width, len(order)))
+        padded = np.concatenate([order, np.full(room - len(order), order[0])])
+        parent, move = padded // len(JOINT), padded % len(JOINT)
+        states, earned = _follow(env, states, earned, now, parent, joint[move], gamma)
+    if ending is None:
+        raise RuntimeError("no plan found: widen the beam")
+    return Found(value=best, macros=_trace(history, ending), dropped=dropped)
+
+
+def _trace(history: list[tuple[np.ndarray, np.ndarray]], ending: tuple[int, int]) -> np.ndarray:
+    time, at = ending
+    parent, move = at // len(JOINT), at % len(JOINT)
+    found = [JOINT[move]]
+    for parents, chosen in reversed(history[:time]):
+        found.append(JOINT[chosen[parent]])
+        parent = parents[parent]
+    return np.array(found[::-1])
+
+
+def _key(state: State) -> Array:
+    """[2] words that tell states apart, but for what cooks remember."""
+    milestones = state.paid[Event.TOMATO_CHOPPED : Event.COOKED + 1]
+    numbers = [*state.cook, *state.cell, *state.place, *state.chopped]
+    numbers += [state.blended, state.cooked, *milestones]
+    mixed = jnp.asarray([2166136261, 40503], jnp.uint32)
+    for number in numbers:
+        mixed = (mixed ^ number.astype(jnp.uint32)) * jnp.asarray(
+            [16777619, 2654435761], jnp.uint32
+        )
+        mixed = mixed ^ (mixed >> 15)
+    return mixed
+
+
+def main() -> None:
+    """Search from the command line and print the plan."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--width", type=int, default=20_000)
+    parser.add_argument("--horizon", type=int, default=70)
+    chosen = parser.parse_args()
+    found = search(Overcooked(), chosen.width, chosen.horizon)
+    letters = {int(macro): letter for letter, macro in LETTERS.items()}
+    for cook in (0, 1):
+        print("".join(letters[int(m)] for m in found.macros[:, cook]))
+    print(
+        f"{len(found.macros)} ticks, {found.value:.4f}; nothing above {found.dropped:.4f} dropped"
+    )
+
+
+if __name__ == "__main__":
+    main()

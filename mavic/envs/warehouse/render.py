@@ -1,0 +1,125 @@
+"""The warehouse from above: a cell is half a metre, tool room on the left, people on the right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mavic.envs.warehouse import macros
+from mavic.types import Array, Scene, Sprite
+
+if TYPE_CHECKING:
+    from mavic.envs.warehouse.env import State, Warehouse
+
+CELLS = 2  # per metre
+WIDTH, HEIGHT = (CELLS * length for length in macros.ROOM)
+WALL = 3.5  # metres; the paper's wall halves the room, its door is wide enough for every drive
+DOOR = (0.75, 4.25)
+SPOTS = ((1.6, 2.8), (1.6, 2.2))  # metres: the hand-over spots, front first
+ROBOT_COLOURS = ("blue", "orange", "purple")
+TOOL_COLOURS = ("sky", "yellow", "green", "pink", "red", "sand", "white", "brown")
+
+
+def picture(env: Warehouse, state: State, macro: Array) -> Scene:
+    """Room, shelves, hand-over spots, people with what they have, robots with what they carry."""
+    state = _host(state)
+    chosen = [env.macros[agent](int(m)).name for agent, m in enumerate(np.asarray(macro))]
+    sprites = [*_room(env, state), *_people(state), *_robots(state)]
+    return Scene(
+        width=WIDTH,
+        height=HEIGHT,
+        sprites=tuple(sprites),
+        notes=(*_robot_notes(env, state, chosen), *_people_notes(state)),
+    )
+
+
+def _host(state: State) -> State:
+    import jax
+
+    return jax.tree.map(np.asarray, state)
+
+
+def _sprite(shape: str, centre: tuple[float, float], **more: str) -> Sprite:
+    """One cell around a point of the room, kept inside the picture; metres go up, cells down."""
+    x, y = CELLS * float(centre[0]) - 0.5, HEIGHT - CELLS * float(centre[1]) - 0.5
+    x, y = min(max(x, 0), WIDTH - 1), min(max(y, 0), HEIGHT - 1)
+    return Sprite(shape=shape, x=x, y=y, **more)  # type: ignore[arg-type]
+
+
+def _names(counts: np.ndarray) -> str:
+    """`0 2 2` for one tool 0 and two tools 2."""
+    return " ".join(str(tool) for tool, count in enumerate(counts) for _ in range(int(count)))
+
+
+def _room(env: Warehouse, state: State) -> list[Sprite]:
+    wall = CELLS * WALL - 0.1
+    top, bottom = HEIGHT - CELLS * DOOR[1], CELLS * DOOR[0]
+    people = len(state.step)
+    sprites = [
+        Sprite(shape="wall", x=wall, y=0, width=0.2, height=top, colour="slate"),
+        Sprite(shape="wall", x=wall, y=HEIGHT - bottom, width=0.2, height=bottom, colour="slate"),
+        _sprite("spot", macros.TOOL_ROOM),
+        *(_sprite("spot", place) for place in macros.TABLE),
+        *(_sprite("spot", place) for place in macros.WORK_AREAS[:people]),
+    ]
+    tools = len(state.shelf)
+    for tool, count in enumerate(state.shelf):
+        height = HEIGHT / max(tools, HEIGHT / 2)
+        shelf = Sprite(
+            shape="station",
+            x=0,
+            y=tool * height + (HEIGHT - tools * height) / 2,
+            height=height,
+            label=f"{tool}×{int(count)}",
+            colour=TOOL_COLOURS[tool],
+        )
+        sprites.append(shelf)
+    for spot, tool in zip(SPOTS, state.staged, strict=True):
+        sprites.append(_sprite("spot", spot))
+        if tool >= 0:
+            sprites.append(_sprite("tool", spot, label=str(tool), colour=TOOL_COLOURS[tool]))
+    return sprites
+
+
+def _people(state: State) -> list[Sprite]:
+    return [
+        _sprite("human", (x + 0.5, y), label=str(person), colour="sand", holds=_names(received))
+        for person, (received, (x, y)) in enumerate(
+            zip(state.received, macros.WORK_AREAS, strict=False)
+        )
+    ]
+
+
+def _robots(state: State) -> list[Sprite]:
+    bots = [
+        _sprite("robot", tuple(xy), label=str(bot), colour=ROBOT_COLOURS[bot], holds=_names(basket))
+        for bot, (xy, basket) in enumerate(zip(state.xy, state.basket, strict=True))
+    ]
+    return [*bots, _sprite("robot", macros.FETCH, label="F", colour=ROBOT_COLOURS[-1])]
+
+
+def _robot_notes(env: Warehouse, state: State, chosen: list[str]) -> list[str]:
+    notes = []
+    for bot, name in enumerate(chosen[: macros.TURTLEBOTS]):
+        waited = -int(state.timer[bot])
+        at_table = state.place[bot] == len(state.step) + 1
+        more = f", waited {waited}" if at_table and waited > 0 else ""
+        notes.append(f"{env.agents[bot]}: {name}{more}")
+    more = f", {int(state.busy)} ticks to go" if state.busy > 0 else ""
+    return [*notes, f"{env.agents[-1]}: {chosen[-1]}{more}"]
+
+
+def _people_notes(state: State) -> list[str]:
+    notes = []
+    for person, (step, left) in enumerate(zip(state.step, state.left, strict=True)):
+        if state.received[person].all():
+            doing = "has every tool"
+        elif state.served[person]:
+            doing = f"at work on step {step}, {int(left)} ticks to go"
+        elif left > 0:
+            doing = f"needs a tool for step {step} within {int(left)} ticks"
+        else:
+            doing = f"waits for a tool for step {step}, {-int(left)} ticks late"
+        notes.append(f"person {person}: {doing}")
+    return notes

@@ -1,0 +1,185 @@
+"""How fast it is: the environment alone, training with learning, compile time, peak memory.
+
+Repeats are interleaved and medians are given, so that a busy moment does not favour one figure. Steps are primitive
+ticks of episodes that count: ticks of idle lanes are not.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from rich.console import Console
+
+from mavic.envs import api
+from mavic.experiments import records, runner, train
+from mavic.experiments.config import ExperimentConfig, make_task, run_of, stack
+from mavic.experiments.devices import over_runs
+from mavic.experiments.methods import preset_of
+from mavic.types import Array
+
+# Steps a second of the PyTorch reference on two cores: environment alone, training with learning
+REFERENCE = {
+    "box_pushing": (49_000, 1_400),
+    "warehouse": (48_000, 1_400),
+    "overcooked": (10_000, 1_400),
+}
+ENV_LANES, ENV_TICKS = 4096, 100
+CORE_LANES = 1024  # of a core: the states of more do not stay in its cache
+PIECE = 320_000  # ticks of a run in a timed piece of training, if its episodes last to the horizon
+UPDATES = 25  # of a timed piece, at most
+WARM_UP = 400  # updates before timing: Box Pushing's episodes then are as short as they will be
+PATIENCE = 60.0  # seconds of a warm-up after which it is left at that
+
+
+@partial(jax.jit, static_argnames=("lanes", "ticks"))
+def environment_ticks(env: Any, keys: Array, lanes: int, ticks: int) -> Array:
+    """Random macros in many lanes for each of the keys [devices]; a lane whose episode ends starts again. Gives the
+    summed reward, so that nothing can be left out."""
+    return over_runs(lambda key: _environment_ticks(env, key, lanes, ticks))(keys)
+
+
+def _environment_ticks(env: Any, key: Array, lanes: int, ticks: int) -> Array:
+    counts = jnp.array([len(macros) for macros in env.macros])
+
+    def tick(carry: tuple, key: Array) -> tuple[tuple, Array]:
+        state, macro, idle = carry
+        draws = jax.random.uniform(key, (lanes, counts.shape[0]))
+        macro = jnp.where(idle, (draws * counts).astype(jnp.int32), macro)
+        silence = jnp.zeros_like(macro)
+        after = jax.vmap(env.tick, in_axes=(None, 0, 0, 0, 0))(key, state, macro, idle, silence)
+        fresh = jax.vmap(env.reset)(jax.random.split(key, lanes))
+
+        def anew(new: Array, old: Array) -> Array:
+            return jnp.where(after.terminal.reshape((-1,) + (1,) * (old.ndim - 1)), new, old)
+
+        state = jax.tree.map(anew, fresh, after.state)
+        seen = jax.vmap(env.observe)(state)
+        idle = after.ended | after.terminal[:, None]
+        return (state, macro, idle), after.reward.sum() + seen.sum()
+
+    first = jax.vmap(env.reset)(jax.random.split(key, lanes))
+    agents = (lanes, counts.shape[0])
+    start = (first, jnp.zeros(agents, jnp.int32), jnp.ones(agents, bool))
+    return jax.lax.scan(tick, start, jax.random.split(key, ticks))[1].sum()
+
+
+def measure(
+    world: str,
+    *,
+    seeds: int = 5,
+    repeats: int = 3,
+    patience: float = PATIENCE,
+    console: Console | None = None,
+    **changes: Any,
+) -> dict[str, Any]:
+    """All figures of a world on this machine, printed as they come. `patience`: seconds a network is trained before
+    it is timed, if `WARM_UP` updates take longer; `updates_before` says how many were made."""
+    console = console or Console()
+    found: dict[str, Any] = {"world": world, "seeds": seeds, "versions": records.versions()}
+    jobs: dict[str, tuple[Callable[[], Any], Callable[[Any], float]]] = {}
+    env = api.make(world)
+    keys = iter(range(1_000_000))
+
+    devices = jax.local_device_count()
+    lanes = CORE_LANES if jax.default_backend() == "cpu" else ENV_LANES
+
+    def play() -> Array:
+        key = jax.random.split(jax.random.key(next(keys)), devices)
+        return environment_ticks(env, key, lanes, ENV_TICKS)
+
+    jobs["environment alone"] = (play, lambda _: devices * lanes * ENV_TICKS)
+    updates = _updates(preset_of("tuned", world, **changes).batch * env.horizon)
+    for network in ("shared", "protected"):
+        jobs[f"training, {network}"] = _training(world, network, seeds, updates, changes)
+    for name, (job, _) in jobs.items():
+        with console.status(f"{name}: compiling…"):
+            began = time.perf_counter()
+            jax.block_until_ready(job())
+            found[name] = {"compile_seconds": round(time.perf_counter() - began, 2), "rates": []}
+    for name, (job, _) in jobs.items():
+        if name.startswith("training"):
+            found[name]["updates_before"] = updates + _warm_up(
+                job, updates, patience, f"{name}: training before timing", console
+            )
+            found[name]["updates_a_repeat"] = updates
+    for repeat in range(repeats):
+        for name, (job, steps) in jobs.items():
+            with console.status(f"{name}: repeat {repeat + 1} of {repeats}"):
+                began = time.perf_counter()
+                result = jax.block_until_ready(job())
+                found[name]["rates"].append(steps(result) / (time.perf_counter() - began))
+    alone, learning = REFERENCE.get(world, (None, None))
+    for name, entry in found.items():
+        if isinstance(entry, dict) and "rates" in entry:
+            entry["steps_per_second"] = round(statistics.median(entry["rates"]))
+            against = alone if name == "environment alone" else learning
+            times = (
+                f" ({entry['steps_per_second'] / against:,.0f} × the reference)" if against else ""
+            )
+            console.print(
+                f"{name}: {entry['steps_per_second']:,} steps/s{times}; "
+                f"compile and first call {entry['compile_seconds']} s",
+                highlight=False,
+            )
+    found["peak_memory_mib"] = _peak_memory()
+    console.print(f"peak memory {found['peak_memory_mib']:,} MiB", highlight=False)
+    return found
+
+
+def _updates(ticks: int) -> int:
+    """How many updates of so many ticks are timed together."""
+    return max(1, min(UPDATES, PIECE // ticks))
+
+
+def _warm_up(
+    job: Callable[[], Any], updates: int, patience: float, label: str, console: Console
+) -> int:
+    """Call `job`, `updates` updates each time, until `WARM_UP` were made or patience is at its end; how many were."""
+    began, made = time.perf_counter(), 0
+    with console.status(f"{label}…") as status:
+        while made < WARM_UP and (spent := time.perf_counter() - began) < patience:
+            status.update(
+                f"{label}: {made} of {WARM_UP} updates, {spent:.0f} of at most {patience:.0f} s"
+            )
+            jax.block_until_ready(job())
+            made += updates
+    return made
+
+
+def _training(
+    world: str, network: str, seeds: int, updates: int, changes: dict[str, Any]
+) -> tuple[Callable, Callable]:
+    preset = preset_of("tuned", world, **changes)
+    bench = make_task(world)
+    fixed = bench.fixed(preset, network)
+    runs = stack(
+        [
+            run_of(ExperimentConfig(world=world, network=network), preset, bench, s)
+            for s in range(seeds)
+        ]
+    )
+    lanes = runner.default_lanes(preset.batch, bench.env.horizon)
+    state = {"learner": train.start(fixed, runs)}
+
+    def job() -> Any:
+        learner, metrics = train.chunk(
+            fixed, lanes, updates, bench.lexicon.vectors, runs, state["learner"]
+        )
+        state["learner"] = learner
+        return learner, metrics
+
+    return job, lambda result: float(result[1]["ticks"].sum())
+
+
+def _peak_memory() -> int:
+    stats = jax.devices()[0].memory_stats() or {}
+    if "peak_bytes_in_use" in stats:
+        return round(stats["peak_bytes_in_use"] / 2**20)
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10)

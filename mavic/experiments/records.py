@@ -1,0 +1,120 @@
+"""Run records: JSON lines, the only thing that tables and figures are made from.
+
+One file a cell, `<method>-<preset>-<network>-<schedule>-<rule>[-overlap][-extras].jsonl`, with a line `run` (the
+cell, the preset's numbers, seeds, versions), lines `curve` (one a checkpoint of training) and one line `score` (the
+final judgement). Every number of a seed stands in a list with one entry a seed, so seeds are never averaged together
+on disk. `given` and `followed` count instructions by kind.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from mavic.experiments.config import ExperimentConfig
+from mavic.preset import Preset
+
+
+class RecordError(ValueError):
+    """A record cannot be read; the message names file and line."""
+
+
+def versions() -> dict[str, str]:
+    """What the numbers were made with."""
+    from importlib.metadata import version
+
+    found = {name: version(name) for name in ("jax", "optax", "numpy")}
+    return {
+        "mavic": __import__("mavic").__version__,
+        "python": platform.python_version(),
+        **found,
+        "device": jax.devices()[0].device_kind,
+    }
+
+
+def run_line(
+    cell: ExperimentConfig, preset: Preset, seeds: Iterable[int], **more: Any
+) -> dict[str, Any]:
+    """The first line of a file."""
+    return {
+        "type": "run",
+        "cell": dataclasses.asdict(cell),
+        "preset": dataclasses.asdict(preset),
+        "seeds": list(seeds),
+        "versions": versions(),
+        **more,
+    }
+
+
+def plain(value: Any) -> Any:
+    """Arrays → lists, rounded to what floats hold; what is no number is null."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
+        return plain(np.asarray(value).tolist())
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
+
+
+def write(path: Path, lines: Iterable[dict[str, Any]]) -> None:
+    """Write a file whole, or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".part")
+    draft.write_text("".join(json.dumps(plain(line)) + "\n" for line in lines), encoding="utf-8")
+    draft.replace(path)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record:
+    """One file, parsed."""
+
+    path: Path
+    run: dict[str, Any]
+    curve: list[dict[str, Any]]
+    score: dict[str, Any] | None
+
+    def cell(self) -> ExperimentConfig:
+        """What was trained."""
+        fields = dict(self.run["cell"])
+        fields["kinds"] = tuple(fields["kinds"]) if fields["kinds"] is not None else None
+        return ExperimentConfig(**fields)
+
+
+def read(path: str | Path) -> Record:
+    """Parse one file."""
+    path = Path(path)
+    lines = []
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            lines.append(json.loads(text))
+        except json.JSONDecodeError as error:
+            raise RecordError(f"{path}:{number}: not JSON: {error.msg}") from None
+    if not lines or lines[0].get("type") != "run":
+        raise RecordError(f"{path}:1: the first line must be of type run")
+    scores = [line for line in lines if line["type"] == "score"]
+    return Record(
+        path=path,
+        run=lines[0],
+        curve=[line for line in lines if line["type"] == "curve"],
+        score=scores[-1] if scores else None,
+    )
+
+
+def read_folder(folder: str | Path) -> list[Record]:
+    """All records of a folder, in name order."""
+    folder = Path(folder)
+    paths = sorted(folder.glob("*.jsonl"))
+    if not paths:
+        raise RecordError(f"{folder}: no records (*.jsonl) here")
+    return [read(path) for path in paths]

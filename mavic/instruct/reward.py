@@ -1,0 +1,141 @@
+"""What each kind asks and pays: TOML rules compiled to arrays, who complies, and the reward under an instruction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+
+from mavic.envs.api import Env, macro_count
+from mavic.hints import suggest
+from mavic.instruct.spec import InstructionFile, InstructionFileError, Macros, read
+from mavic.types import Array, Instruction, Rules
+
+
+def rules_of(
+    env: Env,
+    file: InstructionFile | str | Path,
+    *,
+    rule: str = "by-kind",
+    only: tuple[str, ...] | None = None,
+    extras: bool = False,
+) -> Rules:
+    """Compile a file's rules for a world. `rule`: "by-kind" as the file says, or "add" everywhere (paper-literal);
+    `only`: the kinds that are handed out (default all but `extra` ones; with `extras` those too)."""
+    if not isinstance(file, InstructionFile):
+        file = read(file)
+    if rule not in ("by-kind", "add"):
+        raise ValueError(f"rule {rule!r} is unknown; {suggest(rule, ('by-kind', 'add'))}")
+    if file.world != env.name:
+        raise InstructionFileError(
+            f"{file.source}: world: the file is for {file.world!r}, this world is {env.name!r}"
+        )
+    for name in only or ():
+        if name not in file.names():
+            raise ValueError(f"kind {name!r} is unknown; {suggest(name, file.names())}")
+    kinds, agents, macros = len(file.kinds) + 1, len(env.agents), macro_count(env)
+    allowed = np.ones((kinds, agents, macros), bool)
+    addressed = np.zeros((kinds, agents), bool)
+    lists_allowed = np.array([False] + [kind.allow is not None for kind in file.kinds])
+    outcome = np.zeros((kinds, len(env.events)), np.float32)
+    condition, effect = np.zeros(kinds, np.int32), np.zeros(kinds, np.int32)
+    for number, kind in enumerate(file.kinds, start=1):
+        where = f"{file.source}: kinds.{kind.name}"
+        for name in kind.agents or env.agents:
+            addressed[number, _index(name, env.agents, f"{where}.agents")] = True
+        if kind.allow is not None:
+            allowed[number] = _named(kind.allow, env, f"{where}.allow", unnamed=True)
+        if kind.forbid is not None:
+            allowed[number] = ~_named(kind.forbid, env, f"{where}.forbid", unnamed=False)
+        for event, sign in kind.resolved_by.items():
+            outcome[number, _index(event, env.events, f"{where}.resolved_by")] = sign
+        if kind.given_if is not None:
+            condition[number] = 1 + _index(kind.given_if, env.conditions, f"{where}.given_if")
+        if kind.effect is not None:
+            effect[number] = 1 + _index(kind.effect, env.effects, f"{where}.effect")
+    every = file.kinds
+    handed_out = only or [kind.name for kind in every if extras or not kind.extra]
+
+    def column(values: list, null: float = 0.0) -> Array:
+        return jnp.asarray(np.array([null, *values], np.float32))
+
+    return Rules(
+        allowed=jnp.asarray(allowed),
+        lists_allowed=jnp.asarray(lists_allowed),
+        addressed=jnp.asarray(addressed),
+        replaces=jnp.asarray(
+            np.array([False] + [k.rule == "replace" and rule == "by-kind" for k in every])
+        ),
+        pay=column([k.pay for k in every]),
+        penalty=column([k.penalty for k in every]),
+        bonus=column([k.bonus for k in every]),
+        outcome=jnp.asarray(outcome),
+        credit=column([k.credit for k in every]),
+        condition=jnp.asarray(condition),
+        effect=jnp.asarray(effect),
+        given=jnp.asarray(np.array([False] + [k.name in handed_out for k in every])),
+        names=("none", *file.names()),
+    )
+
+
+def _index(name: str, names: tuple[str, ...], where: str) -> int:
+    if name not in names:
+        raise InstructionFileError(f"{where}: {name!r} is unknown; {suggest(name, names)}")
+    return names.index(name)
+
+
+def _named(macros: Macros, env: Env, where: str, unnamed: bool) -> np.ndarray:
+    """[N, M] the macros listed; an agent that a table by agent does not name gets `unnamed` throughout."""
+    listed = np.zeros((len(env.agents), macro_count(env)), bool)
+    by_agent = macros if isinstance(macros, dict) else None
+    for agent in by_agent or ():
+        _index(agent, env.agents, where)
+    for number, agent in enumerate(env.agents):
+        own = tuple(macro.name for macro in env.macros[number])
+        if by_agent is None:
+            shared = {macro.name for enum in env.macros for macro in enum}
+            for name in macros:
+                if name in own:
+                    listed[number, own.index(name)] = True
+                elif name not in shared:
+                    _index(name, own, where)
+        elif agent in by_agent:
+            for name in by_agent[agent]:
+                listed[number, _index(name, own, f"{where}.{agent}")] = True
+        else:
+            listed[number] = unnamed
+    return listed
+
+
+def comply(instruction: Instruction, macro: Array, judged: Array, rules: Rules) -> Array:
+    """[N] whether what each agent does is allowed; true for those not addressed.
+
+    A macro may do another's work (`judged`: a step to the left against a board works on it). Who is told what to do
+    obeys by either name; who is told what not to do must keep away under both."""
+    agents, kind = jnp.arange(judged.shape[0]), instruction.kind
+    by_name, by_work = rules.allowed[kind, agents, macro], rules.allowed[kind, agents, judged]
+    return jnp.where(rules.lists_allowed[kind], by_name | by_work, by_name & by_work)
+
+
+def verdict(kind: Array, events: Array, rules: Rules) -> Array:
+    """1: an event fulfils the kind, -1: one breaks it, 0: neither. What happens in the same tick happens first
+    together, so fulfilling wins."""
+    met = rules.outcome[kind] * (events > 0)
+    return jnp.where((met > 0).any(-1), 1.0, jnp.where((met < 0).any(-1), -1.0, 0.0))
+
+
+def pay(
+    instruction: Instruction,
+    task: Array,
+    complied: Array,
+    fresh: Array,
+    events: Array,
+    rules: Rules,
+) -> Array:
+    """[N] reward under the instruction that governs this tick (D13)."""
+    kind = instruction.kind
+    once = jnp.where(complied, rules.bonus[kind], rules.penalty[kind]) * fresh
+    each_tick = jnp.where(complied, rules.pay[kind], -rules.pay[kind])
+    reward = jnp.where(rules.replaces[kind], each_tick, task + jnp.where(kind > 0, once, 0.0))
+    return reward + rules.credit[kind] * verdict(kind, events, rules)

@@ -1,0 +1,224 @@
+"""The instruction clock: how instructions arrive, end, are judged and paid.
+
+Order in a tick: reward under the old instruction, then the change; a change ends every running macro.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from mavic.instruct.reward import verdict
+from mavic.types import Array, Instruction, Phrases, Rules, Schedule, record, replace
+
+FOREVER = 1_000_000  # ticks: to the end of any episode
+DRAWS = 6  # uniform numbers the clock uses a tick: arrival, kind, phrase, hold, scope, alarm
+UNRESOLVED_COUNTS_AFTER = 40  # ticks, D14: an instruction that waits for an event and never saw it
+
+SCHEDULES = {
+    # D12. `live` comes and goes again and again; `paper` at most once and to the end; `off` never.
+    "off": dict(rate=0.0),
+    "live": dict(rate=0.05, hold_min=5, hold_max=20),
+    "paper": dict(rate=0.00347, once=True),
+    "from_start": dict(rate=0.0, from_start=0.5),
+}
+
+
+def make_schedule(
+    *,
+    rate: float = 0.0,
+    hold_min: int = FOREVER,
+    hold_max: int = FOREVER,
+    once: bool = False,
+    overlap: bool = False,
+    one_agent: bool = False,
+    from_start: float = 0.0,
+    uninstructed_episode_prob: float = 0.0,
+    hold_to_end_prob: float = 0.0,
+    spurious_interrupt_prob: float = 0.0,
+) -> Schedule:
+    """A schedule from plain numbers."""
+    return Schedule(
+        rate=jnp.float32(rate),
+        hold_min=jnp.int32(hold_min),
+        hold_max=jnp.int32(hold_max),
+        once=jnp.asarray(once),
+        overlap=jnp.asarray(overlap),
+        one_agent=jnp.asarray(one_agent),
+        from_start=jnp.float32(from_start),
+        uninstructed_episode_prob=jnp.float32(uninstructed_episode_prob),
+        hold_to_end_prob=jnp.float32(hold_to_end_prob),
+        spurious_interrupt_prob=jnp.float32(spurious_interrupt_prob),
+    )
+
+
+def nobody(agents: int) -> Instruction:
+    """No instruction."""
+    zeros = jnp.zeros(agents, jnp.int32)
+    return Instruction(
+        kind=zeros,
+        phrase=zeros,
+        left=jnp.int32(0),
+        held=jnp.int32(0),
+        obeyed=jnp.asarray(True),
+        decided=jnp.asarray(False),
+        given=jnp.int32(0),
+        spared=jnp.asarray(False),
+    )
+
+
+def begin(
+    draws: Array, possible: Array, rules: Rules, schedule: Schedule, phrases: Phrases
+) -> Instruction:
+    """The instruction at reset: none, or one for the whole episode under `from_start`."""
+    silence = replace(
+        nobody(rules.addressed.shape[1]), spared=draws[5] < schedule.uninstructed_episode_prob
+    )
+    drawn, found = _draw(draws, possible, silence, rules, schedule, phrases)
+    drawn = replace(drawn, left=jnp.int32(FOREVER))
+    return _choose(found & ~silence.spared & (draws[0] < schedule.from_start), drawn, silence)
+
+
+def possible_kinds(conditions: Array, rules: Rules) -> Array:
+    """[C] kinds that may be given in a state with these conditions."""
+    holds = jnp.concatenate([jnp.ones(1, bool), conditions])
+    return rules.given & holds[rules.condition]
+
+
+@record
+class Judgement:
+    """What the clock says after a tick."""
+
+    instruction: Instruction
+    switched: Array  # [] bool: the joint instruction changed
+    resolved: Array  # [] bool: it ended by an event that fulfils or breaks it, not by the clock
+    alarmed: Array  # [] bool: a false alarm
+    closed: Array  # [] kind judged now, 0 if none
+    followed: Array  # [] bool
+
+
+def advance(
+    draws: Array,
+    instruction: Instruction,
+    complied: Array,
+    fresh: Array,
+    events: Array,
+    possible: Array,
+    over: Array,
+    rules: Rules,
+    schedule: Schedule,
+    phrases: Phrases,
+) -> Judgement:
+    """Judge the tick and move the clock: the instruction ends, another arrives, or nothing changes.
+
+    `over`: the episode ends with this tick, so what was active is judged and nothing arrives.
+    """
+    addressed = instruction.kind > 0
+    active = addressed.any()
+    kind = instruction.kind.max()  # one clock: all addressed agents hold the same kind
+    decides = addressed & fresh
+    now = replace(
+        instruction,
+        obeyed=instruction.obeyed & ~(decides & ~complied).any(),
+        decided=instruction.decided | decides.any(),
+        held=instruction.held + active,
+        left=instruction.left - active,
+    )
+    awaits = (rules.outcome[kind] != 0).any()
+    sign = verdict(kind, events, rules)
+    resolved = active & (sign != 0)
+    ends = active & (resolved | (now.left <= 0))
+
+    may = ~over & ~now.spared & ~(schedule.once & (now.given > 0))
+    may &= ~active | (schedule.overlap & ~ends)
+    new, found = _draw(
+        draws, possible & (jnp.arange(possible.shape[0]) != kind), now, rules, schedule, phrases
+    )
+    arrives = may & found & (draws[0] < schedule.rate)
+
+    judged = active & (ends | arrives | over)
+    counts = now.decided & (~awaits | resolved | (now.held >= UNRESOLVED_COUNTS_AFTER))
+    silence = replace(nobody(addressed.shape[0]), given=now.given, spared=now.spared)
+    after = _choose(arrives, new, _choose(ends, silence, now))
+    return Judgement(
+        instruction=after,
+        switched=(arrives | ends) & ~over,
+        resolved=resolved,
+        alarmed=~now.spared & (draws[5] < schedule.spurious_interrupt_prob),
+        closed=jnp.where(judged & counts, kind, 0),
+        followed=judged & counts & now.obeyed & (~awaits | (sign > 0)),
+    )
+
+
+def give(
+    instruction: Instruction, kind: Array, phrase: Array, agents: Array, hold: Array, rules: Rules
+) -> Judgement:
+    """Give `kind` now to those of `agents` [N] it is meant for, for `hold` ticks; kind 0 ends what is active.
+
+    What was active is judged as if replaced under `overlap`; a word that reaches nobody is silence.
+    """
+    addressed = instruction.kind > 0
+    active, old = addressed.any(), instruction.kind.max()
+    awaits = (rules.outcome[old] != 0).any()
+    counts = instruction.decided & (~awaits | (instruction.held >= UNRESOLVED_COUNTS_AFTER))
+    target = agents & rules.addressed[kind]
+    new = Instruction(
+        kind=jnp.where(target, kind, 0).astype(jnp.int32),
+        phrase=jnp.where(target, phrase, 0).astype(jnp.int32),
+        left=jnp.where(target.any(), hold, 0).astype(jnp.int32),
+        held=jnp.int32(0),
+        obeyed=jnp.asarray(True),
+        decided=jnp.asarray(False),
+        given=instruction.given + target.any(),
+        spared=instruction.spared,
+    )
+    return Judgement(
+        instruction=new,
+        switched=active | target.any(),
+        resolved=jnp.asarray(False),
+        alarmed=jnp.asarray(False),
+        closed=jnp.where(active & counts, old, 0),
+        followed=active & counts & instruction.obeyed & ~awaits,
+    )
+
+
+def _draw(
+    draws: Array,
+    possible: Array,
+    instruction: Instruction,
+    rules: Rules,
+    schedule: Schedule,
+    phrases: Phrases,
+) -> tuple[Instruction, Array]:
+    """A new instruction, uniform over possible kinds, then phrases; and whether there was one to give."""
+    rank = jnp.floor(draws[1] * possible.sum())
+    kind = jnp.argmax(jnp.cumsum(possible) > rank).astype(jnp.int32)
+    count = phrases.count[kind]
+    phrase = phrases.table[kind, jnp.minimum((draws[2] * count).astype(jnp.int32), count - 1)]
+    span = schedule.hold_max - schedule.hold_min + 1
+    lasts = ~rules.replaces[kind] & (draws[3] < schedule.hold_to_end_prob)
+    rest = (draws[3] - schedule.hold_to_end_prob) / jnp.maximum(
+        1.0 - schedule.hold_to_end_prob, 1e-6
+    )
+    length = jnp.where(rules.replaces[kind], draws[3], rest)  # uniform in [0, 1) either way
+    hold = schedule.hold_min + jnp.minimum((length * span).astype(jnp.int32), span - 1)
+    awaits = (rules.outcome[kind] != 0).any()
+    meant = rules.addressed[kind]
+    rank = jnp.floor(draws[4] * meant.sum())
+    chosen = jnp.arange(meant.shape[0]) == jnp.argmax(jnp.cumsum(meant) > rank)
+    target = meant & (chosen | ~schedule.one_agent)
+    new = Instruction(
+        kind=jnp.where(target, kind, 0),
+        phrase=jnp.where(target, phrase, 0),
+        left=jnp.where(awaits | lasts, FOREVER, hold),
+        held=jnp.int32(0),
+        obeyed=jnp.asarray(True),
+        decided=jnp.asarray(False),
+        given=instruction.given + 1,
+        spared=instruction.spared,
+    )
+    return new, possible.any()
+
+
+def _choose(condition: Array, this: Instruction, other: Instruction) -> Instruction:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), this, other)

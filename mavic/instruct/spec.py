@@ -1,0 +1,194 @@
+"""The file a person writes: kinds of instruction, their phrases and their rules, as TOML.
+
+`language.lexicon` takes the phrases from it, `world.instruct` the rules. A bad file is refused with the file,
+the key and what is allowed. A file looks like this:
+
+    world = "box_pushing"
+
+    [kinds.dont-push]
+    meaning = "Do not push anything"
+    rule = "replace"              # replace: ±pay each tick instead of the task's reward; add: task reward and a penalty
+    forbid = ["PUSH"]             # or allow = [...]; or by agent: forbid = { robot_0 = ["PUSH"] }
+    train = ["do not push", "..."]
+    held_out = ["..."]
+
+Optional keys of a kind: `agents` (who is addressed; default everybody), `penalty` and `bonus` (rule add: once for
+each forbidden, allowed macro chosen), `pay` (rule replace: each tick), `given_if` (a condition of the world that
+must hold when the instruction is given), `effect` (what the world does differently while it holds), `resolved_by`
+(event of the world = 1 if it fulfils the instruction, -1 if it breaks it), `credit` (what that pays or costs) and
+`extra = true` (not handed out unless all kinds are asked for).
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mavic.hints import suggest
+
+RULES = ("add", "replace")
+Macros = tuple[str, ...] | dict[str, tuple[str, ...]]  # for everybody, or by agent
+
+KEYS: dict[str, type | tuple[type, ...]] = {
+    "meaning": str,
+    "rule": str,
+    "allow": (list, dict),
+    "forbid": (list, dict),
+    "agents": list,
+    "penalty": (int, float),
+    "bonus": (int, float),
+    "pay": (int, float),
+    "given_if": str,
+    "effect": str,
+    "resolved_by": dict,
+    "credit": (int, float),
+    "extra": bool,
+    "train": list,
+    "held_out": list,
+}
+
+
+class InstructionFileError(ValueError):
+    """The instruction file is wrong; the message names file, key and what is allowed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One class of instructions: what it asks, what it pays, how people say it."""
+
+    name: str
+    meaning: str
+    rule: str
+    allow: Macros | None
+    forbid: Macros | None
+    agents: tuple[str, ...] | None = None
+    penalty: float = -50.0
+    bonus: float = 0.0
+    pay: float = 1.0
+    given_if: str | None = None
+    effect: str | None = None
+    resolved_by: dict[str, int] = field(default_factory=dict)
+    credit: float = 0.0
+    extra: bool = False
+    train: tuple[str, ...] = ()
+    held_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstructionFile:
+    """A parsed file; kind numbers in the arrays are positions in `kinds` plus one (0 = no instruction)."""
+
+    world: str
+    kinds: tuple[Kind, ...]
+    source: str
+
+    def names(self) -> tuple[str, ...]:
+        """The kinds' names, without the null kind."""
+        return tuple(kind.name for kind in self.kinds)
+
+
+def read(path: str | Path) -> InstructionFile:
+    """Parse and check a file; every complaint is an `InstructionFileError`."""
+    path = Path(path)
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InstructionFileError(f"{path}: no such file") from None
+    except UnicodeDecodeError as error:
+        raise InstructionFileError(
+            f"{path}: not UTF-8 text ({error.reason} at byte {error.start})"
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise InstructionFileError(f"{path}: not TOML: {error}") from None
+    return parse(raw, str(path))
+
+
+def parse(raw: dict[str, Any], source: str) -> InstructionFile:
+    """Check what TOML gave and make it an `InstructionFile`."""
+
+    def refuse(key: str, why: str) -> InstructionFileError:
+        return InstructionFileError(f"{source}: {key}: {why}")
+
+    for key in raw:
+        if key not in ("world", "kinds"):
+            raise refuse(key, f"unknown key; {suggest(key, ('world', 'kinds'))}")
+    if not isinstance(raw.get("world"), str):
+        raise refuse("world", 'missing; write world = "box_pushing" or your own world\'s id')
+    tables = raw.get("kinds")
+    if not isinstance(tables, dict) or not tables:
+        raise refuse("kinds", "missing; write at least one table [kinds.some-name]")
+    seen: dict[str, str] = {}
+    kinds = []
+    for name, table in tables.items():
+        where = f"kinds.{name}"
+        if not isinstance(table, dict):
+            raise refuse(where, "must be a table")
+        kinds.append(_kind(name, table, where, refuse))
+        for phrase in kinds[-1].train + kinds[-1].held_out:
+            folded = " ".join(phrase.lower().split())
+            if folded in seen:
+                raise refuse(where, f"the phrase {phrase!r} stands twice (also in {seen[folded]})")
+            seen[folded] = where
+    return InstructionFile(world=raw["world"], kinds=tuple(kinds), source=source)
+
+
+def _kind(name: str, table: dict[str, Any], where: str, refuse: Any) -> Kind:
+    for key, value in table.items():
+        if key not in KEYS:
+            raise refuse(f"{where}.{key}", f"unknown key; {suggest(key, tuple(KEYS))}")
+        if not isinstance(value, KEYS[key]) or (isinstance(value, bool) and KEYS[key] is not bool):
+            raise refuse(f"{where}.{key}", f"has the wrong type {type(value).__name__}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise refuse(f"{where}.{key}", f"must be a finite number, not {value}")
+    rule = table.get("rule")
+    if rule not in RULES:
+        raise refuse(f"{where}.rule", f"{rule!r} is unknown; {suggest(str(rule), RULES)}")
+    if ("allow" in table) == ("forbid" in table):
+        raise refuse(where, "needs exactly one of allow and forbid")
+    if "agents" in table and not _are_names(table["agents"]):
+        raise refuse(f"{where}.agents", "must be a list of agents' names that is not empty")
+    phrases = {}
+    for key in ("train", "held_out"):
+        texts = table.get(key, [])
+        if not all(isinstance(text, str) and text.strip() for text in texts):
+            raise refuse(f"{where}.{key}", "every phrase must be a text that is not empty")
+        phrases[key] = tuple(texts)
+    if not phrases["train"]:
+        raise refuse(f"{where}.train", "the kind is empty; give at least one phrase")
+    for event, sign in table.get("resolved_by", {}).items():
+        if sign not in (1, -1):
+            raise refuse(f"{where}.resolved_by.{event}", "must be 1 (fulfils) or -1 (breaks)")
+    return Kind(
+        name=name,
+        meaning=table.get("meaning", name),
+        rule=rule,
+        allow=_macros(table.get("allow"), f"{where}.allow", refuse),
+        forbid=_macros(table.get("forbid"), f"{where}.forbid", refuse),
+        agents=tuple(table["agents"]) if "agents" in table else None,
+        penalty=float(table.get("penalty", -50.0)),
+        bonus=float(table.get("bonus", 0.0)),
+        pay=float(table.get("pay", 1.0)),
+        given_if=table.get("given_if"),
+        effect=table.get("effect"),
+        resolved_by=dict(table.get("resolved_by", {})),
+        credit=float(table.get("credit", 0.0)),
+        extra=table.get("extra", False),
+        **phrases,
+    )
+
+
+def _macros(value: Any, where: str, refuse: Any) -> Macros | None:
+    if value is None:
+        return None
+    by_agent = value if isinstance(value, dict) else {"": value}
+    if not by_agent or not all(_are_names(names) for names in by_agent.values()):
+        raise refuse(where, "must be a list of macro names that is not empty")
+    made = {agent: tuple(names) for agent, names in by_agent.items()}
+    return made if isinstance(value, dict) else made[""]
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(n, str) for n in value)

@@ -1,0 +1,1 @@
+"""From a sentence to the kind it asks for, or unsure."""

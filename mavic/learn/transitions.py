@@ -1,0 +1,139 @@
+"""Primitive rows → macro rows: one row for each macro an agent finished.
+
+A macro of length tau becomes an ordinary step with reward sum_j gamma^j r_j and discount gamma^tau.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from mavic.types import Array, MacroTransitions, Row, record
+
+
+@record
+class Places:
+    """Where macro rows go: a lane holds whole episodes, one after another."""
+
+    tick: Array  # [K, W', N] which of all T·W ticks ended the macro that stands here
+    count: Array  # [W', N] rows in each lane
+
+
+def as_played(rows: Row, *, drop_unfinished: bool = False) -> Places:
+    """Every episode in the lane in which it was played.
+
+    `drop_unfinished` is the reference's way (D7): a macro still running when the episode ends is forgotten with its
+    reward, and the agent's last finished row bootstraps.
+    """
+    kept = _kept(rows, drop_unfinished)
+    lane = jnp.broadcast_to(jnp.arange(kept.shape[1])[:, None], kept.shape)
+    slot = jnp.cumsum(kept, axis=0) - 1
+    return _placed(kept, lane, slot, kept.sum(axis=0), kept.shape[0])
+
+
+def packed(
+    rows: Row, *, episodes: int, lanes: int | None = None, drop_unfinished: bool = False
+) -> Places:
+    """The `episodes` episodes spread over `lanes` lanes (default: as many as played) as evenly as may be, each agent's
+    by themselves: the longest first, each into the lane that is emptiest. Learning takes as many steps as the fullest
+    lane has rows, and a lane in which long episodes followed one another by chance would hold up the others.
+
+    There is room for all if T is a lane's share of the episodes times the longest an episode can be, as in a rollout:
+    when an episode is placed, some lane has less than its share."""
+    ticks, width, _ = rows.macro.shape
+    lanes = lanes or width
+    room = -(-episodes // lanes) * (ticks // -(-episodes // width))
+    kept = _kept(rows, drop_unfinished)
+    over = rows.alive & (rows.terminal | rows.truncated)
+    ended = jnp.cumsum(over, axis=0)
+    earlier = jnp.cumsum(ended[-1]) - ended[-1]  # episodes in the lanes before
+    number = jnp.where(rows.alive, earlier + ended - over, episodes)  # of the episode, lane by lane
+    rank = _sum_since(jnp.broadcast_to((rows.time == 0)[..., None], kept.shape), kept.astype(int))
+    of_episode = jnp.where(over, number, episodes)
+    size = jnp.zeros((episodes, kept.shape[-1]), rank.dtype).at[of_episode].set(rank, mode="drop")
+
+    def place(load: Array, size: Array) -> tuple[Array, tuple[Array, Array]]:
+        lane = jnp.argmin(load)
+        return load + size * (jnp.arange(lanes) == lane), (lane, load[lane])
+
+    def spread(size: Array) -> tuple[Array, Array, Array]:
+        order = jnp.argsort(-size)
+        load, (lane, start) = jax.lax.scan(place, jnp.zeros(lanes, size.dtype), size[order])
+        back = jnp.argsort(order)
+        return lane[back], start[back], load
+
+    lane, start, load = jax.vmap(spread, in_axes=1, out_axes=1)(size)
+    return _placed(kept, lane[number], start[number] + rank - 1, load, room)
+
+
+def macro_transitions(
+    rows: Row, gamma: Array | float, places: Places | None = None, *, size: int | None = None
+) -> MacroTransitions:
+    """[T, W, N] ticks → [K, W, N] macros; no row is dropped. `size`: as many rows a lane as are sure to be enough."""
+    places = places or as_played(rows)
+    tick = places.tick[:size]
+    ticks, width, agents = rows.macro.shape
+    clock = jnp.arange(ticks)[:, None, None]
+    started = jax.lax.cummax(jnp.where(rows.fresh, clock, 0), axis=0)
+    elapsed = clock - started
+    gathered = _sum_since(rows.fresh, gamma**elapsed * rows.reward)
+    final = rows.terminal[..., None] & ~rows.bootstraps_from_self
+    discount = jnp.where(final, 0.0, gamma ** (elapsed + 1))
+
+    def pick(values: Array) -> Array:
+        """[T, W, N, ...] at the ticks at which macros ended."""
+        flat = values.reshape(ticks * width, *values.shape[2:])
+        return flat[tick, jnp.arange(agents)]
+
+    def everyone(values: Array) -> Array:
+        """[T, W] → [T, W, N]: the same for all agents."""
+        return jnp.broadcast_to(values[..., None], rows.macro.shape)
+
+    valid = jnp.arange(tick.shape[0])[:, None, None] < places.count
+    first = pick(rows.time[..., None] == elapsed) & valid
+    following = jnp.concatenate([valid[1:] & ~first[1:], jnp.zeros_like(valid[:1])])
+    own_first = (jnp.arange(agents)[:, None] + jnp.arange(agents)) % agents
+    return MacroTransitions(
+        observation=pick(rows.observation),
+        available=pick(rows.available),
+        previous=pick(rows.previous),
+        macro=pick(rows.macro),
+        phrases=pick(rows.phrase[..., own_first]),
+        kind=pick(everyone(rows.kind.max(axis=-1))),
+        reward=pick(gathered),
+        discount=pick(discount),
+        next_observation=pick(rows.next_observation),
+        switched=pick(everyone(rows.switched)),
+        first=first,
+        last=valid & ~following,
+        bootstraps_from_self=pick(rows.bootstraps_from_self) & valid,
+        time=pick(everyone(rows.time)),
+        valid=valid,
+        longest=places.count.max(),
+    )
+
+
+def _kept(rows: Row, drop_unfinished: bool) -> Array:
+    """[T, W, N] the ticks that end a macro row."""
+    kept = rows.ended & rows.alive[..., None]
+    return kept & ~rows.broken_off if drop_unfinished else kept
+
+
+def _placed(kept: Array, lane: Array, slot: Array, count: Array, room: int) -> Places:
+    ticks, width, agents = kept.shape
+    number = jnp.arange(ticks * width, dtype=jnp.int32).reshape(ticks, width, 1)
+    slot = jnp.where(kept, slot, room)  # beyond the last: dropped
+    tick = jnp.zeros((room, *count.shape), jnp.int32)
+    tick = tick.at[slot, lane, jnp.arange(agents)].set(
+        jnp.broadcast_to(number, kept.shape), mode="drop"
+    )
+    return Places(tick=tick, count=count)
+
+
+def _sum_since(start: Array, values: Array) -> Array:
+    """Running sum of `values` along time that begins anew wherever `start` holds."""
+
+    def join(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
+        return left[0] | right[0], jnp.where(right[0], right[1], left[1] + right[1])
+
+    return jax.lax.associative_scan(join, (start, values), axis=0)[1]

@@ -1,0 +1,140 @@
+"""The learner's numbers: one frozen record, one help line a number.
+
+Each world brings its presets (`mavic/envs/<world>/presets.py`). The command line and Python callers change single
+numbers by name. Numbers that appear in the paper keep the paper's word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Pair = tuple[float, float]  # for uninstructed decisions, for instructed decisions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """The numbers of one training. A pair holds a value for uninstructed and one for instructed decisions."""
+
+    episodes: int = 50_000
+    """Training episodes."""
+    batch: int = 32
+    """Complete episodes per update."""
+    gamma: float = 0.995
+    """Discount per tick."""
+    actor_lr: float = 5e-4
+    """Adam step size of the actors."""
+    critic_lr: float = 3e-3
+    """Adam step size of the critics."""
+    final_lr_fraction: float = 1.0
+    """The actors' step size falls linearly to this fraction at the end of training."""
+    critic_final_lr_fraction: float | None = None
+    """The same for the critics; None: the actors' fraction."""
+    n_steps: int | None = 1
+    """Macro transitions in an n-step target; 1 is one-step TD, None is Monte Carlo (to the end of the episode)."""
+    td_lambda: float = 1.0
+    """Lambda of the returns: 0 trusts the critic at the next decision, 1 trusts the n-step return."""
+    epsilon_start: float = 1.0
+    """Exploration at the start: the share of uniformly random macros."""
+    epsilon_end: Pair = (0.01, 0.01)
+    """Exploration from `epsilon_episodes` on."""
+    epsilon_episodes: int = 4_000
+    """Episodes over which exploration falls linearly."""
+    entropy_start: Pair = (0.0, 0.0)
+    """Entropy bonus at the start."""
+    entropy_end: Pair = (0.0, 0.0)
+    """Entropy bonus from `entropy_episodes` on. Experimental: no preset sets it."""
+    entropy_episodes: int = 1
+    """Episodes over which the entropy bonus falls linearly."""
+    actor_hysteresis: Pair = (1.0, 1.0)
+    """Weight of negative advantages; 1 is none, smaller is more optimistic."""
+    critic_hysteresis: Pair = (1.0, 1.0)
+    """Weight of critic errors that call for a lower value."""
+    hysteresis_end: Pair | None = None
+    """Both weights move linearly to this at the end of training; None keeps them."""
+    actor_hysteresis_end: Pair | None = None
+    """The actors' weight moves to this instead; None: `hysteresis_end`."""
+    balance_kinds: bool = False
+    """Every kind of instruction has the same total weight in the losses."""
+    center_advantages: Pair = (0.0, 0.0)
+    """1: subtract each kind's mean advantage."""
+    normalize_advantages: Pair = (0.0, 0.0)
+    """1: divide each kind's advantages by their root mean square."""
+    discount_actor_loss: bool = True
+    """Weight actor terms by gamma^t, as the reference does. Experimental: no preset turns it off."""
+    value_scale: float = 1.0
+    """The value that a critic output of 1 stands for. Near the size of returns, critics need no large weights."""
+    critic_init_scale: float | None = None
+    """The value that an output of 1 of an untrained critic stands for; None: `value_scale`. A small one makes first
+    values near 0 instead of noise, which in some seeds talks a team out of its task before the team has found it."""
+    popart_step: float = 0.0
+    """Step size of the running value statistics (PopArt); 0 is off. Experimental: no preset sets it."""
+    spurious_interrupt_prob: float = 0.0
+    """Chance per tick, in training with interruptions, that all macros end although nothing is said. Critics then know
+    interrupted histories under an unchanged instruction. Episodes without instructions have none."""
+    uninstructed_episode_prob: float = 0.0
+    """Share of training episodes that see no instruction. Where instructions are frequent or long, few decisions would
+    otherwise be left to learn the task from."""
+    hold_to_end_prob: float = 0.0
+    """Share of the instructions that leave the task on (rule add) and then hold to the end of the episode. Short
+    instructions never show what the whole task is worth under them. Experimental: no preset sets it."""
+    target_network: bool = False
+    """Keep a target critic and copy it every `target_update_episodes`; otherwise targets come from the critic."""
+    target_update_episodes: int = 32
+    """Episodes between two copies of the target critic."""
+    adam_b2: float = 0.999
+    """Adam's decay of second moments."""
+    max_grad_norm: float = 1e9
+    """Largest gradient norm per agent and network. Experimental: no preset sets it."""
+    hidden: int = 32
+    """Width of every layer."""
+    last_macro: bool = False
+    """Agents observe which macro they ran last."""
+    drop_unfinished: bool = False
+    """Drop macros that still run when the episode ends, as the reference does. Experimental: no preset sets it."""
+
+    @classmethod
+    def of(cls, numbers: Mapping[str, Any]) -> Preset:
+        """A preset read from a file. Missing fields take their defaults; names of older files are translated."""
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in numbers.items()
+        }
+        if (
+            "target_episodes" in values
+        ):  # older files: the target was off when it was copied after every update
+            values["target_network"] = values["target_episodes"] > values.get("batch", cls.batch)
+        for name in [name for name in values if name in RENAMED]:
+            values[RENAMED[name]] = values.pop(name)
+        for name, default in REMOVED.items():
+            if values.pop(name, default) != default:
+                raise ValueError(f"this version of mavic knows the number {name!r} no more")
+        return cls(**values)
+
+
+RENAMED = {  # names of version 0.1, which files may still hold and users may still type
+    "actor_rate": "actor_lr",
+    "critic_rate": "critic_lr",
+    "rate_end": "final_lr_fraction",
+    "critic_rate_end": "critic_final_lr_fraction",
+    "trace": "td_lambda",
+    "mild_advantage": "actor_hysteresis",
+    "mild_error": "critic_hysteresis",
+    "mild_end": "hysteresis_end",
+    "mild_advantage_end": "actor_hysteresis_end",
+    "balance": "balance_kinds",
+    "centre": "center_advantages",
+    "normalise": "normalize_advantages",
+    "time_weight": "discount_actor_loss",
+    "value_size": "value_scale",
+    "fresh_size": "critic_init_scale",
+    "popart": "popart_step",
+    "alarm": "spurious_interrupt_prob",
+    "quiet": "uninstructed_episode_prob",
+    "lasting": "hold_to_end_prob",
+    "target_episodes": "target_update_episodes",
+    "adam_memory": "adam_b2",
+    "clip": "max_grad_norm",
+}
+REMOVED = {"through_mixture": True, "word_rate": 1.0}  # and the only value that files may hold

@@ -1,2 +1,0 @@
-"""The playground: teams to talk to in a browser (`house`: who plays; `visit`: one page's episode;
-`server`: the door)."""

@@ -1,0 +1,237 @@
+"""The command line as a user types it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import sys
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from mavic.apps import cli
+from mavic.envs import api
+from mavic.experiments import records, runner, train
+from mavic.language.encoder import EncoderError
+from mavic.language.reader import understanding
+
+NAMES = [command.__name__.lower() for command in get_args(cli.COMMANDS)]
+TINY = (
+    "train box_pushing --methods mavic random --seeds 1 --episodes 128 --batch 64 --options size 4"
+)
+
+
+def run(line):
+    """What a command wrote, and its exit status."""
+    out, err, status = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            cli.main(line.split())
+        except SystemExit as stop:
+            status = stop.code
+    return status, out.getvalue(), err.getvalue()
+
+
+def brief(monkeypatch):
+    """Judge a few episodes: enough for every column of a record."""
+    judge = runner.judge
+    monkeypatch.setattr(runner, "judge", lambda trained, **_: judge(trained, lanes=32, scale=0.01))
+    monkeypatch.setattr(runner, "default_lanes", lambda batch, horizon: 32)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of a short training and what the user saw of it."""
+    out = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        brief(monkeypatch)
+        status, said, complaint = run(f"{TINY} --out {out}")
+    assert (status, complaint) == (0, "")
+    return out / "box_pushing", said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_explains_itself_with_an_example(name):
+    status, said, _ = run(f"{name} --help")
+    assert status == 0
+    assert re.search(rf"[Ee]xample:\s+mavic {name}\b", said), said
+
+
+def test_help_lists_the_commands():
+    status, said, _ = run("--help")
+    assert status == 0 and all(name in said for name in NAMES)
+
+
+PLUGIN = """
+from mavic.envs import api
+from mavic.envs.box_pushing import BoxPushing
+from mavic.language.lexicon import instruction_path
+
+
+class Own(BoxPushing):
+    name = "own"
+
+
+api.register("own", Own, instructions=instruction_path("box_pushing"))
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_knows_worlds_of_ones_own(name):
+    assert "--plugins" in run(f"{name} --help")[1]
+
+
+def test_a_plugins_world_is_one_of_the_worlds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(api, "WORLDS", dict(api.WORLDS))
+    monkeypatch.setattr(api, "INSTRUCTIONS", {})
+    monkeypatch.setattr("sys.path", list(sys.path))
+    (tmp_path / "own_worlds.py").write_text(PLUGIN)
+    status, said, _ = run("worlds --plugins own_worlds")
+    assert status == 0 and re.search(r"─ own ─+\noptions: size 6, rules paper", said), said
+    status, said, _ = run("words own stay --json --plugins own_worlds")
+    assert status == 0 and json.loads(said)["kind"] == "stay"
+    status, _, complaint = run("worlds --plugins nowhere")
+    assert status == 1 and complaint.startswith("mavic: plugin nowhere: ")
+
+
+def test_more_than_one_thing_can_be_said(monkeypatch, tmp_path):
+    def film(path, seed, said, ticks, options):
+        heard.append(said)
+        raise ValueError("seen enough")
+
+    heard = []
+    monkeypatch.setattr("mavic.apps.stage.film", film)
+    run("replay team --say 3 stay 4 --say 9 push 2")
+    assert heard == [((3, "stay", 4), (9, "push", 2))]
+
+
+def test_worlds_shows_agents_macros_and_kinds():
+    status, said, _ = run("worlds")
+    assert status == 0
+    for name in api.WORLDS:
+        assert name in said
+    for fact in (
+        "robot_0: GO_SMALL_BOX_0",
+        "dont-push (replace)",
+        "fetch-tool-2-first (add)",
+        "chop (replace, extra)",
+    ):
+        assert fact in said, fact
+
+
+def test_train_leaves_records_and_policies(trained):
+    folder, said = trained
+    for method, learns in (("mavic", True), ("random", False)):
+        name = f"{method}-tuned-protected-live-by-kind"
+        for ending in ("safetensors", "json"):
+            assert (folder / f"{name}.{ending}").is_file() == learns
+        record = records.read(folder / f"{name}.jsonl")
+        assert record.cell().method == method and record.cell().options == {"size": 4}
+        assert record.run["preset"]["batch"] == 64 and len(record.curve) == 2 * learns
+        base = record.score["base"]["discounted"][0]
+        told = record.score["compliance"]["per_instruction"][0]
+        assert f"{name}: base {base:.2f}" in said and f"compliance {told:.2%}" in said
+
+
+def test_the_same_command_goes_on_where_it_was(trained, monkeypatch):
+    folder, _ = trained
+    path = folder / "mavic-tuned-protected-live-by-kind.jsonl"
+    before = records.read(path)
+    brief(monkeypatch)
+    monkeypatch.setattr(train, "chunk", None)  # nothing is left to train
+    status, said, complaint = run(f"{TINY} --out {folder.parent}")
+    assert (status, complaint) == (0, "")
+    assert "after 2 of 2 points" in " ".join(said.split())
+    assert records.read(path).score == before.score
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [("--first-seed 3", "seeds"), ("--gamma 0.9", "numbers"), ("--options size 6", "options")],
+)
+def test_a_record_of_something_else_is_not_replaced(trained, monkeypatch, change, what):
+    folder, _ = trained
+
+    def train_group(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "train_group", train_group)
+    status, _, complaint = run(f"{TINY} {change} --out {folder.parent}")
+    assert status == 1 and f"has other {what}; choose another --out" in complaint
+    status, _, complaint = run(f"{TINY} {change} --overwrite --out {folder.parent}")
+    assert status == 1 and complaint.startswith("mavic: stopped")
+
+
+def test_report_makes_tables_from_that_folder(trained, tmp_path):
+    pytest.importorskip("matplotlib")
+    folder, _ = trained
+    status, said, complaint = run(f"report {folder} --out {tmp_path}")
+    assert (status, complaint) == (0, "")
+    table = json.loads((tmp_path / "table.json").read_text())
+    row = table["tuned/protected/live/by-kind"]["mavic"]
+    score = records.read(folder / "mavic-tuned-protected-live-by-kind.jsonl").score
+    np.testing.assert_allclose(row["base_mean"], score["base"]["discounted"][0], rtol=1e-3)
+    assert row["seeds"] == 1
+    assert set(table["tuned/protected/live/by-kind"]) == {"mavic", "random"}
+    assert "mavic" in said and list((tmp_path / "figures").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("train box_pushin", "did you mean 'box_pushing'?"),
+        ("train box_pushing --methods mavicc", "did you mean 'mavic'?"),
+        ("train box_pushing --preset tunned", "did you mean 'tuned'?"),
+        ("train box_pushing --networks protect", "did you mean 'protected'?"),
+        ("train box_pushing --settings live", "such as live/by-kind"),
+        ("train box_pushing --settings life/by-kind", "did you mean 'live'?"),
+        ("train box_pushing --settings live/by-kid", "did you mean 'by-kind'?"),
+        ("train box_pushing --options sise 4", "did you mean 'size'?"),
+        ("train box_pushing --options size 5", "it must be even and 4 or more"),
+        ("report nowhere", "no records (*.jsonl) here"),
+        ("evaluate nowhere", "nowhere.safetensors: no such file"),
+        ("replay nowhere --out film.avi", "must end in .html or .gif"),
+        ("replay nowhere", "nowhere.safetensors: no such file"),
+        ("words box_pushin push", "did you mean 'box_pushing'?"),
+        ("bench box_pushin", "did you mean 'box_pushing'?"),
+    ],
+)
+def test_a_mistake_is_one_line_that_helps(line, hint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, said, complaint = run(line)
+    assert (status, said) == (1, "")
+    assert complaint.startswith("mavic: ") and complaint.count("\n") == 1, complaint
+    assert hint in complaint
+    assert not list(tmp_path.rglob("*.jsonl")) and not list(tmp_path.rglob("*.safetensors"))
+
+
+def test_stopping_says_how_to_go_on(tmp_path, monkeypatch):
+    def stop(group, place, **_):
+        if saved:
+            place.mkdir(parents=True)
+            (place / "state.json").write_text("{}")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "train_group", stop)
+    saved = False
+    status, _, complaint = run(f"{TINY} --out {tmp_path}")
+    assert status == 1 and "stopped before the first point; nothing is saved" in complaint
+    saved = True
+    status, _, complaint = run(f"{TINY} --out {tmp_path}")
+    assert status == 1
+    assert complaint.startswith("mavic: stopped; saved in ")
+    assert "The same command goes on from there." in complaint
+
+
+def test_a_missing_encoder_is_missed_before_the_training(tmp_path, monkeypatch):
+    def missing(lexicon, texts):
+        raise EncoderError("the encoder is not installed")
+
+    monkeypatch.setattr(understanding, "understand_all", missing)
+    monkeypatch.setattr(runner, "train_group", lambda *_, **__: pytest.fail("it trained"))
+    status, _, complaint = run(f"{TINY} --words --out {tmp_path}")
+    assert status == 1 and "not installed" in complaint

@@ -1,0 +1,402 @@
+"""The playground in a real browser: what a visitor does and sees, by keyboard and by touch, at every width."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from test_playground import Door, catalog, folder  # noqa: F401
+from test_replay_browser import CONTRASTS, browser  # noqa: F401
+
+pytestmark = pytest.mark.browser
+EVIL = "<img src=x onerror=alert(1)> push"
+
+
+@pytest.fixture(scope="module")
+def door(catalog):  # noqa: F811
+    for world in catalog.teams:
+        catalog.warm(world, "mavic")
+    catalog.warm("overcooked", "mavic", True)
+    made = Door(catalog)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def visit(browser, door):  # noqa: F811
+    """Open the playground; complaints of the page are failures at the end of the test."""
+    contexts, troubles = [], []
+
+    def open_page(width=1280, height=900, motion="reduce", **options):
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, reduced_motion=motion, **options
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("dialog", lambda dialog: troubles.append("dialog " + dialog.message))
+        page.goto(f"http://127.0.0.1:{door.port}/")
+        page.locator(".facts").first.wait_for()
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+def say(page, words: str) -> None:
+    page.locator("#text").fill(words)
+    page.keyboard.press("Enter")
+
+
+def unfold(page) -> None:
+    """Whom, and for how long. A page that is still being laid out may miss a click; a person would click again."""
+    for _ in range(3):
+        page.locator("#more summary").click()
+        if page.locator("#more[open]").count():
+            return
+        page.wait_for_timeout(500)
+
+
+def doing(page, agent: int = 0, film: int = 0) -> str:
+    return page.locator(".film").nth(film).locator(".doing").nth(agent).inner_text()
+
+
+def shows(page, selector: str, text: str, film: int = 0) -> None:
+    page.locator(selector, has_text=text).nth(film).wait_for()
+
+
+def choose(page, name: str, value: str) -> None:
+    page.locator(f"#{name}").select_option(value)
+    page.locator("#stage .film").first.wait_for()
+
+
+def test_what_is_typed_is_understood_and_obeyed(visit):
+    page = visit()
+    say(page, "please both go over to the little boxes")
+    shows(page, "#answer", "Understood: go-small-boxes")
+    answer = page.locator("#answer").inner_text()
+    assert re.search(r"\d+ %", answer) and "nearest phrase: “" in answer
+    shows(page, ".said", "“please both go over to the little boxes”")
+    shows(page, ".doing", "go small box 0")
+    shows(page, ".doing", "go small box 1")
+    assert page.locator(".agents .chip").all_inner_texts() == ["✓ complies"] * 2
+    assert "until it is done or the episode ends" in page.locator(".said").inner_text()
+    page.locator("#end").click()
+    shows(page, "#past li", "✓ followed")
+    shows(page, ".facts", "1 of 1 1 given")
+
+
+def test_an_unsure_request_is_asked_back_and_a_guess_can_be_taken(visit):
+    page = visit()
+    say(page, "make me a coffee")
+    shows(page, "#answer", "I'm not sure what you mean")
+    buttons = page.locator("#answer .closest button")
+    assert buttons.count() == 3
+    assert page.locator(".said", has_text="coffee").count() == 0
+    wanted = buttons.first.inner_text()
+    buttons.first.click()
+    shows(page, ".said", f"“{wanted}”")
+    assert page.locator("#past li").count() == 2
+
+
+def test_an_instruction_has_its_time_and_its_scope(visit):
+    page = visit()
+    unfold(page)
+    page.get_by_role("checkbox", name="robot 0").uncheck()
+    page.locator("#hold").select_option("40")
+    assert page.locator("#scope-words").inner_text() == "to robot 1, for 40 ticks"
+    say(page, "stay")
+    shows(page, ".said", "ticks left")
+    assert "to robot 1" in page.locator(".said").inner_text()
+    shows(page, ".doing", "stay")
+    assert page.locator(".agents .chip").count() == 1
+
+
+def test_side_by_side_both_hear_the_same(visit):
+    page = visit(1920, 1080)
+    choose(page, "against", "naive")
+    page.locator(".film").nth(1).wait_for()
+    assert page.locator(".title h2").all_inner_texts() == ["mavic", "naive"]
+    say(page, "don't push")
+    shows(page, ".said", "“don't push”", 1)
+    one, two = (page.locator(".picture canvas").nth(i).bounding_box() for i in (0, 1))
+    assert one["y"] == pytest.approx(two["y"], abs=1) and two["x"] > one["x"] + one["width"]
+    times = page.locator(".facts").evaluate_all(
+        "all => all.map(f => f.querySelector('dd').textContent)"
+    )
+    assert times[0] == times[1]
+    assert page.locator(".chart").count() == 4
+
+
+def test_the_clock_can_be_stopped_stepped_and_sped(visit):
+    page = visit()
+    page.locator("body").press("Space")
+    page.locator("#play[aria-label=Play]").wait_for()
+    say(page, "stay")
+    shows(page, ".said", "“stay”")
+    page.keyboard.press("Escape")
+
+    def tick() -> int:
+        return int(page.locator(".facts dd").first.inner_text())
+
+    held = tick()
+    page.wait_for_timeout(900)
+    assert tick() == held
+    page.keyboard.press(".")
+    page.locator("#clock", has_text=f"tick {held + 1}").wait_for()
+    page.keyboard.press("+")
+    assert page.locator("#speed").input_value() == "6"
+    page.locator("#seed").fill("77")
+    page.keyboard.press("Enter")
+    page.locator("#clock", has_text="seed 77, tick 0").wait_for()
+    page.locator("#play").click()
+    page.locator("#clock", has_text=re.compile("tick [3-9]")).wait_for()
+
+
+def test_the_keyboard_alone_suffices(visit):
+    page = visit()
+    page.keyboard.press("/")
+    page.keyboard.type("big box sp")
+    page.locator("#list li").first.wait_for()
+    page.keyboard.press("ArrowDown")
+    picked = page.locator("#list li[aria-selected=true] span").inner_text()
+    page.keyboard.press("Enter")
+    shows(page, ".said", f"“{picked}”")
+    assert page.locator("#list").is_hidden()
+    page.keyboard.press("ArrowUp")
+    assert page.locator("#text").input_value() == picked
+    page.locator("#text").fill("")
+    page.keyboard.press("Escape")
+    page.keyboard.press("e")
+    shows(page, "#past li", "followed")
+    say(page, "stay")
+    page.locator("#end:enabled").wait_for()
+    seen = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        name = "document.activeElement.id || document.activeElement.tagName"
+        seen.add(page.evaluate(name))
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline != "none" or page.evaluate("document.activeElement === document.body")
+    assert {"world", "team", "against", "seat", "seed", "reset", "text", "send", "end"} <= seen
+    assert {"play", "step", "speed", "again", "save-html", "save-gif", "scope-label"} <= seen
+
+
+def test_a_cook_is_played_with_arrows_and_macro_keys(visit):
+    page = visit()
+    choose(page, "world", "overcooked")
+    page.locator(".who", has_text="cook 0").wait_for()
+    choose(page, "seat", "guest")
+    page.locator(".who", has_text="cook 2 (you)").wait_for()
+    page.locator("body").click(position={"x": 5, "y": 5})
+    for key, macro in [("ArrowUp", "up"), ("ArrowRight", "right"), ("ArrowLeft", "left")]:
+        page.keyboard.press(key)
+        page.locator(".film li", has_text="cook 2 (you)").get_by_text(macro, exact=True).wait_for()
+    button = page.locator("#macros button", has_text="get plate 2")
+    page.keyboard.press(button.locator("kbd").inner_text())
+    shows(page, ".film li", "get plate 2")
+    page.locator(".film li", has_text="cook 2 (you)").get_by_text("holds pl2").wait_for()
+    page.locator("#macros button", has_text="stay").click()
+    page.locator("#macros button.running", has_text="stay").wait_for()
+
+
+def test_a_learner_is_replaced_by_touch(visit):
+    page = visit(390, 844, has_touch=True, is_mobile=True, device_scale_factor=2)
+    page.locator("#setup summary").tap()
+    choose(page, "world", "overcooked")
+    page.locator(".who", has_text="cook 0").wait_for()
+    choose(page, "seat", "0")
+    page.locator("#setup summary").tap()
+    page.locator(".who", has_text="cook 0 (you)").wait_for()
+    page.locator("[data-macro=DOWN]").tap()
+    page.locator("[data-macro=DOWN].running").wait_for()
+    page.locator("[data-macro=GET_TOMATO]").tap()
+    page.locator("[data-macro=GET_TOMATO].running").wait_for()
+
+
+@pytest.mark.parametrize("world, agents", [("box_pushing", 2), ("warehouse", 3), ("overcooked", 2)])
+def test_every_world_is_drawn_and_explained(visit, world, agents):
+    page = visit()
+    choose(page, "world", world)
+    page.locator("#status", has_text=re.compile("^$")).wait_for(state="attached")
+    page.locator(".agents li").nth(agents - 1).wait_for()
+    page.locator("#clock", has_text=re.compile("tick [2-9]")).wait_for()
+    assert page.locator(".legend li").count() > 7
+    page.locator("#able summary").click()
+    assert page.locator("#asks li").count() >= 3
+    colours = page.locator(".picture canvas").evaluate(
+        """(c) => {
+          const all = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+          const seen = new Set();
+          for (let i = 0; i < all.length; i += 4) seen.add(all.slice(i, i + 3).join());
+          return seen.size;
+        }"""
+    )
+    assert colours > 10
+    page.locator("#asks button").first.click()
+    shows(page, "#answer", "Understood:")
+
+
+def test_what_was_played_is_saved_and_replayed_without_a_server(visit, browser, tmp_path):  # noqa: F811
+    page = visit()
+    choose(page, "against", "naive")
+    page.locator(".film").nth(1).wait_for()
+    say(page, EVIL)
+    shows(page, "#past li", EVIL)
+    say(page, "go to the small boxes")
+    shows(page, ".said", "“go to the small boxes”", 1)
+    page.locator("#end").click()
+    shows(page, "#past li", "followed")
+    with page.expect_download() as download:
+        page.locator("#save-html").click()
+    saved = tmp_path / download.value.suggested_filename
+    download.value.save_as(saved)
+    assert saved.name == "mavic-box_pushing.html"
+    with page.expect_download() as download:
+        page.locator("#save-gif").click()
+    assert download.value.suggested_filename == "mavic-box_pushing.gif"
+    context = browser.new_context(reduced_motion="reduce", offline=True)
+    troubles: list[str] = []
+    film = context.new_page()
+    film.on("console", lambda message: troubles.append(message.text))
+    film.on("pageerror", lambda error: troubles.append(str(error)))
+    film.goto(saved.as_uri())
+    assert film.locator("h2").first.inner_text() == "mavic"
+    for _ in range(200):
+        if "“go to the small boxes”" in film.locator(".said").first.inner_text():
+            break
+        film.keyboard.press("ArrowRight")
+    else:
+        pytest.fail("what was said is not in the film")
+    assert film.locator(".doing").first.inner_text().startswith("go small box 0")
+    context.close()
+    assert troubles == []
+
+
+def test_text_is_never_markup(visit):
+    page = visit()
+    say(page, EVIL)
+    shows(page, "#past li", EVIL)
+    assert page.locator("img").count() == 0
+    page.locator("#text").fill("x" * 1000)
+    assert len(page.locator("#text").input_value()) <= 400
+
+
+def test_a_lost_line_is_taken_up_again(visit, door):
+    page = visit()
+    choose(page, "against", "naive")
+    page.locator(".film").nth(1).wait_for()
+    door.hang_up()
+    shows(page, "#status", "The connection is lost")
+    page.locator("#status", has_text=re.compile("^$")).wait_for(state="attached")
+    page.locator(".film").nth(1).wait_for()
+    assert page.locator("#against").input_value() == "naive"
+    say(page, "stay")
+    shows(page, ".said", "“stay”")
+
+
+LATENCY = """() => new Promise((done) => {
+  const input = document.getElementById("text");
+  let began = 0;
+  new MutationObserver(() => {
+    const chips = [...document.querySelectorAll(".agents .chip")];
+    const said = document.querySelector(".said .words");
+    if (began && chips.length === 2 && said.textContent.includes("go to the small boxes")) {
+      requestAnimationFrame(() => done(performance.now() - began));
+    }
+  }).observe(document.getElementById("stage"), { childList: true, subtree: true, attributes: true });
+  input.value = "go to the small boxes";
+  began = performance.now();
+  document.getElementById("speak").requestSubmit();
+})"""
+
+
+def test_from_enter_to_the_first_obeying_frame_is_quick(visit):
+    page = visit(motion="no-preference")
+    lags = []
+    for _ in range(5):
+        lags.append(page.evaluate(LATENCY))
+        page.locator("#end:enabled").click()
+        page.locator(".said:not([data-state=active])").wait_for()
+        page.wait_for_timeout(300)
+    print(f"from Enter to the first obeying frame: {sorted(lags)} ms")
+    assert sorted(lags)[2] < 300
+
+
+WIDTHS = [(390, 844, 2), (768, 1024, 1), (1280, 800, 1), (1920, 1080, 1)]
+
+
+@pytest.mark.parametrize("width, height, ratio", WIDTHS)
+@pytest.mark.parametrize("films", [1, 2])
+def test_it_fits_every_screen(visit, width, height, ratio, films):
+    page = visit(width, height, device_scale_factor=ratio)
+    if films == 2:
+        if width < 560:
+            page.locator("#setup summary").click()
+        choose(page, "against", "naive")
+        page.locator(".film, .picture").nth(1).wait_for()
+        if width < 560:
+            page.locator("#setup summary").click()
+    say(page, "stay")
+    shows(page, ".said", "“stay”")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    bar = page.locator("#bar").bounding_box()
+    assert bar["y"] + bar["height"] <= height + 1
+    assert page.evaluate("scrollY") == 0
+    for canvas in page.locator(".picture canvas").all():
+        box = canvas.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= width
+        wide = canvas.evaluate("c => c.width")
+        assert wide == pytest.approx(box["width"] * ratio, abs=1) and (wide - 1) % 6 == 0
+        if films == 1:
+            assert box["y"] + box["height"] <= bar["y"] + 1  # the whole picture in sight
+    for control in page.locator("#bar button:visible, #bar select:visible, #bar a:visible").all():
+        box = control.bounding_box()
+        assert min(box["width"], box["height"]) >= 43.5
+        assert box["x"] >= 0 and box["x"] + box["width"] <= width
+
+
+def test_every_text_has_aa_contrast(visit):
+    page = visit()
+    for words in (None, "stay", "make me a coffee"):
+        if words:
+            say(page, words)
+            page.locator("#answer", has_text=re.compile("Understood|not sure")).wait_for()
+            page.wait_for_timeout(700)
+        page.locator("#able").evaluate("d => d.open = true")
+        found = page.evaluate(CONTRASTS)
+        assert len(found) > 40
+        assert [pair for pair in found if pair[1] < 4.5] == []
+
+
+def test_who_wants_less_motion_sees_no_gliding(visit):
+    """Between two ticks nothing on the canvas changes."""
+    page = visit(motion="reduce")
+    say(page, "go to the small boxes")
+    shows(page, ".said", "“go to the small boxes”")
+    drawn = """() => new Promise((done) => {
+      const canvas = document.querySelector(".picture canvas");
+      const pen = canvas.getContext("2d");
+      const paint = pen.fillRect.bind(pen);
+      let count = 0;
+      pen.fillRect = (...all) => { if (all[2] === canvas.width) count += 1; paint(...all); };
+      setTimeout(() => { delete pen.fillRect; done(count); }, 2000);
+    })"""
+    assert page.evaluate(drawn) <= 9  # three ticks a second, each drawn once
+    moving = visit(motion="no-preference")
+    say(moving, "go to the small boxes")
+    shows(moving, ".said", "“go to the small boxes”")
+    assert moving.evaluate(drawn) > 12
+
+
+def test_what_comes_is_json_that_a_page_can_trust(door):
+    with door.page() as page:
+        page.open()
+        message = page.read("frame")
+        assert set(message) == {"type", "frames", "number", "seed", "over", "still", "totals"}
+        assert json.dumps(message)

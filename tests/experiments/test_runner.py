@@ -1,0 +1,524 @@
+"""Sessions: a training that was stopped ends as one that was not, scores add up, and files give back the team."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rich.console import Console
+
+import mavic
+from mavic.apps.playground import catalog
+from mavic.envs import api
+from mavic.envs.api import make
+from mavic.envs.box_pushing import BoxPushing
+from mavic.experiments import evaluate, records, runner, train
+from mavic.experiments.config import ExperimentConfig, acting, make_task, run_of, stack
+from mavic.experiments.methods import preset_of
+from mavic.experiments.policy_file import PolicyError
+from mavic.experiments.runner import Group, SessionError, as_trained, groups_of, train_group
+from mavic.instruct import schedule
+from mavic.language import lexicon as lexicons
+from mavic.learn import act as deciding
+from mavic.learn import networks
+from mavic.preset import Preset
+from mavic.rollout.rollout import alone, rollout
+from mavic.rollout.step import draws_for, reset, step
+from mavic.types import replace
+
+ROOT = Path(__file__).parents[2]
+SMALL = dict(world="box_pushing", options={"size": 4})
+MAVIC, VANILLA, LATER = (
+    ExperimentConfig(method="mavic", **SMALL),
+    ExperimentConfig(method="vanilla", **SMALL),
+    ExperimentConfig(method="vanilla", schedule="paper", **SMALL),
+)
+RANDOM = ExperimentConfig(method="random", **SMALL)
+(GROUP,) = groups_of([MAVIC, LATER, RANDOM], [6], episodes=128, batch=64)
+HOW = dict(lanes=32, points=2, console=Console(quiet=True))  # one update a point
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return train_group(GROUP, **HOW)
+
+
+@pytest.fixture(scope="module")
+def scores(trained):
+    return runner.judge(trained, lanes=32, scale=0.01)
+
+
+@pytest.fixture(scope="module")
+def saved(trained, tmp_path_factory):
+    return runner.save_policy(tmp_path_factory.mktemp("team") / "mavic", trained, MAVIC, 6)
+
+
+@pytest.fixture(scope="module")
+def team(saved):
+    return mavic.load_policy(saved)
+
+
+def assert_same(one, other):
+    jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
+def test_cells_that_only_differ_in_how_they_are_tested_share_a_training(trained):
+    three = dataclasses.replace(trained, group=groups_of([MAVIC, LATER, VANILLA], [6, 7])[0])
+    assert three.group.trained() == (as_trained(MAVIC), as_trained(VANILLA))
+    assert [three.places(cell) for cell in three.group.cells] == [[0, 1], [2, 3], [2, 3]]
+    assert trained.learner.episodes.tolist() == [128, 128]
+
+
+@pytest.mark.parametrize(
+    ("method", "met"),
+    [("vanilla", set()), ("switch", {"rule"}), ("naive", {"rule", "schedule", "overlap"})],
+)
+def test_what_a_method_meets_in_training_makes_it_another_training(method, met):
+    cell = ExperimentConfig(method=method)
+    changes = dict(rule="add", schedule="paper", overlap=True)
+    differ = {
+        name
+        for name, value in changes.items()
+        if as_trained(dataclasses.replace(cell, **{name: value})) != as_trained(cell)
+    }
+    assert differ == met
+
+
+def test_cells_of_other_shapes_are_other_groups():
+    with pytest.raises(SessionError, match="must share world, network"):
+        Group(
+            cells=(MAVIC, ExperimentConfig(network="shared", **SMALL)),
+            seeds=(0,),
+            preset=GROUP.preset,
+        )
+    found = groups_of([MAVIC, ExperimentConfig(network="shared", **SMALL), VANILLA], [0])
+    assert [len(group.cells) for group in found] == [2, 1]
+
+
+def test_methods_share_a_seeds_start_and_then_part(trained):
+    fresh = train.start(
+        trained.fixed, stack([run_of(c, GROUP.preset, trained.bench, 6) for c in GROUP.cells])
+    )
+    assert_same(*(jax.tree.map(lambda leaf, i=i: leaf[i], fresh) for i in (0, 1)))
+    assert any((leaf[0] != leaf[1]).any() for leaf in jax.tree.leaves(trained.learner.critic))
+
+
+@pytest.mark.parametrize("how", ["stop_after", "ctrl_c"])
+def test_stopped_and_resumed_it_ends_in_the_same_numbers(trained, tmp_path, monkeypatch, how):
+    if how == "stop_after":
+        with pytest.raises(KeyboardInterrupt):
+            train_group(GROUP, tmp_path, **HOW, stop_after=1)
+    else:
+        calls = []
+
+        def chunk(*args):
+            calls.append(args)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            return straight(*args)
+
+        straight = train.chunk
+        with monkeypatch.context() as patch:
+            patch.setattr(train, "chunk", chunk)
+            with pytest.raises(KeyboardInterrupt):
+                train_group(GROUP, tmp_path, **HOW)
+    assert {path.name for path in tmp_path.iterdir()} == {"state.json", "state-1.safetensors"}
+    resumed = train_group(GROUP, tmp_path, **HOW)
+    assert_same(resumed.learner, trained.learner)
+    assert [point["episodes"] for point in resumed.curve] == [64, 128]
+    for before, after in zip(trained.curve, resumed.curve, strict=True):
+        for name in ("base", "compliance", "value"):
+            np.testing.assert_allclose(after[name], before[name], rtol=1e-5)
+    again = train_group(GROUP, tmp_path, **HOW)  # nothing is left to do
+    assert_same(again.learner, trained.learner)
+
+
+def test_a_checkpoint_of_another_group_is_refused(tmp_path):
+    tmp_path.joinpath("state.json").write_text(json.dumps({"group": "another", "curve": []}))
+    with pytest.raises(
+        SessionError, match="checkpoint of other cells, seeds, numbers or instructions"
+    ):
+        train_group(GROUP, tmp_path, **HOW)
+
+
+def test_a_broken_checkpoint_is_refused(trained, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train_group(GROUP, tmp_path, stop_after=1, **HOW)
+    with pytest.raises(SessionError, match="checkpoint with another number of points"):
+        train_group(GROUP, tmp_path, **HOW | {"points": 1})
+    weights = tmp_path / "state-1.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(SessionError, match="holds a broken checkpoint"):
+        train_group(GROUP, tmp_path, **HOW)
+    tmp_path.joinpath("state.json").write_text("{")
+    with pytest.raises(SessionError, match="holds a broken checkpoint"):
+        train_group(GROUP, tmp_path, **HOW)
+
+
+def test_groups_that_differ_have_different_names():
+    groups = [
+        GROUP,
+        dataclasses.replace(GROUP, seeds=(4,)),
+        dataclasses.replace(GROUP, cells=(MAVIC,)),
+        dataclasses.replace(GROUP, preset=dataclasses.replace(GROUP.preset, gamma=0.9)),
+    ]
+    assert len({runner.name_of(group) for group in groups}) == 4
+    assert runner.name_of(dataclasses.replace(GROUP)) == runner.name_of(GROUP)
+
+
+def test_a_group_is_of_its_instructions_and_not_of_numbers_left_alone(monkeypatch, tmp_path):
+    before = runner.name_of(GROUP)
+    later = dataclasses.make_dataclass("Later", [("new", int, 3)], bases=(Preset,), frozen=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "Preset", later)
+        more = dataclasses.replace(GROUP, preset=later(**dataclasses.asdict(GROUP.preset)))
+        assert runner.name_of(more) == before  # nobody names the new number
+        other = dataclasses.replace(more, preset=dataclasses.replace(more.preset, new=4))
+        assert runner.name_of(other) != before
+    text = lexicons.instruction_path("box_pushing").read_text()
+    own = tmp_path / "own.toml"
+    monkeypatch.setattr(api, "INSTRUCTIONS", {"box_pushing": own})
+    for same, written in ((True, text), (False, text.replace("rule =", "penalty = -3\nrule =", 1))):
+        own.write_text(written)
+        assert (runner.name_of(GROUP) == before) == same
+
+
+def test_every_cell_is_judged_in_its_own_test(scores):
+    assert set(scores) == {MAVIC, LATER, RANDOM}
+    live, once = (scores[cell]["compliance"] for cell in (MAVIC, LATER))
+    given = [sum(part["given"].values())[0] / part["episodes"] for part in (live, once)]
+    assert 0 < given[1] <= 1 and given[0] > 1.2 * given[1]  # at most once; again and again
+
+
+def test_every_cell_is_judged_by_its_own_team(trained, scores):
+    runs = stack([run_of(cell, GROUP.preset, trained.bench, 6) for cell in (MAVIC, LATER)])
+    played = evaluate.play(
+        trained.fixed, 32, 128, trained.bench.lexicon.vectors, runs, trained.learner,
+        jax.random.key(runner.JUDGE_KEY), jnp.int32(0), jnp.asarray(False), jnp.asarray(False),
+    )["base"]  # fmt: skip
+    base = played["discounted"] / played["episodes"]
+    assert base[0] != base[1]
+    for place, cell in enumerate((MAVIC, LATER)):
+        np.testing.assert_allclose(scores[cell]["base"]["discounted"], base[place], rtol=1e-6)
+
+
+def test_counts_add_up(scores):
+    for score in scores.values():
+        told = score["compliance"]
+        given, followed = (sum(told[name].values()) for name in ("given", "followed"))
+        assert all((told["followed"][kind] <= told["given"][kind]).all() for kind in told["given"])
+        np.testing.assert_allclose(told["per_instruction"], followed / given)
+        assert (told["per_instruction"] <= told["per_decision"] + 1e-9).all()
+        assert set(score["leak"]) == set(score["held"]) == {"none", *told["given"]}
+        assert score["episodes"] == 128 and score["optimum"] > 290
+        base = score["base"]
+        assert base["episodes"] >= 10 and (base["length"] <= 100).all()
+        assert (base["discounted"] <= score["optimum"] + 1e-6).all()
+
+
+def test_the_task_under_a_lasting_instruction_is_told_where_it_is_left_on(scores):
+    held = scores[LATER]["held"]  # deaf: whatever is asked, it earns what it earns
+    on = {kind.name for kind in make_task("box_pushing").file.kinds if kind.rule == "add"}
+    for kind, part in held.items():
+        assert np.isfinite(part["task"]).all() == (kind in {"none", *on}), kind
+    rest = [part["task"] for part in held.values() if np.isfinite(part["task"]).all()]
+    np.testing.assert_allclose(rest, [held["none"]["task"]] * len(rest), rtol=0.2, atol=5)
+
+
+def test_vanilla_is_judged_without_hearing_a_word(trained):
+    bench = trained.bench
+    deaf, told = (run_of(cell, GROUP.preset, bench, 6) for cell in (VANILLA, MAVIC))
+    assert not deaf.test.phrases.table.any() and told.test.phrases.table.any()
+    assert_same(deaf.test.schedule, told.test.schedule)
+    assert (
+        float(deaf.setting.schedule.rate) == 0
+        and float(deaf.setting.schedule.spurious_interrupt_prob) == 0
+    )
+    assert float(told.setting.schedule.spurious_interrupt_prob) == pytest.approx(
+        GROUP.preset.spurious_interrupt_prob
+    )
+    assert (
+        float(told.test.schedule.spurious_interrupt_prob) == 0
+    )  # nobody is judged under false alarms
+
+
+def test_the_random_policy_is_a_yardstick_that_costs_no_training(trained, scores):
+    assert as_trained(RANDOM) == as_trained(VANILLA) and len(trained.learner.episodes) == 2
+    bench = trained.bench
+    assert float(run_of(RANDOM, GROUP.preset, bench, 3).eval_epsilon) == 1
+    assert float(run_of(VANILLA, GROUP.preset, bench, 3).eval_epsilon) == 0
+    told = scores[RANDOM]
+    assert set(told["leak"]) == set(scores[MAVIC]["leak"]) and told["leak"]["none"] == [None]
+    kinds_of_line = [line["type"] for line in runner.record_lines(trained, RANDOM, told)]
+    assert kinds_of_line == ["run", "score"]  # no curve: it learns nothing
+    # six macros, all allowed with the same chance: a decision obeys as often as its kind allows macros
+    assert 0.3 < told["compliance"]["per_decision"][0] < 0.7
+    greedy, sampled = told["compliance_greedy"], told["compliance"]
+    assert abs(greedy["per_decision"][0] - sampled["per_decision"][0]) < 0.15
+
+
+@pytest.mark.parametrize(
+    "name", ["uninstructed_episode_prob", "hold_to_end_prob", "spurious_interrupt_prob"]
+)
+def test_quiet_episodes_and_the_like_are_for_training_with_interruptions_alone(trained, name):
+    preset = dataclasses.replace(GROUP.preset, **{name: 0.25})
+    switch = ExperimentConfig(method="switch", **SMALL)
+    runs = {c.method: run_of(c, preset, trained.bench, 3) for c in (MAVIC, VANILLA, switch)}
+    share = {method: float(getattr(run.setting.schedule, name)) for method, run in runs.items()}
+    assert share == {"mavic": 0.25, "vanilla": 0, "switch": 0}
+    assert float(getattr(runs["mavic"].test.schedule, name)) == 0
+
+
+def test_a_record_comes_back_as_it_was_written(trained, scores, tmp_path):
+    path = tmp_path / f"{LATER.name()}.jsonl"
+    records.write(path, runner.record_lines(trained, LATER, scores[LATER]))
+    found = records.read(path)
+    assert found.cell() == LATER and found.run["seeds"] == [6]
+    assert found.run["preset"]["batch"] == 64
+    assert [point["episodes"] for point in found.curve] == [64, 128]
+    for point, line in zip(trained.curve, found.curve, strict=True):
+        np.testing.assert_allclose(line["base"], [point["base"][1]], rtol=1e-5)  # vanilla's place
+    np.testing.assert_allclose(
+        found.score["base"]["discounted"], scores[LATER]["base"]["discounted"], rtol=1e-5
+    )
+    assert found.score["compliance"]["given"] == records.plain(scores[LATER]["compliance"]["given"])
+    assert [path.name for path in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_broken_record_is_named_with_its_line(tmp_path):
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"type": "run"}\n{"type": \n')
+    with pytest.raises(records.RecordError, match=r"bad\.jsonl:2: not JSON"):
+        records.read(path)
+    path.write_text('{"type": "curve"}\n')
+    with pytest.raises(records.RecordError, match=r"bad\.jsonl:1: the first line"):
+        records.read(path)
+    with pytest.raises(records.RecordError, match="no records"):
+        records.read_folder(tmp_path / "none")
+
+
+LANES, SEED = 4, jax.random.key(11)
+STEP = jax.jit(step)
+
+
+@pytest.fixture(scope="module")
+def told(trained):
+    """The setting in which the team is judged, with more instructions: every episode meets several."""
+    place = run_of(MAVIC, GROUP.preset, trained.bench, 6).test
+    often = schedule.make_schedule(rate=0.2, hold_min=2, hold_max=9, overlap=True, one_agent=True)
+    return replace(place, schedule=often)
+
+
+@pytest.fixture(scope="module")
+def filmed(trained, told):
+    """Four greedy episodes, one a lane, by the rollout that judges."""
+    actor = jax.tree.map(lambda leaf: leaf[0], trained.learner.actor)
+    policy = acting(trained.fixed, actor, trained.bench.lexicon.vectors, jnp.zeros(2), True)
+    play = alone(lambda key: rollout(told, policy, key, episodes=LANES, lanes=LANES).rows)
+    return jax.tree.map(np.asarray, jax.jit(play)(SEED))
+
+
+def test_a_loaded_team_decides_as_the_learner_does(trained, told, filmed, team):
+    lexicon = trained.bench.lexicon
+    world = reset(told, jax.random.fold_in(SEED, 0))
+    carry = team.start()
+    heard = set()
+    for tick in range(40):
+        if not filmed.alive[tick, 0]:
+            break
+        texts = [lexicon.texts[phrase] or None for phrase in world.instruction.phrase.tolist()]
+        heard.update(texts)
+        macro, carry = team.act(
+            SEED,
+            carry,
+            world.observation,
+            texts,
+            world.idle,
+            available=world.available,
+            greedy=True,
+        )
+        world, row = STEP(told, world, macro, draws_for(world)[2:])
+        np.testing.assert_array_equal(row.macro, filmed.macro[tick, 0], err_msg=f"tick {tick}")
+        np.testing.assert_array_equal(row.kind, filmed.kind[tick, 0], err_msg=f"tick {tick}")
+    assert tick > 3 and None in heard and len(heard) > 2
+
+
+def test_only_those_a_kind_addresses_hear_it():
+    team = mavic.load_policy(ROOT / "results" / "warehouse" / "mavic")
+    assert team.addressed.tolist() == [[False] * 3] + [[False, False, True]] * 3
+    text = team.facts["examples"][0]
+    observation = np.zeros((3, team.shape.observation))
+    one, each = (team.values(team.start(), observation, t) for t in (text, [None, None, text]))
+    np.testing.assert_array_equal(one["text"], each["text"])
+    np.testing.assert_array_equal(one["text"], one[team.kinds[0]])
+    loud = team.values(team.start(), observation, [text] * 3)
+    assert (loud["text"] != one["text"]).any()
+
+
+def test_its_values_are_the_critics(trained, team):
+    shape, lexicon = trained.fixed.shape, trained.bench.lexicon
+    place = reset(run_of(MAVIC, GROUP.preset, trained.bench, 6).test, SEED)
+    _, carry = team.act(SEED, team.start(), place.observation, "push", greedy=True)
+    text = team.facts["examples"][2]
+    found = team.values(carry, place.observation, text)
+    assert list(found) == ["none", *team.kinds, "text"]
+    np.testing.assert_array_equal(found["text"], found[team.kinds[2]])
+    critic, scale = (
+        jax.tree.map(lambda leaf: leaf[0], tree)
+        for tree in (trained.learner.critic, trained.learner.scale)
+    )
+    net = deciding.with_phrases(critic, lexicon.vectors)
+    spread, centre = jax.vmap(networks.Scale.spread)(scale), jax.vmap(networks.Scale.centre)(scale)
+    for kind, row in (("none", 0), (team.kinds[2], lexicon.texts.index(text))):
+        seen = deciding.Seen(place.observation[None], carry.macro[None], jnp.full((1, 2), row))
+        heads, _ = deciding.heads(shape, net, carry.critic, seen, jnp.ones((1, 2), bool))
+        context = int(row > 0)  # each has a head of its own
+        expected = heads[:, 0, context] * spread[:, context] + centre[:, context]
+        np.testing.assert_allclose(found[kind], expected, rtol=1e-4)
+
+
+def test_compliance_is_what_the_rows_show(told, filmed):
+    """Counted by hand: an instruction is a stretch of one kind; followed if no decision in it was forbidden."""
+    allowed = np.asarray(told.rules.allowed)
+    kinds = allowed.shape[0]
+    given, followed = np.zeros(kinds), np.zeros(kinds)
+    decisions, steps = [], []  # whether each was allowed
+    for lane in range(LANES):
+        alive = filmed.alive[:, lane]
+        joint = filmed.kind[:, lane].max(-1)
+        whom = filmed.kind[:, lane] > 0
+        start = 0
+        for tick in range(alive.sum()):
+            over = filmed.terminal[tick, lane] | filmed.truncated[tick, lane]
+            if not (filmed.switched[tick, lane] or over):
+                continue
+            kind, stretch = joint[tick], slice(start, tick + 1)
+            start = tick + 1
+            assert (joint[stretch] == kind).all()
+            decides = whom[stretch] & filmed.fresh[stretch, lane]
+            fine = allowed[kind][np.arange(2), filmed.macro[stretch, lane]]
+            decisions.extend(fine[decides])
+            steps.extend(fine[whom[stretch]])
+            if not kind or not decides.any():
+                continue
+            given[kind] += 1
+            followed[kind] += (fine | ~decides).all()
+    assert given.sum() > 8 and given.sum() > followed.sum()
+    sums = evaluate.compliance_sums(jax.tree.map(jnp.asarray, filmed), kinds)
+    np.testing.assert_array_equal(sums["given"], given)
+    np.testing.assert_array_equal(sums["followed"], followed)
+    for name, found in (("decisions", decisions), ("steps", steps)):
+        assert (sums[name], sums[f"{name}_complied"]) == (len(found), sum(found))
+        assert 0 < sum(found) < len(found)
+    assert float(sums["episodes"]) == LANES
+
+
+def test_base_return_is_what_the_rows_show(filmed):
+    sums = evaluate.task_sums(jax.tree.map(jnp.asarray, filmed), jnp.float32(0.5))
+    by_hand = 0.0
+    for lane in range(LANES):
+        length = filmed.alive[:, lane].sum()
+        by_hand += sum(0.5**t * filmed.task[t, lane] for t in range(length))
+    np.testing.assert_allclose(sums["discounted"], by_hand, rtol=1e-4)
+    assert float(sums["episodes"]) == LANES and float(sums["ticks"]) == filmed.alive.sum()
+
+
+def with_facts(saved, tmp_path, **changes):
+    path = tmp_path / "other.safetensors"
+    path.write_bytes(saved.read_bytes())
+    facts = json.loads(saved.with_suffix(".json").read_text()) | changes
+    facts = {name: fact for name, fact in facts.items() if fact is not None}
+    path.with_suffix(".json").write_text(json.dumps(facts))
+    return path
+
+
+def test_a_team_is_loaded_with_or_without_the_ending(saved, team):
+    assert_same(mavic.load_policy(saved.with_suffix("")).weights, team.weights)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        (dict(format=99), r"other\.json: format 99, this version of mavic reads format 1"),
+        (dict(encoder=None, kinds=None), r"other\.json: .*without kinds, encoder"),
+        (dict(encoder_hash="0" * 64), r"of hash 000000000000, here it has hash"),
+    ],
+)
+def test_a_policy_of_another_make_is_refused(saved, tmp_path, changes, complaint):
+    with pytest.raises(PolicyError, match=complaint):
+        mavic.load_policy(with_facts(saved, tmp_path, **changes))
+
+
+def test_weights_of_another_network_are_refused(saved, tmp_path):
+    shape = json.loads(saved.with_suffix(".json").read_text())["shape"] | {"hidden": 16}
+    with pytest.raises(PolicyError, match="does not hold this network's weights"):
+        mavic.load_policy(with_facts(saved, tmp_path, shape=shape))
+
+
+def test_a_policy_that_is_not_there_or_broken_is_named(saved, tmp_path):
+    with pytest.raises(PolicyError, match=r"none\.safetensors: no such file"):
+        mavic.load_policy(tmp_path / "none")
+    path = with_facts(saved, tmp_path)
+    path.with_suffix(".json").write_text("{")
+    with pytest.raises(PolicyError, match=r"other\.json: not a policy's description"):
+        mavic.load_policy(path)
+    path.with_suffix(".json").unlink()
+    with pytest.raises(PolicyError, match=r"other\.json: no such file"):
+        mavic.load_policy(path)
+
+
+def test_a_cut_off_file_is_refused(saved, tmp_path):
+    path = with_facts(saved, tmp_path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(PolicyError, match=r"other\.safetensors"):
+        mavic.load_policy(path)
+
+
+def test_a_team_refuses_another_world(team):
+    team.fits(make("box_pushing", size=4))
+    with pytest.raises(PolicyError, match=r"world is box_pushing, the world's is warehouse"):
+        team.fits(make("warehouse"))
+    with pytest.raises(PolicyError, match=r"observation has shape \(2, 3\); .* wants \(2, "):
+        team.act(SEED, team.start(), jnp.zeros((2, 3)))
+    with pytest.raises(PolicyError, match="3 texts for 2 agents"):
+        team.act(SEED, team.start(), jnp.zeros((2, team.shape.observation)), ["push"] * 3)
+
+
+def test_a_world_of_ones_own_is_trained_by_name(monkeypatch):
+    monkeypatch.setattr(api, "WORLDS", dict(api.WORLDS))
+    monkeypatch.setattr(api, "INSTRUCTIONS", {})
+    with pytest.raises(ValueError, match="registered as 'other' calls itself 'box_pushing'"):
+        api.register("other", api.WORLDS["box_pushing"])
+        make_task("other")
+
+    class Mine(BoxPushing):
+        name = "mine"
+
+    api.register("mine", Mine)
+    with pytest.raises(ValueError, match="'mine' has no instruction file; register it with one"):
+        make_task("mine")
+    own = lexicons.instruction_path("box_pushing")
+    api.register("mine", Mine, instructions=own)
+    assert make_task("mine", size=4).file.source == str(own)
+    (group,) = groups_of([ExperimentConfig(world="mine")], [0], episodes=64)
+    assert group.preset.episodes == 64 and runner.optimum(group.cells[0], group.preset) is None
+    assert [kind.name for kind in catalog.words_of("mine").kinds] == list(
+        make_task("mine").file.names()
+    )
+
+
+@pytest.mark.parametrize(("world", "best"), [("warehouse", 533.0), ("overcooked", 156.6119)])
+def test_the_optimum_is_known_for_the_discount_it_was_found_with(world, best):
+    cell = ExperimentConfig(world=world)
+    assert runner.optimum(cell, preset_of("tuned", world)) == best
+    assert runner.optimum(cell, preset_of("tuned", world, gamma=0.9)) is None
+
+
+def test_shares_of_nothing_are_no_number():
+    shares = runner._share(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
+    assert records.plain(shares) == [0.5, None]

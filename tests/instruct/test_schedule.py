@@ -1,0 +1,388 @@
+"""The instruction clock by hand: when it governs, whom it asks, how it is judged and what it pays."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from corridor import ARRIVES, FILE, HURRY, PHRASES, RING, RULES, WALK, Corridor, draws
+
+from mavic.instruct import reward, schedule
+from mavic.instruct import spec as instructions
+from mavic.instruct.schedule import FOREVER, make_schedule, nobody, possible_kinds
+from mavic.types import replace
+
+EVERY = jnp.array([False, True, True, True])
+GO = jax.jit(schedule.advance)
+BEGIN = jax.jit(schedule.begin)
+PAY = jax.jit(reward.pay)
+QUIET, BELL, CRASH = (0.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+
+
+def advance(
+    instruction, clock, *, complied=(1, 1), fresh=(0, 0), events=QUIET, possible=EVERY,
+    over=False, rules=RULES, **drawn,
+):  # fmt: skip
+    return GO(
+        draws(**drawn),
+        instruction,
+        jnp.array(complied, bool),
+        jnp.array(fresh, bool),
+        jnp.array(events),
+        jnp.asarray(possible),
+        jnp.asarray(over),
+        rules,
+        clock,
+        PHRASES,
+    )
+
+
+def told(kind, *, hold=9, agents=(1, 1), **changes):
+    """An instruction that has just arrived."""
+    target = jnp.array(agents, bool)
+    return replace(
+        nobody(2),
+        kind=jnp.where(target, kind, 0),
+        phrase=jnp.where(target, 1, 0),
+        left=jnp.int32(hold),
+        given=jnp.int32(1),
+        **{name: jnp.asarray(value) for name, value in changes.items()},
+    )
+
+
+def governed(clock, ticks, **drawn):
+    """The kind that governs each tick, and whether it changed after it."""
+    instruction, kinds, changes = nobody(2), [], []
+    for tick in range(ticks):
+        kinds.append(int(instruction.kind.max()))
+        struck = advance(instruction, clock, **(drawn.get(f"at_{tick}") or drawn.get("always", {})))
+        changes.append(bool(struck.switched))
+        instruction = struck.instruction
+    return kinds, changes, int(instruction.given)
+
+
+@pytest.mark.parametrize("hold", [1, 3])
+def test_arriving_after_tick_t_it_governs_the_next_hold_ticks(hold):
+    clock = make_schedule(rate=0.5, hold_min=hold, hold_max=hold)
+    kinds, changes, _ = governed(clock, 8, at_2=ARRIVES)
+    assert [t for t, kind in enumerate(kinds) if kind] == list(range(3, 3 + hold))
+    assert [t for t, change in enumerate(changes) if change] == [2, 2 + hold]
+
+
+def test_none_starts_in_the_tick_in_which_another_ends():
+    clock = make_schedule(rate=1.0, hold_min=2, hold_max=2)
+    kinds, changes, given = governed(clock, 7, always=ARRIVES)
+    assert kinds == [0, 1, 1, 0, 1, 1, 0]
+    assert changes == [True, False, True, True, False, True, True]
+    assert given == 3
+
+
+def test_the_rate_is_the_chance_of_a_tick():
+    clock = make_schedule(rate=0.3, hold_min=5, hold_max=5)
+    assert bool(advance(nobody(2), clock, arrival=0.29).switched)
+    assert not bool(advance(nobody(2), clock, arrival=0.31).switched)
+    assert not bool(advance(nobody(2), make_schedule(), arrival=0.0).switched)
+
+
+def test_once_means_once_an_episode():
+    clock = make_schedule(rate=1.0, hold_min=2, hold_max=2, once=True)
+    assert governed(clock, 7, always=ARRIVES) == (
+        [0, 1, 1, 0, 0, 0, 0],
+        [True, False, True, False, False, False, False],
+        1,
+    )
+
+
+def test_overlap_replaces_by_another_kind_only():
+    clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, overlap=True)
+    assert governed(clock, 5, always=ARRIVES)[0] == [0, WALK, HURRY, WALK, HURRY]
+    walk_alone = EVERY & (jnp.arange(4) == WALK)
+    instruction = told(WALK, hold=3)
+    for left in (2, 1):
+        struck = advance(instruction, clock, possible=walk_alone, **ARRIVES)
+        assert not bool(struck.switched) and int(struck.instruction.left) == left
+        instruction = struck.instruction
+
+
+def test_without_overlap_nothing_replaces_a_running_one():
+    clock = make_schedule(rate=1.0, hold_min=3, hold_max=3)
+    struck = advance(told(WALK, hold=3), clock, **ARRIVES)
+    assert not bool(struck.switched) and struck.instruction.kind.tolist() == [WALK] * 2
+
+
+def test_under_overlap_too_none_starts_in_the_tick_another_ends():
+    clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, overlap=True)
+    struck = advance(told(WALK, hold=1), clock, **ARRIVES)
+    assert bool(struck.switched) and struck.instruction.kind.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("complied", [True, False])
+def test_what_is_replaced_is_judged_and_the_new_one_starts_clean(complied):
+    clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, overlap=True)
+    struck = advance(told(WALK), clock, fresh=(1, 0), complied=(complied, 1), **ARRIVES)
+    assert (int(struck.closed), bool(struck.followed)) == (WALK, complied)
+    new = struck.instruction
+    assert (int(new.kind.max()), int(new.held), int(new.left), int(new.given)) == (HURRY, 0, 3, 2)
+    assert bool(new.obeyed) and not bool(new.decided)
+
+
+@pytest.mark.parametrize(("agent", "kinds"), [(0.49, [WALK, 0]), (0.51, [0, WALK])])
+def test_one_agent_is_asked_and_the_other_is_not(agent, kinds):
+    clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, one_agent=True)
+    new = advance(nobody(2), clock, agent=agent, **ARRIVES).instruction
+    assert new.kind.tolist() == kinds
+    assert [phrase > 0 for phrase in new.phrase.tolist()] == [kind > 0 for kind in kinds]
+
+
+@pytest.mark.parametrize("agent", [0.0, 0.5, 0.999])
+@pytest.mark.parametrize("one_agent", [True, False])
+def test_a_kind_never_reaches_those_it_is_not_meant_for(agent, one_agent):
+    clock = make_schedule(rate=1.0, one_agent=one_agent)
+    ring_alone = jnp.arange(4) == RING
+    new = advance(nobody(2), clock, possible=ring_alone, agent=agent, **ARRIVES).instruction
+    assert new.kind.tolist() == [RING, 0] and new.phrase.tolist() == [6, 0]
+
+
+def test_from_start_holds_for_the_whole_episode():
+    clock = make_schedule(from_start=0.5)
+    assert BEGIN(draws(arrival=0.51), EVERY, RULES, clock, PHRASES).kind.tolist() == [0, 0]
+    instruction = BEGIN(draws(arrival=0.49, kind=0.4), EVERY, RULES, clock, PHRASES)
+    assert instruction.kind.tolist() == [HURRY] * 2
+    struck = advance(replace(instruction, held=jnp.int32(500)), clock, **ARRIVES)
+    assert not bool(struck.switched) and int(struck.instruction.left) > FOREVER // 2
+
+
+@pytest.mark.parametrize(("drawn", "spared"), [(0.29, True), (0.31, False)])
+def test_a_spared_episode_hears_nothing_whatever_the_clock_draws(drawn, spared):
+    clock = make_schedule(
+        rate=1.0, hold_min=3, hold_max=3, from_start=1.0, uninstructed_episode_prob=0.3
+    )
+    possible = possible_kinds(jnp.array([True]), RULES)
+    first = schedule.begin(draws(spurious=drawn, **ARRIVES), possible, RULES, clock, PHRASES)
+    assert bool(first.spared) is spared and bool((first.kind == 0).all()) is spared
+    silent = replace(nobody(2), spared=jnp.asarray(spared))
+    assert bool(advance(silent, clock, **ARRIVES).switched) is not spared
+
+
+@pytest.mark.parametrize(
+    ("drawn", "kind", "left"),
+    [(0.29, 0.0, 3), (0.29, 0.5, FOREVER), (0.31, 0.5, 3), (0.64, 0.5, 3), (0.66, 0.5, 4)],
+)
+def test_a_lasting_share_of_those_that_leave_the_task_on_holds_to_the_end(drawn, kind, left):
+    clock = make_schedule(rate=1.0, hold_min=3, hold_max=4, hold_to_end_prob=0.3)
+    new = advance(nobody(2), clock, kind=kind, **{**ARRIVES, "hold": drawn}).instruction
+    assert int(new.left) == left
+
+
+def test_without_from_start_an_episode_begins_in_silence():
+    clock = make_schedule(rate=1.0, hold_min=5, hold_max=5)
+    assert BEGIN(draws(arrival=0.0), EVERY, RULES, clock, PHRASES).kind.tolist() == [0, 0]
+
+
+def test_a_kind_whose_condition_fails_is_not_given():
+    assert possible_kinds(jnp.array([True]), RULES).tolist() == [False, True, True, True]
+    shut = possible_kinds(jnp.array([False]), RULES)
+    assert shut.tolist() == [False, True, True, False]
+    clock = make_schedule(rate=1.0)
+    for kind, expected in ((0.0, WALK), (0.49, WALK), (0.51, HURRY), (0.999999, HURRY)):
+        new = advance(nobody(2), clock, possible=shut, kind=kind, **ARRIVES).instruction
+        assert int(new.kind.max()) == expected
+    nothing = jnp.zeros(4, bool)
+    assert not bool(advance(nobody(2), clock, possible=nothing, **ARRIVES).switched)
+
+
+def test_only_the_kinds_asked_for_are_given():
+    file = instructions.parse(FILE, "corridor.toml")
+    rules = reward.rules_of(Corridor(), file, only=("hurry",))
+    assert possible_kinds(jnp.array([True]), rules).tolist() == [False, False, True, False]
+    with pytest.raises(ValueError, match="'hury' is unknown; did you mean 'hurry'"):
+        reward.rules_of(Corridor(), file, only=("hury",))
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(0.33, WALK), (0.34, HURRY), (0.67, RING)])
+def test_kinds_are_drawn_uniformly(kind, expected):
+    new = advance(nobody(2), make_schedule(rate=1.0), kind=kind, **ARRIVES).instruction
+    assert int(new.kind.max()) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "phrase", "row"),
+    [(0.0, 0.0, 1), (0.0, 0.34, 2), (0.0, 0.999999, 3), (0.4, 0.49, 4), (0.4, 0.999999, 5)],
+)
+def test_phrases_are_drawn_uniformly_and_never_from_the_padding(kind, phrase, row):
+    new = advance(
+        nobody(2), make_schedule(rate=1.0), kind=kind, phrase=phrase, **ARRIVES
+    ).instruction
+    assert new.phrase.tolist() == [row, row]
+
+
+@pytest.mark.parametrize(("hold", "ticks"), [(0.0, 5), (0.34, 6), (0.67, 7), (0.9999999, 7)])
+def test_holds_are_drawn_uniformly_from_both_ends_included(hold, ticks):
+    clock = make_schedule(rate=1.0, hold_min=5, hold_max=7)
+    assert int(advance(nobody(2), clock, hold=hold, **ARRIVES).instruction.left) == ticks
+
+
+@pytest.mark.parametrize(
+    ("fresh", "complied", "verdict"),
+    [
+        ((1, 1), (1, 1), (WALK, True)),
+        ((1, 0), (1, 1), (WALK, True)),
+        ((1, 1), (1, 0), (WALK, False)),
+        ((1, 0), (1, 0), (WALK, True)),  # what runs on was not decided under it
+        ((0, 0), (0, 0), (0, False)),  # nobody decided: not counted
+    ],
+)
+@pytest.mark.parametrize("over", [False, True])
+def test_followed_means_every_decision_was_allowed(fresh, complied, verdict, over):
+    """Whether its time is up or the episode cuts it."""
+    hold = 9 if over else 1
+    struck = advance(
+        told(WALK, hold=hold), make_schedule(), fresh=fresh, complied=complied, over=over
+    )
+    assert (int(struck.closed), bool(struck.followed)) == verdict
+
+
+def test_a_decision_against_it_is_never_forgotten():
+    struck = advance(told(WALK, hold=3), make_schedule(), fresh=(1, 1), complied=(0, 1))
+    struck = advance(struck.instruction, make_schedule(), fresh=(1, 1))
+    assert int(struck.closed) == 0
+    struck = advance(struck.instruction, make_schedule(), fresh=(1, 1))
+    assert int(struck.closed) == WALK and not bool(struck.followed)
+
+
+def test_what_is_not_addressed_to_an_agent_is_not_judged_by_it():
+    alone = told(WALK, hold=1, agents=(1, 0))
+    assert reward.comply(alone, *[jnp.array([1, 0])] * 2, RULES).tolist() == [True, True]
+    assert reward.comply(told(WALK), *[jnp.array([1, 0])] * 2, RULES).tolist() == [True, False]
+    struck = advance(alone, make_schedule(), fresh=(0, 1))
+    assert int(struck.closed) == 0  # the addressed agent has not decided
+
+
+@pytest.mark.parametrize(("kind", "obeyed"), [(WALK, True), (HURRY, False)])
+def test_a_macro_that_does_anothers_work_goes_by_both_names(kind, obeyed):
+    """Walk is what WALK asks and HURRY (no WAIT) allows: told to walk, either name will do; told not to wait, neither
+    may be WAIT."""
+    walk, wait = jnp.array([1, 1]), jnp.array([0, 0])
+    for named, working in ((walk, wait), (wait, walk)):
+        assert reward.comply(told(kind), named, working, RULES).tolist() == [obeyed] * 2
+    assert reward.comply(told(kind), walk, walk, RULES).all()
+    assert not reward.comply(told(kind), wait, wait, RULES).any()
+
+
+def test_extra_kinds_are_given_only_when_asked_for():
+    raw = {**FILE, "kinds": {k: {**v, "extra": k == "hurry"} for k, v in FILE["kinds"].items()}}
+    file = instructions.parse(raw, "corridor.toml")
+    assert reward.rules_of(Corridor(), file).given.tolist() == [False, True, False, True]
+    everything = reward.rules_of(Corridor(), file, extras=True)
+    assert everything.given.tolist() == [False, True, True, True]
+    by_name = reward.rules_of(Corridor(), file, only=("hurry",))
+    assert by_name.given.tolist() == [False, False, True, False]
+
+
+def test_nothing_arrives_when_the_episode_ends():
+    clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, overlap=True)
+    for instruction in (nobody(2), told(WALK), told(WALK, hold=1)):
+        struck = advance(instruction, clock, over=True, **ARRIVES)
+        assert not bool(struck.switched)
+        assert int(struck.instruction.given) == int(instruction.given)
+
+
+RINGING = dict(hold=FOREVER, agents=(1, 0))
+
+
+@pytest.mark.parametrize(("events", "followed"), [(BELL, True), (CRASH, False)])
+def test_an_event_resolves_it(events, followed):
+    struck = advance(told(RING, **RINGING), make_schedule(), fresh=(1, 0), events=events)
+    assert bool(struck.switched) and struck.instruction.kind.tolist() == [0, 0]
+    assert (int(struck.closed), bool(struck.followed)) == (RING, followed)
+
+
+def test_fulfilled_and_broken_in_one_tick_is_fulfilled():
+    both = told(RING, **RINGING)
+    struck = advance(both, make_schedule(), fresh=(1, 0), events=(0.0, 1.0, 1.0))
+    assert (int(struck.closed), bool(struck.followed), bool(struck.resolved)) == (RING, True, True)
+
+
+def test_the_right_event_after_a_forbidden_decision_is_not_following():
+    doubtful = told(RING, obeyed=False, decided=True, **RINGING)
+    struck = advance(doubtful, make_schedule(), events=BELL)
+    assert (int(struck.closed), bool(struck.followed)) == (RING, False)
+
+
+def test_it_waits_for_its_event_whatever_the_hold():
+    clock = make_schedule(rate=1.0, hold_min=2, hold_max=2)
+    ring_alone = jnp.arange(4) == RING
+    instruction = advance(nobody(2), clock, possible=ring_alone, **ARRIVES).instruction
+    for _ in range(4):
+        struck = advance(instruction, clock)
+        assert not bool(struck.switched)
+        instruction = struck.instruction
+
+
+def test_an_event_means_nothing_to_another_kind():
+    struck = advance(told(WALK), make_schedule(), fresh=(1, 1), events=CRASH)
+    assert not bool(struck.switched) and int(struck.closed) == 0
+
+
+@pytest.mark.parametrize(("held", "closed"), [(38, 0), (39, RING)])
+def test_unresolved_it_counts_as_not_followed_from_40_ticks_on(held, closed):
+    """`held` before the last tick: 39 and 40 ticks."""
+    struck = advance(told(RING, held=held, decided=True, **RINGING), make_schedule(), over=True)
+    assert (int(struck.closed), bool(struck.followed)) == (closed, False)
+
+
+def test_a_false_alarm_changes_no_instruction():
+    clock = make_schedule(spurious_interrupt_prob=0.3)
+    for instruction in (nobody(2), told(WALK, hold=5)):
+        struck = advance(instruction, clock, spurious=0.29)
+        assert bool(struck.alarmed) and not bool(struck.switched)
+        assert struck.instruction.kind.tolist() == instruction.kind.tolist()
+        assert not bool(advance(instruction, clock, spurious=0.31).alarmed)
+    spared = replace(nobody(2), spared=jnp.asarray(True))  # nor is it rung in a quiet episode
+    assert not bool(advance(spared, clock, spurious=0.29).alarmed)
+
+
+TASK = jnp.array([1.0, 10.0])
+
+
+def paid(instruction, complied, fresh, events=QUIET, rules=RULES):
+    return PAY(
+        instruction,
+        TASK,
+        jnp.array(complied, bool),
+        jnp.array(fresh, bool),
+        jnp.array(events),
+        rules,
+    ).tolist()
+
+
+@pytest.mark.parametrize("fresh", [(1, 1), (0, 0)])
+def test_replace_pays_each_tick_instead_of_the_task(fresh):
+    assert paid(told(WALK), (1, 0), fresh) == [2.0, -2.0]
+
+
+def test_add_costs_once_a_forbidden_macro_at_its_first_tick():
+    assert paid(told(HURRY), (0, 0), (1, 0)) == [1.0 - 7, 10.0]
+    assert paid(told(HURRY), (1, 1), (1, 0)) == [1.0 + 3, 10.0]
+
+
+@pytest.mark.parametrize(("kind", "left"), [(WALK, -2.0), (HURRY, 1.0 - 7)])
+def test_only_the_addressed_agent_is_paid_for_obeying(kind, left):
+    assert paid(told(kind, agents=(1, 0)), (0, 1), (1, 1)) == [left, 10.0]
+
+
+def test_silence_pays_the_task_alone():
+    assert paid(nobody(2), (1, 1), (1, 1), CRASH) == [1.0, 10.0]
+
+
+def test_the_resolving_event_pays_or_costs_its_credit():
+    assert paid(told(RING, **RINGING), (1, 1), (0, 0), BELL) == [21.0, 10.0]
+    assert paid(told(RING, **RINGING), (1, 1), (0, 0), CRASH) == [-19.0, 10.0]
+
+
+def test_the_paper_literal_rule_is_add_everywhere():
+    file = instructions.parse(FILE, "corridor.toml")
+    rules = reward.rules_of(Corridor(), file, rule="add")
+    assert paid(told(WALK), (0, 0), (1, 0), rules=rules) == [1.0 - 50, 10.0]
+    np.testing.assert_array_equal(rules.allowed, RULES.allowed)

@@ -1,0 +1,155 @@
+"""A person's word between two ticks has the effect of the clock's, and nothing else."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mavic.envs.api import make
+from mavic.instruct import reward, schedule
+from mavic.language import lexicon as lexicons
+from mavic.rollout.step import InstructedEnv, draws_for, interrupt, reset, step
+from mavic.types import Phrases, World, replace
+
+FREE = jnp.array([1, 0])  # each to the other's small box: several ticks long for both
+BOTH = jnp.array([True, True])
+
+
+@pytest.fixture(scope="module")
+def setting() -> InstructedEnv:
+    env = make("box_pushing")
+    lexicon = lexicons.load("box_pushing")
+    return InstructedEnv(
+        env=env,
+        rules=reward.rules_of(env, lexicons.instruction_path("box_pushing")),
+        schedule=schedule.make_schedule(),
+        phrases=Phrases(table=lexicon.table, count=lexicon.count),
+    )
+
+
+run = jax.jit(step)
+cut_in = jax.jit(interrupt)
+
+
+def equal(one: World, other: World) -> None:
+    for path, leaf in jax.tree_util.tree_flatten_with_path(replace(one, key=None))[0]:
+        twin = dict(jax.tree_util.tree_flatten_with_path(replace(other, key=None))[0])[path]
+        np.testing.assert_array_equal(leaf, twin, err_msg=jax.tree_util.keystr(path))
+
+
+def kind_of(setting: InstructedEnv, name: str) -> jnp.ndarray:
+    return jnp.int32(setting.rules.names.index(name))
+
+
+def ticks(setting: InstructedEnv, world: World, choice: jnp.ndarray, count: int) -> World:
+    for _ in range(count):
+        world, _ = run(setting, world, choice, draws_for(world)[2:])
+    return world
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_word_does_what_the_clock_does(setting, seed):
+    """The clock strikes after the second tick; the same instruction given by hand leaves the same world."""
+    clock = replace(setting, schedule=schedule.make_schedule(rate=1.0, hold_min=3, hold_max=9))
+    first = ticks(setting, reset(setting, jax.random.key(seed)), FREE, 1)
+    struck, row = run(clock, first, FREE, draws_for(first)[2:])
+    assert bool(row.switched)
+    quiet, row = run(setting, first, FREE, draws_for(first)[2:])
+    assert not bool(row.switched) and not bool(row.ended.any())
+    given = struck.instruction
+    said, judgement = cut_in(
+        setting, quiet, given.kind.max(), given.phrase.max(), given.kind > 0, given.left
+    )
+    equal(said, struck)
+    assert bool(judgement.switched) and int(judgement.closed) == 0
+
+
+def test_it_holds_as_long_as_said_and_is_judged(setting):
+    world = reset(setting, jax.random.key(0))
+    stay = kind_of(setting, "stay")
+    world, _ = cut_in(setting, world, stay, jnp.int32(1), BOTH, jnp.int32(2))
+    world, row = run(setting, world, jnp.array([7, 7]), draws_for(world)[2:])
+    assert row.kind.tolist() == [int(stay)] * 2 and int(row.closed) == 0
+    world, row = run(setting, world, jnp.array([7, 7]), draws_for(world)[2:])
+    assert int(row.closed) == int(stay) and bool(row.followed)
+    assert world.instruction.kind.tolist() == [0, 0]
+
+
+def test_a_word_brings_fresh_observations(setting):
+    world = ticks(setting, reset(setting, jax.random.key(0)), jnp.array([2, 3]), 2)
+    world = replace(world, observation=jnp.full_like(world.observation, -1.0))
+    stay = kind_of(setting, "stay")
+    after, _ = cut_in(setting, world, stay, jnp.int32(1), BOTH, jnp.int32(9))
+    np.testing.assert_array_equal(after.observation, setting.env.observe(world.state))
+    np.testing.assert_array_equal(after.available, setting.env.available(world.state))
+
+
+@pytest.mark.parametrize("choice, followed", [(7, True), (0, False)])
+def test_a_word_over_another_judges_that_one(setting, choice, followed):
+    world = reset(setting, jax.random.key(0))
+    world, _ = cut_in(setting, world, kind_of(setting, "stay"), jnp.int32(1), BOTH, jnp.int32(9))
+    world = ticks(setting, world, jnp.array([choice, 7]), 1)
+    push = kind_of(setting, "push")
+    world, judgement = cut_in(setting, world, push, jnp.int32(2), BOTH, jnp.int32(9))
+    assert int(judgement.closed) == int(kind_of(setting, "stay"))
+    assert bool(judgement.followed) is followed
+    assert world.instruction.kind.tolist() == [int(push)] * 2
+    assert (int(world.instruction.given), int(world.instruction.held)) == (2, 0)
+
+
+def test_nobody_decided_nothing_to_judge(setting):
+    world = reset(setting, jax.random.key(0))
+    for name in ("stay", "push"):
+        world, judgement = cut_in(
+            setting, world, kind_of(setting, name), jnp.int32(1), BOTH, jnp.int32(9)
+        )
+    assert int(judgement.closed) == 0 and not bool(judgement.followed)
+
+
+def test_silence_ends_what_is_active_and_wakes_everybody(setting):
+    world = reset(setting, jax.random.key(0))
+    dont = kind_of(setting, "dont-push")
+    world, _ = cut_in(setting, world, dont, jnp.int32(1), BOTH, jnp.int32(50))
+    world = ticks(setting, world, FREE, 2)
+    assert not bool(world.idle.any())
+    world, judgement = cut_in(setting, world, jnp.int32(0), jnp.int32(0), BOTH, jnp.int32(50))
+    assert world.instruction.kind.tolist() == [0, 0] and int(world.instruction.left) == 0
+    assert bool(world.idle.all()) and bool(judgement.followed)
+    assert int(world.instruction.given) == 1
+
+
+def test_silence_over_silence_changes_nothing(setting):
+    world = ticks(setting, reset(setting, jax.random.key(0)), FREE, 2)
+    after, judgement = cut_in(setting, world, jnp.int32(0), jnp.int32(0), BOTH, jnp.int32(50))
+    equal(after, world)
+    assert not bool(judgement.switched)
+
+
+def test_a_word_to_one_agent_wakes_its_teammate_too(setting):
+    world = ticks(setting, reset(setting, jax.random.key(0)), FREE, 2)
+    stay = kind_of(setting, "stay")
+    world, _ = cut_in(setting, world, stay, jnp.int32(1), jnp.array([False, True]), jnp.int32(9))
+    assert world.instruction.kind.tolist() == [0, int(stay)]
+    assert world.instruction.phrase.tolist() == [0, 1]
+    assert bool(world.idle.all())
+
+
+def test_only_those_a_kind_is_meant_for_are_addressed():
+    env = make("warehouse")
+    lexicon = lexicons.load("warehouse")
+    warehouse = InstructedEnv(
+        env=env,
+        rules=reward.rules_of(env, lexicons.instruction_path("warehouse")),
+        schedule=schedule.make_schedule(),
+        phrases=Phrases(table=lexicon.table, count=lexicon.count),
+    )
+    world = reset(warehouse, jax.random.key(0))
+    everybody = jnp.ones(3, bool)
+    told, _ = interrupt(warehouse, world, jnp.int32(1), jnp.int32(1), everybody, jnp.int32(9))
+    assert told.instruction.kind.tolist() == [0, 0, 1]
+    bots = jnp.array([True, True, False])
+    told, judgement = interrupt(warehouse, world, jnp.int32(1), jnp.int32(1), bots, jnp.int32(9))
+    assert not bool(judgement.switched)
+    equal(told, world)
