@@ -7,7 +7,7 @@ numbers by name. Numbers that appear in the paper keep the paper's word.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 Pair = tuple[float, float]  # for uninstructed decisions, for instructed decisions
@@ -138,3 +138,38 @@ RENAMED = {  # names of version 0.1, which files may still hold and users may st
     "clip": "max_grad_norm",
 }
 REMOVED = {"through_mixture": True, "word_rate": 1.0}  # and the only value that files may hold
+
+TUNED = Preset(  # what the tuned presets of all worlds share
+    batch=128,
+    critic_lr=3e-3,
+    final_lr_fraction=0.3,
+    hysteresis_end=(1.0, 1.0),
+    balance_kinds=True,
+    adam_b2=0.99,
+    value_scale=100.0,
+    last_macro=True,
+)
+# Long tasks: Monte Carlo returns, because critics that bootstrap from each other collapse now and then; normalized
+# advantages and entropy in both contexts; weak hysteresis.
+TUNED_LONG_TASK = replace(
+    TUNED,
+    episodes=128_000,
+    actor_lr=4e-3,
+    n_steps=None,
+    epsilon_end=(0.01, 0.05),
+    epsilon_episodes=16_000,
+    actor_hysteresis=(0.3, 1.0),
+    critic_hysteresis=(0.5, 1.0),
+    center_advantages=(1.0, 1.0),
+    normalize_advantages=(1.0, 1.0),
+)
+GENERAL = {  # a start for worlds that bring no numbers of their own
+    "paper": Preset(gamma=0.99, n_steps=5),
+    "tuned": replace(
+        TUNED_LONG_TASK,
+        gamma=0.99,
+        entropy_start=(0.05, 0.05),
+        entropy_episodes=100_000,
+        value_scale=1.0,
+    ),
+}

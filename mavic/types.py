@@ -143,7 +143,7 @@ class Instruction:
 
 
 @record
-class World:
+class InstructedState:
     """An environment with its macro clock and its instruction clock."""
 
     state: Any
@@ -158,7 +158,7 @@ class World:
 
 
 @record
-class Row:
+class Timestep:
     """One tick of one episode: what was decided, under which instruction, what came of it."""
 
     observation: Array  # [N, O] on which the running macro was chosen

@@ -36,7 +36,7 @@ def blocks() -> list[tuple[str, bool, str]]:
 def workshop(tmp_path, monkeypatch):
     """An empty folder; worlds and methods that a block adds are gone afterwards."""
     methods = dict(METHODS)
-    monkeypatch.setattr(api, "WORLDS", dict(api.WORLDS))
+    monkeypatch.setattr(api, "REGISTERED", dict(api.REGISTERED))
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     METHODS.clear()

@@ -97,7 +97,7 @@ class Train(Command):
         """Carry it out."""
         import dataclasses
 
-        from mavic.experiments import records, runner, unseen_phrases
+        from mavic.experiments import evaluate, records, runner, unseen_phrases
         from mavic.experiments.config import ExperimentConfig, make_task
         from mavic.experiments.methods import METHODS
 
@@ -138,7 +138,7 @@ class Train(Command):
             CONSOLE.print("judging…")
             scale = 0.25 if self.quick else 1.0
             said = unseen_phrases.judge(trained, scale=scale) if self.words else {}
-            for cell, score in runner.judge(trained, scale=scale).items():
+            for cell, score in evaluate.evaluate(trained, scale=scale).items():
                 score["words"] = said.get(cell, {})
                 records.write(
                     folder / f"{cell.name()}.jsonl", runner.record_lines(trained, cell, score)
@@ -206,12 +206,12 @@ class Evaluate(Command):
         """Carry it out."""
         import json
 
-        from mavic.experiments import records, runner, unseen_phrases
+        from mavic.experiments import evaluate, records, runner, unseen_phrases
 
         scale = 0.25 if self.quick else 1.0
         trained = runner.trained_of(self.policy, self.setting)
         (cell,) = trained.group.cells
-        score = runner.judge(trained, scale=scale)[cell]
+        score = evaluate.evaluate(trained, scale=scale)[cell]
         if self.words:
             score["words"] = unseen_phrases.judge(trained, scale=scale).get(cell, {})
         if self.json:
@@ -330,7 +330,7 @@ class Play(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task(Command):
+class Bench(Command):
     """Measure speed: environment alone, training with learning, compile time, peak memory.
 
     Example: mavic bench box_pushing --json bench.json
@@ -405,7 +405,7 @@ class Words(Command):
         from mavic.language import lexicon, text
         from mavic.language.reader import understanding
 
-        lex = lexicon.load(api.INSTRUCTIONS.get(self.world, self.world))
+        lex = lexicon.load(api.world(self.world).instructions or self.world)
         words = [text.given(t) for t in self.texts]
         if not words and sys.stdin is not None:
             words = text.lines(sys.stdin.buffer.read())
@@ -449,7 +449,7 @@ class Worlds(Command):
         from mavic.envs import api
         from mavic.experiments.config import make_task
 
-        for name in api.WORLDS:
+        for name in api.names():
             bench = make_task(name)
             CONSOLE.rule(name)
             options = api.options_of(bench.env)
@@ -489,7 +489,7 @@ def _value(text: str) -> Any:
 def _carry_out(command: Command) -> None:
     from mavic.language.encoder import EncoderError
 
-    if isinstance(command, Train | Task):
+    if isinstance(command, Train | Bench):
         from mavic.experiments import devices
 
         devices.use_cores()  # before a plugin computes anything
@@ -501,7 +501,7 @@ def _carry_out(command: Command) -> None:
         raise Problem(str(error)) from None
 
 
-COMMANDS = Train | Evaluate | Report | Replay | Play | Worlds | Words | Task
+COMMANDS = Train | Evaluate | Report | Replay | Play | Worlds | Words | Bench
 
 
 def main(args: list[str] | None = None) -> None:

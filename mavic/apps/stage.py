@@ -33,11 +33,11 @@ from mavic.learn import act as deciding
 from mavic.learn import networks
 from mavic.learn.networks import Net, Shape
 from mavic.rollout.step import InstructedEnv, draws_for, interrupt, reset, step
-from mavic.types import Array, Instruction, Scene, World, replace
+from mavic.types import Array, InstructedState, Instruction, Scene, replace
 
 RESTS = ("STAY", "WAIT")  # macros of an agent whose driver asks for nothing
 REMEMBERED = 256  # sentences whose vectors a team keeps at hand
-SHOWN = (  # of a tick's `Row`
+SHOWN = (  # of a tick's `Timestep`
     *("macro", "fresh", "kind", "complied", "task", "events"),
     *("terminal", "truncated", "closed", "followed"),
 )
@@ -295,7 +295,7 @@ class Show:
 class Moment:
     """Where an episode stands between two ticks."""
 
-    world: World
+    world: InstructedState
     carry: Any
     asked: Instruction  # the world's, on the host
     time: int = 0
@@ -317,7 +317,7 @@ _interrupt = jax.jit(interrupt)
 
 
 @jax.jit
-def _permitted(setting: InstructedEnv, world: World) -> Array:
+def _permitted(setting: InstructedEnv, world: InstructedState) -> Array:
     """[C] the kinds that the state permits."""
     everything = replace(setting.rules, given=jnp.ones_like(setting.rules.given))
     return schedule.possible_kinds(setting.env.check(world.state), everything)
@@ -325,8 +325,8 @@ def _permitted(setting: InstructedEnv, world: World) -> Array:
 
 @jax.jit
 def _prepare(
-    setting: InstructedEnv, world: World, seated: Array, wish: Array, rest: Array
-) -> tuple[World, Array, Array, Array]:
+    setting: InstructedEnv, world: InstructedState, seated: Array, wish: Array, rest: Array
+) -> tuple[InstructedState, Array, Array, Array]:
     """The world in which everybody with a wish decides; what everybody would see; the macros [N] of
     those who are driven, -1 where the team decides or a macro goes on; the key of the choices."""
     observation, available = setting.env.observe(world.state), setting.env.available(world.state)
@@ -346,8 +346,8 @@ def _prepare(
 
 @jax.jit
 def _move(
-    setting: InstructedEnv, world: World, macro: Array, driven: Array
-) -> tuple[World, dict[str, Array]]:
+    setting: InstructedEnv, world: InstructedState, macro: Array, driven: Array
+) -> tuple[InstructedState, dict[str, Array]]:
     """The world after the tick, and those parts of its row that a frame shows."""
     choice = jnp.where(driven >= 0, driven, macro)
     after, row = step(setting, world, choice, draws_for(world)[macro.shape[0] :])
@@ -357,7 +357,7 @@ def _move(
 class Turn(NamedTuple):
     """What a tick leads to: the next world and memory, and what the frame before it shows."""
 
-    world: World
+    world: InstructedState
     carry: Any
     made: dict[str, Array]  # the parts of its row named in SHOWN
     state: Any  # before the tick
@@ -371,7 +371,7 @@ def _turn_of_crew(
     setting: InstructedEnv,
     heard: tuple[tuple[Net, Net], Array],
     scale: networks.Scale,
-    world: World,
+    world: InstructedState,
     carry: Carry,
     greedy: Array | bool,
     *people: Array,

@@ -10,16 +10,19 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mavic.hints import suggest
+from mavic.preset import Preset
 from mavic.types import Array, Scene, Tick
 
 
@@ -85,39 +88,113 @@ def macro_count(env: Env) -> int:
     return max(len(macros) for macros in env.macros)
 
 
-Factory = Callable[..., Env]
+class PaperFigures(NamedTuple):
+    """What the paper reports for one method: means and standard deviations over 5 seeds; None where it says nothing."""
 
-WORLDS: dict[str, str | Factory] = {  # a text is "module:name", imported when first asked for
-    "box_pushing": "mavic.envs.box_pushing.env:BoxPushing",
-    "warehouse": "mavic.envs.warehouse.env:Warehouse",
-    "overcooked": "mavic.envs.overcooked.env:Overcooked",
-}
-
-
-INSTRUCTIONS: dict[
-    str, Path
-] = {}  # files of registered worlds; the built-in ones have theirs beside their code
+    base: float
+    base_std: float
+    compliance: float | None = None
+    compliance_std: float | None = None
 
 
-def register(name: str, factory: str | Factory, instructions: str | Path | None = None) -> None:
-    """Make a world of yours known to `make`; `factory` is callable, or "module:name". With its file of `instructions`
-    it can be trained by name."""
-    if WORLDS.get(name, factory) != factory:
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """All that is known about one world. Everything else asks this record instead of naming worlds."""
+
+    name: str
+    """The id, such as `box_pushing`."""
+    make: Callable[..., Env]
+    """Makes the environment from its options."""
+    title: str = ""
+    """How people call it."""
+    instructions: Path | None = None
+    """The file of its kinds and phrases; without one it cannot be trained by name."""
+    phrases: Path | None = None
+    """Further phrases, for the reader of sentences and for tests."""
+    presets: Mapping[str, Preset] = field(default_factory=dict)
+    """The learner's numbers by preset; a preset that is missing here has general numbers."""
+    schedules: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Numbers of a schedule that differ in this world."""
+    optimum: Callable[[Env, float, str | None], float | None] | None = None
+    """Best discounted return by environment, gamma and kind held from the start (None: no instruction); None where it
+    is not known."""
+    paper: Mapping[str, PaperFigures] = field(default_factory=dict)
+    """The paper's figures by method."""
+    paper_note: str = ""
+    """What must be said beside the paper's figures."""
+    followed_means: str = ""
+    """What counts as a followed instruction, where that differs from the other worlds."""
+    reference_speed: tuple[int, int] | None = None
+    """Steps per second of the public PyTorch code: environment alone, with learning."""
+    guest: Mapping[str, Any] | None = None
+    """Options with which one more agent can be seated beside a team of two; None: nobody can join."""
+
+
+def built_in(folder: Path, make: Callable[..., Env], **more: Any) -> World:
+    """The record of a world whose folder holds `instructions.toml`, `phrases.toml` and `paper.toml`."""
+    paper = tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
+    return World(
+        name=folder.name,
+        make=make,
+        instructions=folder / "instructions.toml",
+        phrases=folder / "phrases.toml",
+        paper={method: PaperFigures(**row) for method, row in paper["methods"].items()},
+        paper_note=paper.get("note", ""),
+        **more,
+    )
+
+
+BUILT_IN = ("box_pushing", "warehouse", "overcooked")  # one folder each, with a record WORLD
+REGISTERED: dict[str, World] = {}
+
+
+def names() -> tuple[str, ...]:
+    """The ids of all worlds: built in, then registered."""
+    return (*BUILT_IN, *REGISTERED)
+
+
+def world(name: str) -> World:
+    """The record of a world; an unknown name is a `ValueError` that lists the known ones."""
+    if name in REGISTERED:
+        return REGISTERED[name]
+    if name not in BUILT_IN:
+        raise ValueError(f"no world is called {name!r}; {suggest(name, names())}")
+    return importlib.import_module(f"mavic.envs.{name}").WORLD
+
+
+def register(
+    name: str,
+    make: str | Callable[..., Env],
+    instructions: str | Path | None = None,
+    **more: Any,
+) -> None:
+    """Make a world of your own known by name. `make` is callable or "module:name"; `instructions` is the file that lets
+    it be trained by name; `more` are further fields of `World`."""
+    if isinstance(make, str):
+        make = _Lazy(make)
+    path = None if instructions is None else Path(instructions)
+    new = World(name=name, make=make, instructions=path, **more)
+    if name in BUILT_IN or REGISTERED.get(name, new).make != make:
         raise ValueError(f"a world called {name!r} is already registered")
-    WORLDS[name] = factory
-    if instructions is not None:
-        INSTRUCTIONS[name] = Path(instructions)
+    REGISTERED[name] = new
 
 
-def known(name: str) -> str | Factory:
-    """What makes the world of that name; if there is none, a `ValueError` that says which there are."""
-    if name not in WORLDS:
-        raise ValueError(f"no world is called {name!r}; {suggest(name, tuple(WORLDS))}")
-    return WORLDS[name]
+@dataclass(frozen=True)
+class _Lazy:
+    """A factory named by "module:name", imported when it is first called."""
+
+    place: str
+
+    def __call__(self, **options: Any) -> Env:
+        return self.found()(**options)
+
+    def found(self) -> Callable[..., Env]:
+        module, _, attribute = self.place.partition(":")
+        return getattr(importlib.import_module(module), attribute)
 
 
 def options_of(env: Env) -> dict[str, Any]:
-    """What `make` can be told of such a world, and what this one was told."""
+    """The options of an environment and the values it was made with."""
     if not dataclasses.is_dataclass(env):
         return {}
     found = {f.name: getattr(env, f.name) for f in dataclasses.fields(env) if f.init}
@@ -125,13 +202,11 @@ def options_of(env: Env) -> dict[str, Any]:
 
 
 def make(name: str, **options: Any) -> Env:
-    """The world of that name; `options` are its constructor's."""
-    factory = known(name)
-    if isinstance(factory, str):
-        module, _, attribute = factory.partition(":")
-        factory = getattr(importlib.import_module(module), attribute)
+    """The environment of that name; `options` are its constructor's."""
+    factory = world(name).make
+    factory = factory.found() if isinstance(factory, _Lazy) else factory
     if dataclasses.is_dataclass(factory):
-        allowed = tuple(field.name for field in dataclasses.fields(factory) if field.init)
+        allowed = tuple(f.name for f in dataclasses.fields(factory) if f.init)
         for option in options:
             if option not in allowed:
                 raise ValueError(f"{name} has no option {option!r}; {suggest(option, allowed)}")
@@ -174,11 +249,11 @@ def _check_names(env: Env) -> None:
     missing = [name for name in members if not hasattr(env, name)]
     _require(not missing, f"the world lacks {', '.join(missing)}")
     _require(isinstance(env.name, str) and env.name, f"name is {env.name!r}, not a text")
-    for field in ("agents", "events", "conditions", "effects"):
-        names = getattr(env, field)
+    for member in ("agents", "events", "conditions", "effects"):
+        names = getattr(env, member)
         texts = isinstance(names, tuple) and all(isinstance(name, str) and name for name in names)
-        _require(texts, f"{field} must be a tuple of texts, got {names!r}")
-        _require(len(set(names)) == len(names), f"{field} names something twice: {names!r}")
+        _require(texts, f"{member} must be a tuple of texts, got {names!r}")
+        _require(len(set(names)) == len(names), f"{member} names something twice: {names!r}")
     _require(len(env.agents) > 0, "agents is empty")
     _require(env.events[:1] == ("solved",), f'events[0] must be "solved", got {env.events!r}')
     _require(

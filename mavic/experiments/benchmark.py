@@ -24,12 +24,6 @@ from mavic.experiments.devices import over_runs
 from mavic.experiments.methods import preset_of
 from mavic.types import Array
 
-# Steps a second of the PyTorch reference on two cores: environment alone, training with learning
-REFERENCE = {
-    "box_pushing": (49_000, 1_400),
-    "warehouse": (48_000, 1_400),
-    "overcooked": (10_000, 1_400),
-}
 ENV_LANES, ENV_TICKS = 4096, 100
 CORE_LANES = 1024  # of a core: the states of more do not stay in its cache
 PIECE = 320_000  # ticks of a run in a timed piece of training, if its episodes last to the horizon
@@ -115,7 +109,7 @@ def measure(
                 began = time.perf_counter()
                 result = jax.block_until_ready(job())
                 found[name]["rates"].append(steps(result) / (time.perf_counter() - began))
-    alone, learning = REFERENCE.get(world, (None, None))
+    alone, learning = api.world(world).reference_speed or (None, None)
     for name, entry in found.items():
         if isinstance(entry, dict) and "rates" in entry:
             entry["steps_per_second"] = round(statistics.median(entry["rates"]))

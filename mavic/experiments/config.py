@@ -16,7 +16,6 @@ from mavic.experiments.methods import (
     METHODS,
     NETWORKS,
     RULES,
-    SCHEDULE_OVERRIDES,
     Preset,
     hyperparams_of,
     look_up,
@@ -31,7 +30,7 @@ from mavic.learn.returns import CORRECTIONS, Correction
 from mavic.learn.update import HyperParams, StaticConfig
 from mavic.rollout.rollout import Policy
 from mavic.rollout.step import InstructedEnv
-from mavic.types import Array, Phrases, World, record, replace
+from mavic.types import Array, InstructedState, Phrases, record, replace
 
 SWITCHES = ("overlap", "extras")  # of a setting, besides its schedule and rule
 
@@ -148,15 +147,13 @@ def as_trained(cell: ExperimentConfig) -> ExperimentConfig:
 
 def instructions_of(world: str) -> Path:
     """The instruction file of a world that is built in or registered."""
-    api.known(world)
-    if world in api.INSTRUCTIONS:
-        return api.INSTRUCTIONS[world]
-    if world not in lexicons.WORLDS:
+    path = api.world(world).instructions
+    if path is None:
         raise ValueError(
             f"world {world!r} has no instruction file; register it with one: "
             f'register({world!r}, …, instructions="my.toml")'
         )
-    return lexicons.instruction_path(world)
+    return path
 
 
 def make_task(world: str, **options: Any) -> Task:
@@ -169,7 +166,7 @@ def make_task(world: str, **options: Any) -> Task:
 def schedule_of(cell: ExperimentConfig, name: str) -> Any:
     """The schedule's numbers in a cell's world."""
     numbers: dict[str, Any] = dict(schedule.SCHEDULES[name])
-    numbers |= SCHEDULE_OVERRIDES.get((cell.world, name), {})
+    numbers |= api.world(cell.world).schedules.get(name, {})
     if name in ("live", "paper"):
         numbers |= dict(overlap=cell.overlap)
     if name != "off":
@@ -223,7 +220,7 @@ def acting(
     net = deciding.with_phrases(actor, vectors)
     shape = fixed.shape
 
-    def act(memory: Array, world: World, draws: Array) -> tuple[Array, Array]:
+    def act(memory: Array, world: InstructedState, draws: Array) -> tuple[Array, Array]:
         memory = jnp.where((world.time == 0)[:, None], 0.0, memory)
         seen = deciding.Seen(world.observation, world.macro, world.instruction.phrase)
         logits, memory = deciding.logits(shape, net, memory, seen, world.idle)

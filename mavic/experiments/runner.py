@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib
 import json
 import math
 import time
@@ -42,10 +41,6 @@ from mavic.instruct import reward
 from mavic.instruct import spec as instructions
 from mavic.learn.update import StaticConfig, TrainState
 from mavic.preset import Preset
-from mavic.types import Array
-
-JUDGE_KEY = 20_260_000  # shared by all methods and seeds: everybody meets the same episodes
-BASE_EPISODES, GIVEN, LEAK_EPISODES = 1024, 2000, 256  # D15
 
 
 class SessionError(ValueError):
@@ -213,7 +208,7 @@ def _point(
     metrics: dict,
     rate: float,
 ) -> dict[str, Any]:
-    key = jax.random.key(JUDGE_KEY + 1)
+    key = jax.random.key(evaluate.EVALUATION_KEY + 1)
     show = [
         evaluate.play(
             fixed, lanes, 128, bench.lexicon.vectors, runs, learner, key, jnp.int32(0),
@@ -287,150 +282,6 @@ def _resume(folder: Path, group: Group, like: TrainState, episodes: int) -> tupl
     return jax.tree.map(
         lambda new, old: jax.device_put(new, old.sharding if old.committed else None), learner, like
     ), curve
-
-
-def until_enough(
-    fixed: StaticConfig,
-    lanes: int,
-    vectors: Array,
-    runs: Run,
-    learner: TrainState,
-    *,
-    told: bool,
-    greedy: bool,
-    enough: float,
-) -> dict[str, np.ndarray]:
-    """Sums over batches of episodes until every run has seen enough episodes, or instructions when told."""
-    part = "live" if told else "base"
-    key = jax.random.key(JUDGE_KEY)
-    total: dict[str, np.ndarray] = {}
-    for batch in range(64):
-        sums = evaluate.play(
-            fixed, lanes, lanes * 4, vectors, runs, learner, key, jnp.int32(batch * lanes * 4),
-            jnp.asarray(told), jnp.asarray(greedy),
-        )[part]  # fmt: skip
-        total = {k: total.get(k, 0) + np.asarray(v, np.float64) for k, v in sums.items()}
-        seen = total["given"].sum(-1) if told else total["episodes"]
-        if seen.min() >= enough or (told and batch == 3 and not seen.any()):  # some are never told
-            break
-    return total
-
-
-def judge(
-    trained: Trained, *, lanes: int = 256, scale: float = 1.0
-) -> dict[ExperimentConfig, dict[str, Any]]:
-    """The `score` lines of all cells of a group, judged together. `scale` below 1 judges with fewer episodes."""
-    group, fixed, bench = trained.group, trained.fixed, trained.bench
-    places = np.array([place for cell in group.cells for place in trained.places(cell)])
-    learner = jax.tree.map(lambda x: x[places], trained.learner)
-    runs = stack([run_of(c, group.preset, bench, s) for c in group.cells for s in group.seeds])
-    vectors = bench.lexicon.vectors
-    names = runs.test.rules.names
-    key = jax.random.key(JUDGE_KEY)
-
-    def play(told: bool, greedy: bool, enough: float) -> dict[str, np.ndarray]:
-        return until_enough(
-            fixed, lanes, vectors, runs, learner, told=told, greedy=greedy, enough=enough * scale
-        )
-
-    def base(greedy: bool, enough: float) -> dict[str, Any]:
-        sums = play(False, greedy, enough)
-        n = sums["episodes"]
-        return {
-            "episodes": n,
-            "discounted": sums["discounted"] / n,
-            "undiscounted": sums["undiscounted"] / n,
-            "solved": sums["solved"] / n,
-            "length": sums["ticks"] / n,
-        }
-
-    def compliance(greedy: bool, enough: float) -> dict[str, Any]:
-        sums = play(True, greedy, enough)
-        given, followed = sums["given"], sums["followed"]
-        return {
-            "episodes": sums["episodes"],
-            "per_instruction": _share(followed.sum(-1), given.sum(-1)),
-            "per_decision": _share(sums["decisions_complied"], sums["decisions"]),
-            "per_step": _share(sums["steps_complied"], sums["steps"]),
-            "solved": sums["solved"] / sums["episodes"],
-            "given": {name: given[:, i] for i, name in enumerate(names) if i},
-            "followed": {name: followed[:, i] for i, name in enumerate(names) if i},
-        }
-
-    def held(number: int) -> dict[str, np.ndarray]:
-        """One kind from start to end of every episode."""
-        episodes = max(32, math.ceil(LEAK_EPISODES * scale))
-        found = evaluate.held(
-            fixed, episodes // 4, episodes, vectors, runs, learner, key, jnp.int32(number)
-        )
-        instead = np.asarray(runs.test.rules.replaces)[:, number]  # of the task: it earns by chance
-        return {
-            "leak": np.asarray(found["error"] / jnp.abs(found["mean"])),
-            "task": np.where(instead, np.nan, found["task"]),
-            "solved": np.where(instead, np.nan, found["solved"]),
-        }
-
-    given = np.atleast_1d(np.asarray(runs.test.rules.given).any(axis=0))
-    lasting = {name: held(i) for i, name in enumerate(names) if i == 0 or given[i]}
-    found = {
-        "base": base(False, BASE_EPISODES),
-        "base_greedy": base(True, BASE_EPISODES / 4),
-        "compliance": compliance(False, GIVEN),
-        "compliance_greedy": compliance(True, GIVEN / 4),
-        "leak": {name: part.pop("leak") for name, part in lasting.items()},
-        "held": lasting,
-    }
-    seeds = len(group.seeds)
-    return {
-        cell: {
-            "type": "score",
-            "episodes": int(trained.learner.episodes[0]),
-            "optimum": optimum(cell, group.preset),
-            **_counts_once(_of_cell(cell, found, slice(n * seeds, (n + 1) * seeds))),
-        }
-        for n, cell in enumerate(group.cells)
-    }
-
-
-def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """nan of nothing."""
-    return np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0)
-
-
-def _of_cell(cell: ExperimentConfig, found: dict[str, Any], places: slice) -> dict[str, Any]:
-    """A cell's part of what was found. A random policy has no critic that could be wrong about it, and who is told
-    nothing none that has learnt what an instruction is worth."""
-    own = jax.tree.map(lambda x: x[places], found)
-    method = METHODS[cell.method]
-    for kind, errors in own["leak"].items():
-        if method.random or (kind != "none" and method.instructions == "none"):
-            own["leak"][kind] = [None] * len(errors)
-    return own
-
-
-def _counts_once(score: dict[str, Any]) -> dict[str, Any]:
-    """Episodes as one number: how many every seed played at least."""
-    return {
-        name: {**part, "episodes": int(np.min(part["episodes"]))} if "episodes" in part else part
-        for name, part in score.items()
-    }
-
-
-def optimum(cell: ExperimentConfig, preset: Preset) -> float | None:
-    """The best return of the uninstructed task (D23): planned for Box Pushing of any size, known for the other worlds
-    as they come; None where it is not known."""
-    if cell.world == "box_pushing":
-        from mavic.envs.box_pushing import BoxPushing
-        from mavic.envs.box_pushing import optimum as solve
-
-        return round(solve.best_plan(BoxPushing(**cell.options), preset.gamma)[1], 4)
-    if cell.options or cell.world not in ("warehouse", "overcooked"):
-        return None
-    plan = importlib.import_module(f"mavic.envs.{cell.world}.optimum")
-    if preset.gamma != plan.GAMMA:
-        return None
-    known = plan.OPTIMUM  # Warehouse's by what is asked first; None: nothing
-    return float(known[None] if isinstance(known, dict) else known)
 
 
 def trained_of(path: str | Path, setting: str | None = None) -> Trained:

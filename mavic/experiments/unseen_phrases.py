@@ -14,9 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.experiments import runner
+from mavic.experiments import evaluate
 from mavic.experiments.config import ExperimentConfig, Task, run_of, stack
 from mavic.experiments.methods import METHODS
+from mavic.experiments.runner import Trained
 from mavic.language import lexicon as lexicons
 from mavic.language.reader import measure, phrases, understanding
 from mavic.types import Phrases, replace
@@ -95,7 +96,7 @@ def table_of(words: Words, first: int, kinds: int, longest: int, way: str) -> Ph
 
 
 def judge(
-    trained: runner.Trained, *, lanes: int = 256, scale: float = 1.0
+    trained: Trained, *, lanes: int = 256, scale: float = 1.0
 ) -> dict[ExperimentConfig, dict[str, Any]]:
     """For each cell that hears: its compliance in each set of words, one number a seed."""
     group, bench = trained.group, trained.bench
@@ -126,9 +127,9 @@ def judge(
                 ),
                 rules=replace(rules, given=rules.given & (spoken.count > 0)),
             )
-            sums = runner.until_enough(
+            sums = evaluate.until_enough(
                 trained.fixed, lanes, vectors, replace(runs, test=test), learner,
-                told=True, greedy=False, enough=runner.GIVEN * scale,
+                told=True, greedy=False, enough=evaluate.INSTRUCTIONS * scale,
             )  # fmt: skip
             shares[way] = sums["followed"].sum(-1) / sums["given"].sum(-1)
         first += len(words.texts)

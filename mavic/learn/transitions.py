@@ -8,7 +8,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from mavic.types import Array, MacroTransitions, Row, record
+from mavic.types import Array, MacroTransitions, Timestep, record
 
 
 @record
@@ -19,7 +19,7 @@ class Places:
     count: Array  # [W', N] rows in each lane
 
 
-def as_played(rows: Row, *, drop_unfinished: bool = False) -> Places:
+def as_played(rows: Timestep, *, drop_unfinished: bool = False) -> Places:
     """Every episode in the lane in which it was played.
 
     `drop_unfinished` is the reference's way (D7): a macro still running when the episode ends is forgotten with its
@@ -32,7 +32,7 @@ def as_played(rows: Row, *, drop_unfinished: bool = False) -> Places:
 
 
 def packed(
-    rows: Row, *, episodes: int, lanes: int | None = None, drop_unfinished: bool = False
+    rows: Timestep, *, episodes: int, lanes: int | None = None, drop_unfinished: bool = False
 ) -> Places:
     """The `episodes` episodes spread over `lanes` lanes (default: as many as played) as evenly as may be, each agent's
     by themselves: the longest first, each into the lane that is emptiest. Learning takes as many steps as the fullest
@@ -67,7 +67,7 @@ def packed(
 
 
 def macro_transitions(
-    rows: Row, gamma: Array | float, places: Places | None = None, *, size: int | None = None
+    rows: Timestep, gamma: Array | float, places: Places | None = None, *, size: int | None = None
 ) -> MacroTransitions:
     """[T, W, N] ticks → [K, W, N] macros; no row is dropped. `size`: as many rows a lane as are sure to be enough."""
     places = places or as_played(rows)
@@ -113,7 +113,7 @@ def macro_transitions(
     )
 
 
-def _kept(rows: Row, drop_unfinished: bool) -> Array:
+def _kept(rows: Timestep, drop_unfinished: bool) -> Array:
     """[T, W, N] the ticks that end a macro row."""
     kept = rows.ended & rows.alive[..., None]
     return kept & ~rows.broken_off if drop_unfinished else kept

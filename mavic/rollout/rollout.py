@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from mavic.instruct.schedule import DRAWS
 from mavic.rollout import threefry
 from mavic.rollout.step import InstructedEnv, deal, draws_for, enter, step
-from mavic.types import RUNS, Array, Row, World, replace
+from mavic.types import RUNS, Array, InstructedState, Timestep, replace
 
 
 class Policy(NamedTuple):
@@ -24,13 +24,13 @@ class Policy(NamedTuple):
     `act` keeps the memory of agents that do not decide and empties it where `world.time` is 0: a new episode."""
 
     start: Callable[[int], Any]
-    act: Callable[[Any, World, Array], tuple[Array, Any]]
+    act: Callable[[Any, InstructedState, Array], tuple[Array, Any]]
 
 
 class Episodes(NamedTuple):
     """Rows [T, W, ...] of complete episodes and how many ticks of T are in use."""
 
-    rows: Row
+    rows: Timestep
     ticks: Array
 
 
@@ -54,7 +54,7 @@ def rollout(
         jnp.arange(episodes)
     )
 
-    def begin(number: Array) -> World:
+    def begin(number: Array) -> InstructedState:
         return enter(setting, jax.tree.map(lambda leaf: leaf[number], dealt))
 
     def tick(carry: tuple) -> tuple:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from mavic.envs.api import Env
 from mavic.instruct import reward, schedule
 from mavic.rollout import threefry
-from mavic.types import Array, Phrases, Row, Rules, Schedule, World, record, replace
+from mavic.types import Array, InstructedState, Phrases, Rules, Schedule, Timestep, record, replace
 
 
 @record
@@ -36,18 +36,18 @@ def deal(key: Array) -> Deal:
     return Deal(state=state, draws=threefry.uniform(draws, schedule.DRAWS), key=key)
 
 
-def reset(setting: InstructedEnv, key: Array) -> World:
+def reset(setting: InstructedEnv, key: Array) -> InstructedState:
     """The first moment of an episode: everybody decides."""
     return enter(setting, deal(key))
 
 
-def enter(setting: InstructedEnv, dealt: Deal) -> World:
+def enter(setting: InstructedEnv, dealt: Deal) -> InstructedState:
     """The same, from what was dealt."""
     env = setting.env
     state = env.reset(dealt.state)
     agents = len(env.agents)
     possible = schedule.possible_kinds(env.check(state), setting.rules)
-    return World(
+    return InstructedState(
         state=state,
         macro=jnp.full(agents, -1, jnp.int32),
         previous=jnp.full(agents, -1, jnp.int32),
@@ -62,14 +62,16 @@ def enter(setting: InstructedEnv, dealt: Deal) -> World:
     )
 
 
-def draws_for(world: World) -> Array:
+def draws_for(world: InstructedState) -> Array:
     """The uniform numbers of this tick: one an agent for its choice, then the clock's. They depend only on the
     episode's key and the time, so an episode is the same in whatever lane or batch it is played."""
     agents = world.macro.shape[0]
     return threefry.uniform(threefry.fold_in(world.key, world.time), agents + schedule.DRAWS)
 
 
-def step(setting: InstructedEnv, world: World, choice: Array, draws: Array) -> tuple[World, Row]:
+def step(
+    setting: InstructedEnv, world: InstructedState, choice: Array, draws: Array
+) -> tuple[InstructedState, Timestep]:
     """`choice` [N] is taken by idle agents, the others go on; `draws` [DRAWS]: the clock's uniform numbers."""
     env, rules = setting.env, setting.rules
     instruction = world.instruction
@@ -97,7 +99,7 @@ def step(setting: InstructedEnv, world: World, choice: Array, draws: Array) -> t
     )
     ended = tick.ended | judgement.switched | judgement.alarmed | over
     seen = env.observe(tick.state)
-    row = Row(
+    row = Timestep(
         observation=world.observation,
         available=world.available,
         previous=previous,
@@ -137,8 +139,13 @@ def step(setting: InstructedEnv, world: World, choice: Array, draws: Array) -> t
 
 
 def interrupt(
-    setting: InstructedEnv, world: World, kind: Array, phrase: Array, agents: Array, hold: Array
-) -> tuple[World, schedule.Judgement]:
+    setting: InstructedEnv,
+    world: InstructedState,
+    kind: Array,
+    phrase: Array,
+    agents: Array,
+    hold: Array,
+) -> tuple[InstructedState, schedule.Judgement]:
     """A person's word between two ticks, with the effect of the clock's: everybody sees anew and decides.
 
     `agents` [N] bool: to whom; kind 0 ends the active instruction. The judgement says how that one fared.

@@ -14,7 +14,7 @@ import pytest
 
 from mavic.apps import cli
 from mavic.envs import api
-from mavic.experiments import records, runner, train
+from mavic.experiments import evaluate, records, runner, train
 from mavic.language.encoder import EncoderError
 from mavic.language.reader import understanding
 
@@ -37,8 +37,10 @@ def run(line):
 
 def brief(monkeypatch):
     """Judge a few episodes: enough for every column of a record."""
-    judge = runner.judge
-    monkeypatch.setattr(runner, "judge", lambda trained, **_: judge(trained, lanes=32, scale=0.01))
+    judge = evaluate.evaluate
+    monkeypatch.setattr(
+        evaluate, "evaluate", lambda trained, **_: judge(trained, lanes=32, scale=0.01)
+    )
     monkeypatch.setattr(runner, "default_lanes", lambda batch, horizon: 32)
 
 
@@ -86,7 +88,7 @@ def test_every_command_knows_worlds_of_ones_own(name):
 
 def test_a_plugins_world_is_one_of_the_worlds(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(api, "WORLDS", dict(api.WORLDS))
+    monkeypatch.setattr(api, "REGISTERED", dict(api.REGISTERED))
     monkeypatch.setattr(api, "INSTRUCTIONS", {})
     monkeypatch.setattr("sys.path", list(sys.path))
     (tmp_path / "own_worlds.py").write_text(PLUGIN)
@@ -112,7 +114,7 @@ def test_more_than_one_thing_can_be_said(monkeypatch, tmp_path):
 def test_worlds_shows_agents_macros_and_kinds():
     status, said, _ = run("worlds")
     assert status == 0
-    for name in api.WORLDS:
+    for name in api.names():
         assert name in said
     for fact in (
         "robot_0: GO_SMALL_BOX_0",

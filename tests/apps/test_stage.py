@@ -14,7 +14,7 @@ from mavic.apps import stage
 from mavic.apps.stage import WatchError, play
 from mavic.envs.box_pushing.optimum import BEST
 from mavic.experiments.config import Task, acting, make_task
-from mavic.experiments.methods import PRESETS
+from mavic.experiments.methods import preset_of
 from mavic.experiments.policy_file import TeamPolicy, Weights
 from mavic.instruct import reward, schedule
 from mavic.language import lexicon as lexicons
@@ -203,7 +203,7 @@ def test_what_the_state_forbids_is_refused_and_shown():
 @pytest.fixture(scope="module")
 def drawn(bench):
     """A team with random weights, as a policy."""
-    fixed = bench.fixed(PRESETS["tuned"]["box_pushing"], "protected")
+    fixed = bench.fixed(preset_of("tuned", "box_pushing"), "protected")
     blank = jax.eval_shape(lambda key: learning.init(key, fixed), jax.random.key(0))
     random = np.random.default_rng(5)
 

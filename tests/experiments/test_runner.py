@@ -50,7 +50,7 @@ def trained():
 
 @pytest.fixture(scope="module")
 def scores(trained):
-    return runner.judge(trained, lanes=32, scale=0.01)
+    return evaluate.evaluate(trained, lanes=32, scale=0.01)
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +199,7 @@ def test_every_cell_is_judged_by_its_own_team(trained, scores):
     runs = stack([run_of(cell, GROUP.preset, trained.bench, 6) for cell in (MAVIC, LATER)])
     played = evaluate.play(
         trained.fixed, 32, 128, trained.bench.lexicon.vectors, runs, trained.learner,
-        jax.random.key(runner.JUDGE_KEY), jnp.int32(0), jnp.asarray(False), jnp.asarray(False),
+        jax.random.key(evaluate.EVALUATION_KEY), jnp.int32(0), jnp.asarray(False), jnp.asarray(False),
     )["base"]  # fmt: skip
     base = played["discounted"] / played["episodes"]
     assert base[0] != base[1]
@@ -490,10 +490,10 @@ def test_a_team_refuses_another_world(team):
 
 
 def test_a_world_of_ones_own_is_trained_by_name(monkeypatch):
-    monkeypatch.setattr(api, "WORLDS", dict(api.WORLDS))
+    monkeypatch.setattr(api, "REGISTERED", dict(api.REGISTERED))
     monkeypatch.setattr(api, "INSTRUCTIONS", {})
     with pytest.raises(ValueError, match="registered as 'other' calls itself 'box_pushing'"):
-        api.register("other", api.WORLDS["box_pushing"])
+        api.register("other", "mavic.envs.box_pushing:BoxPushing")
         make_task("other")
 
     class Mine(BoxPushing):
@@ -506,7 +506,7 @@ def test_a_world_of_ones_own_is_trained_by_name(monkeypatch):
     api.register("mine", Mine, instructions=own)
     assert make_task("mine", size=4).file.source == str(own)
     (group,) = groups_of([ExperimentConfig(world="mine")], [0], episodes=64)
-    assert group.preset.episodes == 64 and runner.optimum(group.cells[0], group.preset) is None
+    assert group.preset.episodes == 64 and api.world("mine").optimum is None
     assert [kind.name for kind in catalog.words_of("mine").kinds] == list(
         make_task("mine").file.names()
     )
@@ -515,10 +515,11 @@ def test_a_world_of_ones_own_is_trained_by_name(monkeypatch):
 @pytest.mark.parametrize(("world", "best"), [("warehouse", 533.0), ("overcooked", 156.6119)])
 def test_the_optimum_is_known_for_the_discount_it_was_found_with(world, best):
     cell = ExperimentConfig(world=world)
-    assert runner.optimum(cell, preset_of("tuned", world)) == best
-    assert runner.optimum(cell, preset_of("tuned", world, gamma=0.9)) is None
+    task, gamma = make_task(world), preset_of("tuned", world).gamma
+    assert evaluate.best_return(cell, task, gamma) == best
+    assert evaluate.best_return(cell, task, 0.9) is None
 
 
 def test_shares_of_nothing_are_no_number():
-    shares = runner._share(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
+    shares = evaluate._share(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
     assert records.plain(shares) == [0.5, None]

@@ -118,7 +118,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         instructions.read(tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("world", tuple(api.WORLDS))
+@pytest.mark.parametrize("world", api.names())
 def test_built_in_files_become_rules_that_can_be_obeyed(world):
     env = api.make(world)
     made = reward.rules_of(env, lexicons.instruction_path(world))

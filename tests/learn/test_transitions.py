@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mavic.learn.returns import CORRECTIONS, targets
 from mavic.learn.transitions import as_played, macro_transitions, packed
-from mavic.types import Row
+from mavic.types import Timestep
 
 T, W, N, M = 16, 3, 2, 5
 SEEN = 2  # numbers in an observation
@@ -34,7 +34,7 @@ def played(draw):
     reward = rng.integers(-9, 10, (T, W, N)).astype(np.float32)
     chosen, kinds = rng.integers(M, size=(T, W, N)), rng.integers(4, size=(T, W, N))
 
-    rows = {f.name: np.zeros((T, W), np.float32) for f in dataclasses.fields(Row)}
+    rows = {f.name: np.zeros((T, W), np.float32) for f in dataclasses.fields(Timestep)}
     stamp = np.arange(1, T * W * N * SEEN + 1, dtype=np.float32).reshape(T, W, N, SEEN)
     for name in ("fresh", "ended", "broken_off"):
         rows[name] = np.ones((T, W, N), bool)
@@ -77,7 +77,7 @@ def played(draw):
             memory = np.where(ended[:, None], stamp[t, w], memory)
             kind = kinds[t, w] if switched else kind
             begun, time, start = ended, time + 1, over
-    return Row(**rows)
+    return Timestep(**rows)
 
 
 def by_loop(rows, gamma, drop_unfinished):

@@ -11,7 +11,7 @@ from mavic.envs.api import make
 from mavic.instruct import reward, schedule
 from mavic.language import lexicon as lexicons
 from mavic.rollout.step import InstructedEnv, draws_for, interrupt, reset, step
-from mavic.types import Phrases, World, replace
+from mavic.types import InstructedState, Phrases, replace
 
 FREE = jnp.array([1, 0])  # each to the other's small box: several ticks long for both
 BOTH = jnp.array([True, True])
@@ -33,7 +33,7 @@ run = jax.jit(step)
 cut_in = jax.jit(interrupt)
 
 
-def equal(one: World, other: World) -> None:
+def equal(one: InstructedState, other: InstructedState) -> None:
     for path, leaf in jax.tree_util.tree_flatten_with_path(replace(one, key=None))[0]:
         twin = dict(jax.tree_util.tree_flatten_with_path(replace(other, key=None))[0])[path]
         np.testing.assert_array_equal(leaf, twin, err_msg=jax.tree_util.keystr(path))
@@ -43,7 +43,9 @@ def kind_of(setting: InstructedEnv, name: str) -> jnp.ndarray:
     return jnp.int32(setting.rules.names.index(name))
 
 
-def ticks(setting: InstructedEnv, world: World, choice: jnp.ndarray, count: int) -> World:
+def ticks(
+    setting: InstructedEnv, world: InstructedState, choice: jnp.ndarray, count: int
+) -> InstructedState:
     for _ in range(count):
         world, _ = run(setting, world, choice, draws_for(world)[2:])
     return world

@@ -57,12 +57,12 @@ def entries(folder: Path) -> list[Entry]:
     """The teams in `folder/<world>/<name>.json`, known ones first."""
     found = [
         entry_of(path, path.stem)
-        for world in api.WORLDS
+        for world in api.names()
         for path in sorted((folder / world).glob("*.json"))
         if path.with_suffix(".safetensors").is_file()
     ]
     rank = {name: number for number, name in enumerate(ORDER)}
-    return sorted(found, key=lambda e: (tuple(api.WORLDS).index(e.world), rank.get(e.name, 9)))
+    return sorted(found, key=lambda e: (api.names().index(e.world), rank.get(e.name, 9)))
 
 
 def entry_of(path: Path, name: str) -> Entry:
@@ -77,7 +77,7 @@ def entry_of(path: Path, name: str) -> Entry:
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise HouseError(f"{notes}: not a policy's description ({error})") from None
-    if world not in api.WORLDS:
+    if world not in api.names():
         raise HouseError(f"{notes}: its world {world!r} is unknown")
     return Entry(name=name, world=world, path=path.with_suffix(""), agents=agents, guest=guest)
 

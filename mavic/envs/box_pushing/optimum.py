@@ -69,6 +69,11 @@ def optimum(env: BoxPushing, gamma: float = 0.995) -> float:
     return float(_values(env, everything, everything, "add", 0.0, 0.0, gamma)[0])
 
 
+def best_return(env: BoxPushing, gamma: float, kind: str | None = None) -> float | None:
+    """Best return of the uninstructed task, planned for any size; None for an instruction."""
+    return None if kind else round(best_plan(env, gamma)[1], 4)
+
+
 def obedience_gap(
     env: BoxPushing,
     allowed: np.ndarray,

@@ -1,7 +1,22 @@
-"""Overcooked."""
+"""Overcooked: cooks prepare, plate and deliver a dish."""
 
+from pathlib import Path
+
+from mavic.envs.api import built_in
+from mavic.envs.overcooked import optimum
 from mavic.envs.overcooked.env import Overcooked
 from mavic.envs.overcooked.macros import PattyMacro, SaladMacro, SaladPassMacro
+from mavic.envs.overcooked.presets import PRESETS
 from mavic.envs.overcooked.state import State
 
-__all__ = ["Overcooked", "PattyMacro", "SaladMacro", "SaladPassMacro", "State"]
+WORLD = built_in(
+    Path(__file__).parent,
+    Overcooked,
+    title="Overcooked",
+    presets=PRESETS,
+    optimum=optimum.best_return,
+    reference_speed=(10_000, 1_400),
+    guest={"cooks": 3, "third_cook": False},
+)
+
+__all__ = ["WORLD", "Overcooked", "PattyMacro", "SaladMacro", "SaladPassMacro", "State"]

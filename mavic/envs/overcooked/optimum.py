@@ -61,6 +61,11 @@ OPTIMUM = 156.6119  # its return, discounted with GAMMA
 JOINT = np.array([[a, b] for a in LETTERS.values() for b in LETTERS.values()], np.int32)
 
 
+def best_return(env: Overcooked, gamma: float, kind: str | None = None) -> float | None:
+    """Best return of the uninstructed task of the environment as it comes; None for other options or an instruction."""
+    return OPTIMUM if kind is None and env == Overcooked() and gamma == GAMMA else None
+
+
 def moves(plan: tuple[str, str]) -> np.ndarray:
     """[T, 2] the macros of a plan, from one string of letters per cook."""
     return np.array([[LETTERS[one], LETTERS[two]] for one, two in zip(*plan, strict=True)])

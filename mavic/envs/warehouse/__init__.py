@@ -1,5 +1,20 @@
 """Warehouse Tool Delivery: two Turtlebots and a Fetch robot bring tools to people at work."""
 
-from mavic.envs.warehouse.env import State, Warehouse
+from pathlib import Path
 
-__all__ = ["State", "Warehouse"]
+from mavic.envs.api import built_in
+from mavic.envs.warehouse import optimum
+from mavic.envs.warehouse.env import State, Warehouse
+from mavic.envs.warehouse.presets import PRESETS
+
+WORLD = built_in(
+    Path(__file__).parent,
+    Warehouse,
+    title="Warehouse",
+    presets=PRESETS,
+    optimum=optimum.best_return,
+    followed_means="the tool asked for came first and no other was looked for",
+    reference_speed=(48_000, 1_400),
+)
+
+__all__ = ["WORLD", "State", "Warehouse"]

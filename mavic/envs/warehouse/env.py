@@ -64,10 +64,10 @@ def _one_hot(index: Array, size: int) -> Array:
 class Warehouse:
     """Two Turtlebots carry what Fetch finds to people who each need every tool once."""
 
-    rules: str = static("paper")
-    people: int = static(2)
-    tools: int = static(3)
-    noise: float = static(0.0)  # of a move, in metres; static, so that none costs nothing
+    rules: str = static(default="paper")
+    people: int = static(default=2)
+    tools: int = static(default=3)
+    noise: float = static(default=0.0)  # of a move, in metres; static, so that none costs nothing
     delivery: float | Array = 100.0
     delay: float | Array = -20.0  # for a tool that comes when its step's time is over
     drop: float | Array = -10.0  # for a failed pass

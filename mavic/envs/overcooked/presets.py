@@ -1,0 +1,32 @@
+"""The learner's numbers for Overcooked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mavic.preset import TUNED_LONG_TASK, Preset
+
+PRESETS = {
+    "paper": Preset(
+        episodes=400_000,
+        batch=16,
+        gamma=0.992,
+        actor_lr=4e-4,
+        critic_lr=5e-3,
+        n_steps=5,
+        epsilon_end=(0.1, 0.1),
+        epsilon_episodes=100_000,
+        target_network=True,
+    ),
+    "tuned": replace(
+        TUNED_LONG_TASK,
+        gamma=0.992,
+        episodes=160_000,
+        td_lambda=0.97,
+        epsilon_episodes=10_000,
+        entropy_start=(0.05, 0.05),
+        entropy_episodes=125_000,
+        critic_init_scale=1.0,
+        uninstructed_episode_prob=0.3,
+    ),
+}
