@@ -1,7 +1,7 @@
-"""The file a person writes: kinds of instruction, their phrases and their rules, as TOML.
+"""The file that a person writes: kinds of instruction, what they pay and how people say them, as TOML.
 
-`language.lexicon` takes the phrases from it, `world.instruct` the rules. A bad file is refused with the file,
-the key and what is allowed. A file looks like this:
+`mavic.instruct.reward` compiles the kinds to arrays, `mavic.language.lexicon` encodes the phrases. A bad file is
+refused with its name, the key and what is allowed. A file looks like this:
 
     world = "box_pushing"
 
@@ -12,11 +12,17 @@ the key and what is allowed. A file looks like this:
     train = ["do not push", "..."]
     held_out = ["..."]
 
-Optional keys of a kind: `agents` (who is addressed; default everybody), `penalty` and `bonus` (rule add: once for
-each forbidden, allowed macro chosen), `pay` (rule replace: each tick), `given_if` (a condition of the world that
-must hold when the instruction is given), `effect` (what the world does differently while it holds), `resolved_by`
-(event of the world = 1 if it fulfils the instruction, -1 if it breaks it), `credit` (what that pays or costs) and
-`extra = true` (not handed out unless all kinds are asked for).
+Optional keys of a kind:
+
+    agents = ["robot_0"]          # who is addressed (default: everybody)
+    penalty = -50                 # rule add: once for each forbidden macro chosen
+    bonus = 0                     # rule add: once for each allowed macro chosen
+    pay = 1                       # rule replace: each tick
+    given_if = "..."              # a precondition of the environment that must hold when the instruction is given
+    effect = "..."                # what the environment does differently while the instruction holds
+    resolved_by = { event = 1 }   # an event that fulfils (1) or breaks (-1) the instruction and ends it
+    credit = 0                    # what fulfilling pays and breaking costs
+    extra = true                  # given only when extra kinds are asked for
 """
 
 from __future__ import annotations
