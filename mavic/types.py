@@ -44,39 +44,39 @@ def replace(item: T, **changes: Any) -> T:
 
 @record
 class Tick:
-    """What one primitive step of an environment gives back."""
+    """The result of one primitive step of an environment."""
 
     state: Any
-    reward: Array  # [N] task reward
+    reward: Array  # [N] the task's reward
     ended: Array  # [N] the running macro ended by itself in this tick
-    terminal: Array  # [] the task is over (never the horizon)
-    events: Array  # [V] float: how often each named event happened in this tick
-    judged: Array  # [N] int: the macro each agent is judged by (the running one, or what a primitive amounted to)
+    terminal: Array  # [] the task is over; the horizon never sets it
+    events: Array  # [V] float: how often each event happened in this tick
+    judged: Array  # [N] int: the macro that did the work: the running one, or the one whose work a one-tick macro did
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sprite:
-    """One thing in a picture; x to the right, y down, in cells."""
+    """One thing in a picture. Units are cells; x grows to the right and y downwards."""
 
     shape: str  # "robot", "box", "tool", "human", "goal", "wall", "counter", "station", "food", "plate", "zone", "spot"
     x: float
     y: float
     width: float = 1.0
     height: float = 1.0
-    label: str = ""  # short text drawn on it
-    colour: str = "grey"  # a name of the painters' palette
-    heading: str = ""  # "N", "E", "S", "W" for what faces somewhere
+    label: str = ""  # a short text drawn on it
+    colour: str = "grey"  # a name in `mavic.envs.painting.PALETTE`
+    heading: str = ""  # "N", "E", "S" or "W"; empty if it faces nowhere
     holds: str = ""  # what it carries
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scene:
-    """One description of a picture, for every painter; sprites are drawn in order."""
+    """The description of a picture, for text, matplotlib and the web page. Sprites are drawn in order."""
 
     width: float
     height: float
     sprites: tuple[Sprite, ...]
-    notes: tuple[str, ...] = ()  # one line each, below the picture
+    notes: tuple[str, ...] = ()  # lines of text below the picture
 
 
 @record
@@ -94,7 +94,7 @@ class Rules:
         Array  # [C, V] +1: the event fulfils the instruction and ends it, -1: breaks it and ends it
     )
     credit: Array  # [C] what that pays or costs
-    condition: Array  # [C] 0, or 1 + the condition of the world under which the kind may be given
+    precondition: Array  # [C] 0, or 1 + the index in `Env.preconditions` of what the kind requires
     effect: Array  # [C] 0, or 1 + what the world does differently while it holds
     given: Array  # [C] bool: whether the schedule hands it out
     names: tuple[str, ...] = static()

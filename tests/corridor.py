@@ -46,7 +46,7 @@ class Corridor:
     agents: ClassVar[tuple[str, ...]] = ("left", "right")
     macros: ClassVar[tuple[type[IntEnum], ...]] = (Left, Right)
     events: ClassVar[tuple[str, ...]] = ("solved", "bell", "crash")
-    conditions: ClassVar[tuple[str, ...]] = ("open",)
+    preconditions: ClassVar[tuple[str, ...]] = ("open",)
     effects: ClassVar[tuple[str, ...]] = ("echo",)
 
     def reset(self, key):

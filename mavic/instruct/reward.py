@@ -39,7 +39,7 @@ def rules_of(
     addressed = np.zeros((kinds, agents), bool)
     lists_allowed = np.array([False] + [kind.allow is not None for kind in file.kinds])
     outcome = np.zeros((kinds, len(env.events)), np.float32)
-    condition, effect = np.zeros(kinds, np.int32), np.zeros(kinds, np.int32)
+    precondition, effect = np.zeros(kinds, np.int32), np.zeros(kinds, np.int32)
     for number, kind in enumerate(file.kinds, start=1):
         where = f"{file.source}: kinds.{kind.name}"
         for name in kind.agents or env.agents:
@@ -51,7 +51,7 @@ def rules_of(
         for event, sign in kind.resolved_by.items():
             outcome[number, _index(event, env.events, f"{where}.resolved_by")] = sign
         if kind.given_if is not None:
-            condition[number] = 1 + _index(kind.given_if, env.conditions, f"{where}.given_if")
+            precondition[number] = 1 + _index(kind.given_if, env.preconditions, f"{where}.given_if")
         if kind.effect is not None:
             effect[number] = 1 + _index(kind.effect, env.effects, f"{where}.effect")
     every = file.kinds
@@ -72,7 +72,7 @@ def rules_of(
         bonus=column([k.bonus for k in every]),
         outcome=jnp.asarray(outcome),
         credit=column([k.credit for k in every]),
-        condition=jnp.asarray(condition),
+        precondition=jnp.asarray(precondition),
         effect=jnp.asarray(effect),
         given=jnp.asarray(np.array([False] + [k.name in handed_out for k in every])),
         names=("none", *file.names()),

@@ -79,10 +79,10 @@ def begin(
     return _choose(found & ~silence.spared & (draws[0] < schedule.from_start), drawn, silence)
 
 
-def possible_kinds(conditions: Array, rules: Rules) -> Array:
-    """[C] kinds that may be given in a state with these conditions."""
-    holds = jnp.concatenate([jnp.ones(1, bool), conditions])
-    return rules.given & holds[rules.condition]
+def possible_kinds(preconditions: Array, rules: Rules) -> Array:
+    """[C] kinds that may be given in a state, by which preconditions hold in it."""
+    holds = jnp.concatenate([jnp.ones(1, bool), preconditions])
+    return rules.given & holds[rules.precondition]
 
 
 @record

@@ -93,8 +93,8 @@ def read(rows: dict[int, str] | None = None, env: Overcooked = D) -> State:
         state,
         blended=np.int32(counts["blended"]),
         cooked=np.int32(counts["cooked"]),
-        recalled=np.broadcast_to(known, state.recalled.shape),
-        recalled_patty=np.full(env.bodies, counts["cooked"] == 10),
+        last_seen=np.broadcast_to(known, state.last_seen.shape),
+        last_seen_patty=np.full(env.cook_count, counts["cooked"] == 10),
     )
     return jax.tree.map(jnp.asarray, made)
 
@@ -554,16 +554,16 @@ def test_get_goes_where_last_seen_then_to_the_start_then_ends():
     state = read({0: "# # # O O # #", 1: "K . @1 . . . l", 5: "# @0 . . . . 1", 6: "t # # B # 2 #"})
     state = replace(state, cell=state.cell.at[Thing.TOMATO].set(cell_of(3, 6)))
     remembered = jnp.int32(cell_of(4, 6))
-    state = replace(state, recalled=state.recalled.at[0, Thing.TOMATO].set(remembered))
+    state = replace(state, last_seen=state.last_seen.at[0, Thing.TOMATO].set(remembered))
     state = replace(state, cell=state.cell.at[Thing.TOMATO].set(cell_of(6, 1)))
     state = replace(state, cook=state.cook.at[0].set(cell_of(1, 1)))
     # Put the tomato out of sight of everything on the way: it lies below left.
     ticks = until_end(state, M.GET_TOMATO)
     path = [divmod(int(t.state.cook[0]), 8) for t in ticks]
-    recalled = [int(t.state.recalled[0, Thing.TOMATO]) for t in ticks]
+    last_seen = [int(t.state.last_seen[0, Thing.TOMATO]) for t in ticks]
     home = D.kitchen.homes[Thing.TOMATO]
-    turned = recalled.index(home)
-    assert recalled[:turned] == [int(remembered)] * turned and turned > 0
+    turned = last_seen.index(home)
+    assert last_seen[:turned] == [int(remembered)] * turned and turned > 0
     assert path[turned][1] >= 3, "it walked towards where it remembered the tomato"
     assert int(ticks[-1].state.place[Thing.TOMATO]) == Place.COUNTER, "it found none"
 
@@ -668,7 +668,7 @@ def test_get_bowl_fetches_it_and_ends_at_once_when_none_is_known():
     expect(ticks[-1].state, NO_FOOD | {1: "K . . . @1 . #", 5: "# . . @0=bowl . . 1"})
     assert len(ticks) == 6
     unknown = read(rows)
-    unknown = replace(unknown, recalled=unknown.recalled.at[:, Thing.DISH].set(NOWHERE))
+    unknown = replace(unknown, last_seen=unknown.last_seen.at[:, Thing.DISH].set(NOWHERE))
     assert alone(unknown, M.GET_BOWL)[0].ended[0]
     assert alone(read(), M.GET_BOWL)[0].ended[0]
     in_oven = read(NO_FOOD | {0: "# # # O=bowl/4 O # #"})
@@ -680,7 +680,7 @@ def test_get_patty_knows_only_what_it_saw():
     ticks = until_end(read(rows), M.GET_PATTY)
     expect(ticks[-1].state, NO_FOOD | {1: "K . . @0=patty @1 . #"})
     far = read(NO_FOOD | {0: "# # # O=patty O # #", 1: "K . . . @1 . #", 5: "# @0 . . . . 1"})
-    far = replace(far, recalled_patty=jnp.array([False, True]))
+    far = replace(far, last_seen_patty=jnp.array([False, True]))
     assert alone(far, M.GET_PATTY)[0].ended[0]
 
 

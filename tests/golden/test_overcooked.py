@@ -92,9 +92,9 @@ def contents(state: State) -> np.ndarray:
 
 def remembered(env: Overcooked, state: State) -> np.ndarray:
     """[..., B, K, 2] where each cook remembers things, stations and cooks."""
-    lead = state.recalled.shape[:-1]
+    lead = state.last_seen.shape[:-1]
     stations = np.broadcast_to([*env.kitchen.boards, env.kitchen.delivery], (*lead, 3))
-    things, cooks = state.recalled[..., : Thing.DISH], state.recalled[..., len(Thing) :]
+    things, cooks = state.last_seen[..., : Thing.DISH], state.last_seen[..., len(Thing) :]
     return pairs(np.concatenate([things, stations, cooks], -1))
 
 
@@ -117,8 +117,8 @@ def test_replays_every_episode(name, load_trace, by_episode):
         rows = jax.tree.map(np.asarray, rows)
         grid = jax.jit(jax.vmap(lambda seen, own: reference_grid(env.kitchen, seen, own)))
         tick, state = rows["tick"], rows["tick"].state
-        recalled = state.recalled.reshape(-1, state.recalled.shape[-1])
-        believed = np.asarray(grid(recalled, state.cook.reshape(-1)))
+        last_seen = state.last_seen.reshape(-1, state.last_seen.shape[-1])
+        believed = np.asarray(grid(last_seen, state.cook.reshape(-1)))
         first = jax.tree.map(np.asarray, env.reset(jax.random.key(0)))
         first_seen = np.asarray(env.observe(first))
 
