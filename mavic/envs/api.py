@@ -156,7 +156,7 @@ def built_in(folder: Path, make: Callable[..., Env], **more: Any) -> World:
 
 def names() -> tuple[str, ...]:
     """Return the ids of all worlds: the built-in ones, then the registered ones."""
-    return (*BUILT_IN, *REGISTERED)
+    return tuple(dict.fromkeys((*BUILT_IN, *REGISTERED)))
 
 
 def world(name: str) -> World:
@@ -174,18 +174,20 @@ def register(
     instructions: str | Path | None = None,
     **more: Any,
 ) -> None:
-    """Add a world of your own.
+    """Add a world of your own, or change the record of a known one.
 
     `make` is a callable or a text "module:name". `instructions` is the file that lets the world be trained by name.
-    `more` are further fields of `World`.
+    `more` are further fields of `World`. A name that is already known must come with its own `make`; the fields that
+    are given then replace those of its record.
     """
     if isinstance(make, str):
         make = _Lazy(make)
-    path = None if instructions is None else Path(instructions)
-    new = World(name=name, make=make, instructions=path, **more)
-    if name in BUILT_IN or REGISTERED.get(name, new).make != make:
+    known = world(name) if name in names() else World(name=name, make=make)
+    if known.make != make:
         raise ValueError(f"a world called {name!r} is already registered")
-    REGISTERED[name] = new
+    if instructions is not None:
+        more["instructions"] = Path(instructions)
+    REGISTERED[name] = dataclasses.replace(known, **more)
 
 
 @dataclass(frozen=True)

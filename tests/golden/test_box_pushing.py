@@ -61,7 +61,9 @@ def test_replays_every_episode(name, load_trace, by_episode):
     size, _, big, small, penalty, _ = trace["params"]
     # Doubles, because the recorded rewards are doubles and the comparison is exact.
     with jax.enable_x64(True):
-        env = BoxPushing(size=int(size), rules="reference", big=big, small=small, penalty=penalty)
+        env = BoxPushing(
+            size=int(size), dynamics="reference", big=big, small=small, penalty=penalty
+        )
         choices = jnp.asarray(by_episode(trace, "act"), jnp.int32)
         tick, seen, macro = jax.jit(jax.vmap(replay, (None, 0)))(env, choices)
         tick, seen, macro = jax.tree.map(np.asarray, (tick, seen, macro))

@@ -111,7 +111,7 @@ def test_replays_every_episode(name, load_trace, by_episode):
     letter, cooks = RECORDED[name]
     # Doubles, because the recorded rewards are doubles and the comparison is exact.
     with jax.enable_x64(True):
-        env = Overcooked(map=letter, task=str(trace["task"]), cooks=cooks, rules="reference")
+        env = Overcooked(map=letter, task=str(trace["task"]), cooks=cooks, dynamics="reference")
         choices = jnp.asarray(by_episode(trace, "act"), jnp.int32)
         rows = jax.jit(jax.vmap(replay, (None, 0)))(env, choices)
         rows = jax.tree.map(np.asarray, rows)

@@ -13,7 +13,7 @@ from mavic.types import Tick
 
 # Plain IEEE arithmetic in the order written: no reciprocals for divisions, no fused multiply-add.
 EXACT = {"xla_disable_hlo_passes": "algsimp", "xla_backend_optimization_level": 0}
-ENV = Warehouse(rules="reference")
+ENV = Warehouse(dynamics="reference")
 COPIES = ENV.copies
 
 
