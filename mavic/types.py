@@ -13,7 +13,6 @@ from typing import Any, TypeVar, dataclass_transform
 import jax
 
 Array = jax.Array
-RUNS = "runs"  # the vmapped axis of seeds and settings: all runs of a program loop together
 T = TypeVar("T")
 
 
@@ -208,4 +207,3 @@ class MacroTransitions:
     )
     time: Array  # [K, W, N] tick of the episode at which the macro ended
     valid: Array  # [K, W, N] bool
-    longest: Array  # [] number of rows in the fullest lane

@@ -1,7 +1,7 @@
 """How fast it is: the environment alone, training with learning, compile time, peak memory.
 
 Repeats are interleaved and medians are given, so that a busy moment does not favour one figure. Steps are primitive
-ticks of episodes that count: ticks of idle lanes are not.
+ticks of episodes; ticks of idle environments do not count.
 """
 
 from __future__ import annotations
@@ -19,36 +19,37 @@ from rich.console import Console
 
 from mavic.envs import api
 from mavic.experiments import records, runner, train
-from mavic.experiments.config import ExperimentConfig, make_task, run_of, stack
+from mavic.experiments.config import ExperimentConfig, make_task
 from mavic.experiments.devices import over_runs
 from mavic.experiments.methods import preset_of
+from mavic.experiments.runs import make_run, stack
 from mavic.types import Array
 
-ENV_LANES, ENV_TICKS = 4096, 100
-CORE_LANES = 1024  # of a core: the states of more do not stay in its cache
+DEVICE_ENVS, ENV_TICKS = 4096, 100
+CORE_ENVS = 1024  # of a core: the states of more do not stay in its cache
 PIECE = 320_000  # ticks of a run in a timed piece of training, if its episodes last to the horizon
 UPDATES = 25  # of a timed piece, at most
 WARM_UP = 400  # updates before timing: Box Pushing's episodes then are as short as they will be
 PATIENCE = 60.0  # seconds of a warm-up after which it is left at that
 
 
-@partial(jax.jit, static_argnames=("lanes", "ticks"))
-def environment_ticks(env: Any, keys: Array, lanes: int, ticks: int) -> Array:
-    """Random macros in many lanes for each of the keys [devices]; a lane whose episode ends starts again. Gives the
-    summed reward, so that nothing can be left out."""
-    return over_runs(lambda key: _environment_ticks(env, key, lanes, ticks))(keys)
+@partial(jax.jit, static_argnames=("num_envs", "ticks"))
+def environment_ticks(env: Any, keys: Array, num_envs: int, ticks: int) -> Array:
+    """Random macros in many environments for each of the keys [devices]; an episode that ends starts again. Gives the
+    summed reward, so that the compiler cannot leave anything out."""
+    return over_runs(lambda key: _environment_ticks(env, key, num_envs, ticks))(keys)
 
 
-def _environment_ticks(env: Any, key: Array, lanes: int, ticks: int) -> Array:
+def _environment_ticks(env: Any, key: Array, num_envs: int, ticks: int) -> Array:
     counts = jnp.array([len(macros) for macros in env.macros])
 
     def tick(carry: tuple, key: Array) -> tuple[tuple, Array]:
         state, macro, idle = carry
-        draws = jax.random.uniform(key, (lanes, counts.shape[0]))
+        draws = jax.random.uniform(key, (num_envs, counts.shape[0]))
         macro = jnp.where(idle, (draws * counts).astype(jnp.int32), macro)
         silence = jnp.zeros_like(macro)
         after = jax.vmap(env.tick, in_axes=(None, 0, 0, 0, 0))(key, state, macro, idle, silence)
-        fresh = jax.vmap(env.reset)(jax.random.split(key, lanes))
+        fresh = jax.vmap(env.reset)(jax.random.split(key, num_envs))
 
         def anew(new: Array, old: Array) -> Array:
             return jnp.where(after.terminal.reshape((-1,) + (1,) * (old.ndim - 1)), new, old)
@@ -58,8 +59,8 @@ def _environment_ticks(env: Any, key: Array, lanes: int, ticks: int) -> Array:
         idle = after.ended | after.terminal[:, None]
         return (state, macro, idle), after.reward.sum() + seen.sum()
 
-    first = jax.vmap(env.reset)(jax.random.split(key, lanes))
-    agents = (lanes, counts.shape[0])
+    first = jax.vmap(env.reset)(jax.random.split(key, num_envs))
+    agents = (num_envs, counts.shape[0])
     start = (first, jnp.zeros(agents, jnp.int32), jnp.ones(agents, bool))
     return jax.lax.scan(tick, start, jax.random.split(key, ticks))[1].sum()
 
@@ -73,8 +74,8 @@ def measure(
     console: Console | None = None,
     **changes: Any,
 ) -> dict[str, Any]:
-    """All figures of a world on this machine, printed as they come. `patience`: seconds a network is trained before
-    it is timed, if `WARM_UP` updates take longer; `updates_before` says how many were made."""
+    """All figures of a world on this machine, printed as they come. Each network trains for `WARM_UP` updates before it
+    is timed, or for `patience` seconds if they take longer; `updates_before` says how many it made."""
     console = console or Console()
     found: dict[str, Any] = {"world": world, "seeds": seeds, "versions": records.versions()}
     jobs: dict[str, tuple[Callable[[], Any], Callable[[Any], float]]] = {}
@@ -82,13 +83,13 @@ def measure(
     keys = iter(range(1_000_000))
 
     devices = jax.local_device_count()
-    lanes = CORE_LANES if jax.default_backend() == "cpu" else ENV_LANES
+    num_envs = CORE_ENVS if jax.default_backend() == "cpu" else DEVICE_ENVS
 
     def play() -> Array:
         key = jax.random.split(jax.random.key(next(keys)), devices)
-        return environment_ticks(env, key, lanes, ENV_TICKS)
+        return environment_ticks(env, key, num_envs, ENV_TICKS)
 
-    jobs["environment alone"] = (play, lambda _: devices * lanes * ENV_TICKS)
+    jobs["environment alone"] = (play, lambda _: devices * num_envs * ENV_TICKS)
     updates = _updates(preset_of("tuned", world, **changes).batch * env.horizon)
     for network in ("shared", "protected"):
         jobs[f"training, {network}"] = _training(world, network, seeds, updates, changes)
@@ -135,7 +136,8 @@ def _updates(ticks: int) -> int:
 def _warm_up(
     job: Callable[[], Any], updates: int, patience: float, label: str, console: Console
 ) -> int:
-    """Call `job`, `updates` updates each time, until `WARM_UP` were made or patience is at its end; how many were."""
+    """Call `job`, which makes `updates` updates, until `WARM_UP` are made or `patience` seconds are over. Gives how many
+    were made."""
     began, made = time.perf_counter(), 0
     with console.status(f"{label}…") as status:
         while made < WARM_UP and (spent := time.perf_counter() - began) < patience:
@@ -150,26 +152,20 @@ def _warm_up(
 def _training(
     world: str, network: str, seeds: int, updates: int, changes: dict[str, Any]
 ) -> tuple[Callable, Callable]:
-    preset = preset_of("tuned", world, **changes)
-    bench = make_task(world)
-    fixed = bench.fixed(preset, network)
-    runs = stack(
-        [
-            run_of(ExperimentConfig(world=world, network=network), preset, bench, s)
-            for s in range(seeds)
-        ]
-    )
-    lanes = runner.default_lanes(preset.batch, bench.env.horizon)
-    state = {"learner": train.start(fixed, runs)}
+    """A job that trains on for `updates` updates at each call, and the ticks that a call's result played."""
+    preset, task = preset_of("tuned", world, **changes), make_task(world)
+    static = task.static_config(preset, network)
+    config = ExperimentConfig(world=world, network=network)
+    runs = stack([make_run(config, preset, task, seed) for seed in range(seeds)])
+    num_envs = runner.default_num_envs(preset.batch, task.env.horizon)
+    state = train.start(static, runs)
 
     def job() -> Any:
-        learner, metrics = train.chunk(
-            fixed, lanes, updates, bench.lexicon.vectors, runs, state["learner"]
-        )
-        state["learner"] = learner
-        return learner, metrics
+        nonlocal state
+        state, metrics = train.chunk(static, num_envs, updates, task.lexicon.vectors, runs, state)
+        return state, metrics
 
-    return job, lambda result: float(result[1]["ticks"].sum())
+    return job, lambda result: float(result[1].ticks.sum())
 
 
 def _peak_memory() -> int:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
-from mavic.types import RUNS
+from mavic.runs import RUNS
 
 DEVICES = "devices"
 # cores wait for each other at the end of a piece of training; on a busy machine for longer than the forty seconds after

@@ -11,17 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from mavic.envs import api
-from mavic.experiments.config import ExperimentConfig, Run, Task, acting, run_of, stack
+from mavic.experiments.config import ExperimentConfig, Task
 from mavic.experiments.devices import over_runs
 from mavic.experiments.methods import METHODS
+from mavic.experiments.runs import Run, acting, make_run, stack
 from mavic.instruct.schedule import make_schedule
-from mavic.learn import bptt
-from mavic.learn import update as learning
+from mavic.learn.backbones import BACKBONES
 from mavic.learn.returns import CORRECTIONS, targets
 from mavic.learn.transitions import macro_transitions
-from mavic.learn.update import StaticConfig, TrainState
+from mavic.learn.update import StaticConfig, TrainState, Values
 from mavic.rollout.rollout import rollout
-from mavic.types import RUNS, Array, Timestep, replace
+from mavic.types import Array, MacroTransitions, Timestep, replace
 
 if TYPE_CHECKING:
     from mavic.experiments.runner import Trained
@@ -63,14 +63,14 @@ def compliance_sums(rows: Timestep, kinds: int) -> dict[str, Array]:
     }
 
 
-@partial(jax.jit, static_argnames=("fixed", "lanes", "episodes"))
+@partial(jax.jit, static_argnames=("static", "num_envs", "episodes"))
 def play(
-    fixed: StaticConfig,
-    lanes: int,
+    static: StaticConfig,
+    num_envs: int,
     episodes: int,
     vectors: Array,
     runs: Run,
-    learner: TrainState,
+    state: TrainState,
     key: Array,
     first: Array,
     instructed: Array,
@@ -78,34 +78,36 @@ def play(
 ) -> dict[str, dict[str, Array]]:
     """Episodes with final parameters and no exploration; `key` is shared by all runs, so all meet the same threefry."""
 
-    def one_run(run: Run, learner: TrainState) -> dict[str, dict[str, Array]]:
+    def one_run(run: Run, state: TrainState) -> dict[str, dict[str, Array]]:
         off = make_schedule()
         setting = replace(
-            run.test,
-            schedule=jax.tree.map(lambda a, b: jnp.where(instructed, a, b), run.test.schedule, off),
+            run.test_env,
+            schedule=jax.tree.map(
+                lambda a, b: jnp.where(instructed, a, b), run.test_env.schedule, off
+            ),
         )
         eval_epsilon = jnp.stack([run.eval_epsilon] * 2)
         policy = acting(
-            fixed, learner.actor, vectors, eval_epsilon, greedy & (run.eval_epsilon == 0)
+            static, state.actor, vectors, eval_epsilon, greedy & (run.eval_epsilon == 0)
         )
-        rows = rollout(setting, policy, key, episodes=episodes, lanes=lanes, first=first).rows
-        kinds = run.test.rules.allowed.shape[0]
+        rows = rollout(setting, policy, key, episodes=episodes, num_envs=num_envs, first=first).rows
+        kinds = run.test_env.rules.allowed.shape[0]
         return {
             "base": task_sums(rows, run.hyper.gamma),
             "live": compliance_sums(rows, kinds),
         }
 
-    return over_runs(one_run)(runs, learner)
+    return over_runs(one_run)(runs, state)
 
 
-@partial(jax.jit, static_argnames=("fixed", "lanes", "episodes"))
+@partial(jax.jit, static_argnames=("static", "num_envs", "episodes"))
 def evaluate_held_instruction(
-    fixed: StaticConfig,
-    lanes: int,
+    static: StaticConfig,
+    num_envs: int,
     episodes: int,
     vectors: Array,
     runs: Run,
-    learner: TrainState,
+    state: TrainState,
     key: Array,
     kind: Array,
 ) -> dict[str, Array]:
@@ -114,40 +116,37 @@ def evaluate_held_instruction(
 
     G is the realised return at the final training ε, with the critic's own bootstrap where the horizon cut."""
 
-    def one_run(run: Run, learner: TrainState) -> dict[str, Array]:
+    def one_run(run: Run, state: TrainState) -> dict[str, Array]:
         always = replace(make_schedule(), from_start=jnp.where(kind > 0, 1.0, 0.0))
-        given = jnp.arange(run.test.rules.given.shape[0]) == kind
-        setting = replace(run.test, schedule=always, rules=replace(run.test.rules, given=given))
+        given = jnp.arange(run.test_env.rules.given.shape[0]) == kind
+        setting = replace(
+            run.test_env, schedule=always, rules=replace(run.test_env.rules, given=given)
+        )
         epsilon = jnp.maximum(run.hyper.epsilon_end, run.eval_epsilon)
-        policy = acting(fixed, learner.actor, vectors, epsilon)
-        played = rollout(setting, policy, key, episodes=episodes, lanes=lanes)
+        policy = acting(static.network, state.actor, vectors, epsilon)
+        played = rollout(setting, policy, key, episodes=episodes, num_envs=num_envs)
         rows = macro_transitions(played.rows, run.hyper.gamma)
-        blocks = bptt.blocks_for(jax.lax.pmax(rows.longest, RUNS))
-        fields = {k: v for k, v in vars(rows).items() if k != "longest"}
-        fields = bptt.pad(fields)
-        rounds = jax.lax.pmax(bptt.rounds_for(learning.bootstraps(fields)), RUNS)
-        by_agent = jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), fields)
+        found = BACKBONES[static.backbone].values(static, vectors, state, rows)
 
-        def agent(critic: Any, scale: Any, mine: dict) -> tuple[Array, Array]:
-            wanted = learning.bootstraps(mine)
-            found = learning.values(fixed, vectors, critic, scale, mine, blocks, wanted, rounds)
+        def agent(rows: MacroTransitions, found: Values) -> tuple[Array, Array]:
             realised = targets(
-                reward=mine["reward"],
-                discount=mine["discount"],
-                v_same_instruction=found["v_same_instruction"],
-                v_next_instruction=found["v_next_instruction"],
-                switched=mine["switched"],
-                last=mine["last"],
+                reward=rows.reward,
+                discount=rows.discount,
+                v_same_instruction=found.v_same_instruction,
+                v_next_instruction=found.v_next_instruction,
+                switched=rows.switched,
+                last=rows.last,
                 correction=CORRECTIONS["none"],
                 n_steps=math.inf,
             )
-            # what is met ends an instruction early, and the rest is another context
-            valid = mine["valid"] & (mine["kind"] == kind)
+            # An event can end the instruction early; what follows is another context.
+            valid = rows.valid & (rows.kind == kind)
             count = jnp.maximum(valid.sum(), 1)
-            error = (valid * (found["value"] - realised)).sum() / count
+            error = (valid * (found.value - realised)).sum() / count
             return error, (valid * realised).sum() / count
 
-        error, mean = jax.vmap(agent)(learner.critic, learner.scale, by_agent)
+        by_agent = jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), rows)
+        error, mean = jax.vmap(agent)(by_agent, found)
         earned = task_sums(played.rows, run.hyper.gamma)
         return {
             "error": error.mean(),
@@ -156,15 +155,15 @@ def evaluate_held_instruction(
             "solved": earned["solved"] / earned["episodes"],
         }
 
-    return over_runs(one_run)(runs, learner)
+    return over_runs(one_run)(runs, state)
 
 
 def until_enough(
-    fixed: StaticConfig,
-    lanes: int,
+    static: StaticConfig,
+    num_envs: int,
     vectors: Array,
     runs: Run,
-    learner: TrainState,
+    state: TrainState,
     *,
     told: bool,
     greedy: bool,
@@ -176,7 +175,7 @@ def until_enough(
     total: dict[str, np.ndarray] = {}
     for batch in range(64):
         sums = play(
-            fixed, lanes, lanes * 4, vectors, runs, learner, key, jnp.int32(batch * lanes * 4),
+            static, num_envs, num_envs * 4, vectors, runs, state, key, jnp.int32(batch * num_envs * 4),
             jnp.asarray(told), jnp.asarray(greedy),
         )[part]  # fmt: skip
         total = {k: total.get(k, 0) + np.asarray(v, np.float64) for k, v in sums.items()}
@@ -187,20 +186,20 @@ def until_enough(
 
 
 def evaluate(
-    trained: Trained, *, lanes: int = 256, scale: float = 1.0
+    trained: Trained, *, num_envs: int = 256, scale: float = 1.0
 ) -> dict[ExperimentConfig, dict[str, Any]]:
-    """The `score` lines of all cells of a group, judged together. `scale` below 1 judges with fewer episodes."""
-    group, fixed, bench = trained.group, trained.fixed, trained.bench
-    places = np.array([place for cell in group.cells for place in trained.places(cell)])
-    learner = jax.tree.map(lambda x: x[places], trained.learner)
-    runs = stack([run_of(c, group.preset, bench, s) for c in group.cells for s in group.seeds])
-    vectors = bench.lexicon.vectors
-    names = runs.test.rules.names
+    """The `score` lines of all configs of a group, judged together. `scale` below 1 judges with fewer episodes."""
+    group, static, task = trained.group, trained.static, trained.task
+    places = np.array([place for config in group.configs for place in trained.places(config)])
+    state = jax.tree.map(lambda x: x[places], trained.state)
+    runs = stack([make_run(c, group.preset, task, s) for c in group.configs for s in group.seeds])
+    vectors = task.lexicon.vectors
+    names = runs.test_env.rules.names
     key = jax.random.key(EVALUATION_KEY)
 
     def sums_of(told: bool, greedy: bool, enough: float) -> dict[str, np.ndarray]:
         return until_enough(
-            fixed, lanes, vectors, runs, learner, told=told, greedy=greedy, enough=enough * scale
+            static, num_envs, vectors, runs, state, told=told, greedy=greedy, enough=enough * scale
         )
 
     def base(greedy: bool, enough: float) -> dict[str, Any]:
@@ -231,16 +230,18 @@ def evaluate(
         """One kind from start to end of every episode."""
         episodes = max(32, math.ceil(HELD_EPISODES * scale))
         found = evaluate_held_instruction(
-            fixed, episodes // 4, episodes, vectors, runs, learner, key, jnp.int32(number)
+            static, episodes // 4, episodes, vectors, runs, state, key, jnp.int32(number)
         )
-        instead = np.asarray(runs.test.rules.replaces)[:, number]  # of the task: it earns by chance
+        instead = np.asarray(runs.test_env.rules.replaces)[
+            :, number
+        ]  # of the task: it earns by chance
         return {
             "leak": np.asarray(found["error"] / jnp.abs(found["mean"])),
             "task": np.where(instead, np.nan, found["task"]),
             "solved": np.where(instead, np.nan, found["solved"]),
         }
 
-    given = np.atleast_1d(np.asarray(runs.test.rules.given).any(axis=0))
+    given = np.atleast_1d(np.asarray(runs.test_env.rules.given).any(axis=0))
     lasting = {name: held(i) for i, name in enumerate(names) if i == 0 or given[i]}
     found = {
         "base": base(False, BASE_EPISODES),
@@ -252,20 +253,20 @@ def evaluate(
     }
     seeds = len(group.seeds)
     return {
-        cell: {
+        config: {
             "type": "score",
-            "episodes": int(trained.learner.episodes[0]),
-            "optimum": best_return(cell, bench, group.preset.gamma),
-            **_counts_once(_of_cell(cell, found, slice(n * seeds, (n + 1) * seeds))),
+            "episodes": int(trained.state.episodes[0]),
+            "optimum": best_return(config, task, group.preset.gamma),
+            **_counts_once(_of_config(config, found, slice(n * seeds, (n + 1) * seeds))),
         }
-        for n, cell in enumerate(group.cells)
+        for n, config in enumerate(group.configs)
     }
 
 
-def best_return(cell: ExperimentConfig, bench: Task, gamma: float) -> float | None:
+def best_return(config: ExperimentConfig, task: Task, gamma: float) -> float | None:
     """The best return of the uninstructed task (D23); None where it is not known."""
-    optimum = api.world(cell.world).optimum
-    return None if optimum is None else optimum(bench.env, gamma, None)
+    optimum = api.world(config.world).optimum
+    return None if optimum is None else optimum(task.env, gamma, None)
 
 
 def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -273,11 +274,11 @@ def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0)
 
 
-def _of_cell(cell: ExperimentConfig, found: dict[str, Any], places: slice) -> dict[str, Any]:
-    """A cell's part of what was found. A random policy has no critic that could be wrong about it, and who is told
+def _of_config(config: ExperimentConfig, found: dict[str, Any], places: slice) -> dict[str, Any]:
+    """A config's part of what was found. A random policy has no critic that could be wrong about it, and who is told
     nothing none that has learnt what an instruction is worth."""
     own = jax.tree.map(lambda x: x[places], found)
-    method = METHODS[cell.method]
+    method = METHODS[config.method]
     for kind, errors in own["leak"].items():
         if method.random or (kind != "none" and method.instructions == "none"):
             own["leak"][kind] = [None] * len(errors)

@@ -1,4 +1,4 @@
-"""What can be compared: methods, networks, schedules and presets, as rows of tables."""
+"""What can be compared: methods and networks as rows of tables, and a preset as the learner's arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from mavic.envs import api
 from mavic.hints import look_up
-from mavic.learn import networks
+from mavic.learn import gru, networks
 from mavic.learn.networks import Shape
 from mavic.learn.update import HyperParams, StaticConfig
 from mavic.preset import GENERAL, Preset
@@ -20,11 +20,16 @@ from mavic.preset import GENERAL, Preset
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """What is optimised: which data, and what happens to values at an instruction boundary."""
+    """What is optimised: the data of training, and the correction of targets where the instruction changes."""
 
     instructions: str  # none | interrupt | per_episode
     correction: str  # none | shift | cut
-    random: bool = False  # judged with random macros: a yardstick, nothing of it is learnt
+    random: bool = False  # evaluated with random macros: a yardstick that learns nothing
+
+    @property
+    def hears(self) -> bool:
+        """Whether it hears instructions. The compliance of a method that does not is chance."""
+        return self.instructions != "none"
 
 
 METHODS = {
@@ -39,9 +44,10 @@ NETWORKS = tuple(networks.NETWORKS)
 RULES = ("by-kind", "add")
 
 
-def preset_of(name: str, world: str, **changes) -> Preset:
-    """A preset's numbers for a world, some of them changed. With another number of `episodes`, what is counted in
-    episodes (exploration, entropy) stretches or shrinks along. A world without a row gets a row for any."""
+def preset_of(name: str, world: str, **changes: Any) -> Preset:
+    """A preset's numbers for a world, with changes by name; a world without numbers of its own gets general ones.
+
+    With another number of `episodes`, the episodes of exploration and entropy scale along."""
     preset = api.world(world).presets.get(name) or look_up(GENERAL, name, "preset")
     changes = {k: v for k, v in changes.items() if v is not None}
     share = changes.get("episodes", preset.episodes) / preset.episodes
@@ -62,17 +68,19 @@ def static_config_of(
     embedding: int,
     kinds: int,
 ) -> StaticConfig:
-    """What shapes the compiled program."""
+    """What shapes the compiled program, from a preset, a network's name and the sizes of a task."""
     return StaticConfig(
-        shape=Shape(
-            observation=observation,
-            macros=macros,
-            agents=agents,
-            embedding=embedding,
-            hidden=preset.hidden,
-            projected=preset.hidden,
-            last_macro=preset.last_macro,
-            **look_up(networks.NETWORKS, network, "network"),
+        network=gru.network(
+            Shape(
+                observation=observation,
+                macros=macros,
+                agents=agents,
+                embedding=embedding,
+                hidden=preset.hidden,
+                projected=preset.hidden,
+                last_macro=preset.last_macro,
+                **look_up(networks.NETWORKS, network, "network"),
+            )
         ),
         n_steps=math.inf if preset.n_steps is None else preset.n_steps,
         batch=preset.batch,
@@ -83,10 +91,9 @@ def static_config_of(
 
 
 def hyperparams_of(preset: Preset) -> HyperParams:
-    """The numbers that can be vmapped over: a preset's own, by name."""
+    """The preset's numbers as arrays, its optional numbers filled in."""
     own = dataclasses.asdict(preset)
     own |= {
-        "popart_beta": preset.popart_step,
         "critic_init_scale": preset.value_scale
         if preset.critic_init_scale is None
         else preset.critic_init_scale,

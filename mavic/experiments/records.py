@@ -1,9 +1,9 @@
-"""Run records: JSON lines, the only thing that tables and figures are made from.
+"""Run records: JSON lines, the only source of tables and figures.
 
-One file a cell, `<method>-<preset>-<network>-<schedule>-<rule>[-overlap][-extras].jsonl`, with a line `run` (the
-cell, the preset's numbers, seeds, versions), lines `curve` (one a checkpoint of training) and one line `score` (the
-final judgement). Every number of a seed stands in a list with one entry a seed, so seeds are never averaged together
-on disk. `given` and `followed` count instructions by kind.
+One file per configuration, `<method>-<preset>-<network>-<schedule>-<rule>[-overlap][-extras].jsonl`. Its first line is
+of type `run` (configuration, preset numbers, seeds, versions). Lines of type `curve` follow, one for each evaluation
+during training, and one line `score` with the final evaluation. A number that differs between seeds is a list with one
+entry a seed; seeds are never averaged on disk. `given` and `followed` count instructions by kind.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RecordError(ValueError):
 
 
 def versions() -> dict[str, str]:
-    """What the numbers were made with."""
+    """The versions and the device that the numbers were made with."""
     from importlib.metadata import version
 
     found = {name: version(name) for name in ("jax", "optax", "numpy")}
@@ -41,12 +41,12 @@ def versions() -> dict[str, str]:
 
 
 def run_line(
-    cell: ExperimentConfig, preset: Preset, seeds: Iterable[int], **more: Any
+    config: ExperimentConfig, preset: Preset, seeds: Iterable[int], **more: Any
 ) -> dict[str, Any]:
     """The first line of a file."""
     return {
         "type": "run",
-        "cell": dataclasses.asdict(cell),
+        "config": dataclasses.asdict(config),
         "preset": dataclasses.asdict(preset),
         "seeds": list(seeds),
         "versions": versions(),
@@ -55,7 +55,7 @@ def run_line(
 
 
 def plain(value: Any) -> Any:
-    """Arrays → lists, rounded to what floats hold; what is no number is null."""
+    """Arrays → lists, floats rounded to six digits; what is not finite is null."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -84,11 +84,9 @@ class Record:
     curve: list[dict[str, Any]]
     score: dict[str, Any] | None
 
-    def cell(self) -> ExperimentConfig:
+    def config(self) -> ExperimentConfig:
         """What was trained."""
-        fields = dict(self.run["cell"])
-        fields["kinds"] = tuple(fields["kinds"]) if fields["kinds"] is not None else None
-        return ExperimentConfig(**fields)
+        return ExperimentConfig.of(self.run["config"])
 
 
 def read(path: str | Path) -> Record:
@@ -103,9 +101,12 @@ def read(path: str | Path) -> Record:
     if not lines or lines[0].get("type") != "run":
         raise RecordError(f"{path}:1: the first line must be of type run")
     scores = [line for line in lines if line["type"] == "score"]
+    run = lines[0]
+    if "cell" in run:  # the name of version 0.1
+        run["config"] = run.pop("cell")
     return Record(
         path=path,
-        run=lines[0],
+        run=run,
         curve=[line for line in lines if line["type"] == "curve"],
         score=scores[-1] if scores else None,
     )

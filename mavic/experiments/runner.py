@@ -1,13 +1,12 @@
-"""Training and judging on the host: groups of cells in one program, progress, checkpoints, records.
+"""Training on the host: groups of configurations in one program, progress, checkpoints.
 
-A group's cells differ only in numbers (method, schedule, rule), so all of them and all seeds train at once. Stopping
-with Ctrl-C loses nothing: the group resumes from its last checkpoint and ends in the same numbers.
+The configurations of a group differ only in numbers (method, schedule, rule), so all of them and all seeds train at
+once. Ctrl-C loses nothing: the group resumes from its last checkpoint and ends in the same numbers.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import math
 import time
@@ -21,111 +20,98 @@ import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
-from mavic.experiments import evaluate, records, train
-from mavic.experiments import policy_file as policy
-from mavic.experiments.config import (
-    ExperimentConfig,
-    Run,
-    Task,
-    as_trained,
-    instructions_of,
-    make_task,
-    run_of,
-    stack,
-)
+from mavic.experiments import checkpoint, evaluate, policy_file, records, train
+from mavic.experiments.config import ExperimentConfig, Task, make_task
 from mavic.experiments.methods import METHODS, preset_of
+from mavic.experiments.runs import Run, make_run, stack
+from mavic.experiments.train import TrainMetrics
 from mavic.instruct import reward
-from mavic.instruct import spec as instructions
 from mavic.learn.update import StaticConfig, TrainState
 from mavic.preset import Preset
 
-
-class SessionError(ValueError):
-    """What was asked for cannot be done; the message says why."""
+POINT_EPISODES = 128  # of an evaluation during training
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Cells of one world, network and preset, with their seeds."""
+    """Configurations of one world, network and preset, with their seeds."""
 
-    cells: tuple[ExperimentConfig, ...]
+    configs: tuple[ExperimentConfig, ...]
     seeds: tuple[int, ...]
     preset: Preset
 
     def __post_init__(self) -> None:
-        shapes = {(c.world, c.network, c.preset, json.dumps(c.options)) for c in self.cells}
+        shapes = {(c.world, c.network, c.preset, json.dumps(c.options)) for c in self.configs}
         if len(shapes) != 1:
-            raise SessionError("cells of one group must share world, network, preset and options")
+            raise ValueError(
+                "configurations of one group must share world, network, preset and options"
+            )
 
     def trained(self) -> tuple[ExperimentConfig, ...]:
-        """What is really trained: cells that differ only in how they are tested share a training."""
-        return tuple(dict.fromkeys(as_trained(cell) for cell in self.cells))
-
-
-def name_of(group: Group) -> str:
-    """A short name that two different groups do not share."""
-    text = json.dumps(_identity(group), sort_keys=True)
-    return f"{group.cells[0].preset}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+        """What is really trained: configurations that differ only in evaluation share a training."""
+        return tuple(dict.fromkeys(config.as_trained() for config in self.configs))
 
 
 def groups_of(
-    cells: Iterable[ExperimentConfig], seeds: Sequence[int], **changes: Any
+    configs: Iterable[ExperimentConfig], seeds: Sequence[int], **changes: Any
 ) -> list[Group]:
-    """Sort cells into groups; `changes` are preset numbers to override."""
+    """The configurations sorted into groups; `changes` are preset numbers to override."""
     found: dict[tuple, list[ExperimentConfig]] = {}
-    for cell in cells:
-        found.setdefault((cell.world, cell.network, cell.preset), []).append(cell)
+    for config in configs:
+        found.setdefault((config.world, config.network, config.preset), []).append(config)
     return [
         Group(
-            cells=tuple(g), seeds=tuple(seeds), preset=preset_of(g[0].preset, g[0].world, **changes)
+            configs=tuple(members),
+            seeds=tuple(seeds),
+            preset=preset_of(members[0].preset, members[0].world, **changes),
         )
-        for g in found.values()
+        for members in found.values()
     ]
 
 
-def in_the_way(groups: Iterable[Group], folder: Path) -> Iterator[tuple[Path, str]]:
-    """Records in `folder` whose names these groups' will have though they are of others: the file, and whether options,
-    seeds or numbers differ. Names tell method, preset, network and setting alone."""
+def conflicting_records(groups: Iterable[Group], folder: Path) -> Iterator[tuple[Path, str]]:
+    """Records in `folder` that these groups would overwrite although they differ: the file, and whether its options,
+    seeds or numbers do. A record's name tells only method, preset, network and condition."""
     for group in groups:
-        for cell in group.cells:
-            path = folder / f"{cell.name()}.jsonl"
+        for config in group.configs:
+            path = folder / f"{config.name()}.jsonl"
             if not path.is_file():
                 continue
-            run = records.read(path).run
-            before = run["cell"]["options"], run["seeds"], Preset.of(run["preset"])
-            now = cell.options, group.seeds, group.preset
-            for what, one, other in zip(("options", "seeds", "numbers"), before, now, strict=True):
-                if _written(one) != _written(other):
+            old = records.read(path)
+            pairs = {
+                "options": (old.config().options, config.options),
+                "seeds": (old.run["seeds"], group.seeds),
+                "numbers": (
+                    dataclasses.asdict(Preset.of(old.run["preset"])),
+                    dataclasses.asdict(group.preset),
+                ),
+            }
+            for what, (before, now) in pairs.items():
+                if records.plain(before) != records.plain(now):
                     yield path, what
-
-
-def _written(value: Any) -> Any:
-    return records.plain(dataclasses.asdict(value) if isinstance(value, Preset) else value)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """A group after training: runs are ordered trained cell by trained cell, seed by seed."""
+    """A group after training. Runs are ordered by trained configuration, then by seed."""
 
     group: Group
-    bench: Task
-    fixed: StaticConfig
-    learner: TrainState
+    task: Task
+    static: StaticConfig
+    state: TrainState
     curve: list[dict[str, Any]]
     steps_per_second: float
 
-    def places(self, cell: ExperimentConfig) -> list[int]:
-        """Where a cell's seeds stand among the trained runs."""
-        start = self.group.trained().index(as_trained(cell)) * len(self.group.seeds)
+    def places(self, config: ExperimentConfig) -> list[int]:
+        """The indices of a configuration's seeds among the runs."""
+        start = self.group.trained().index(config.as_trained()) * len(self.group.seeds)
         return list(range(start, start + len(self.group.seeds)))
 
 
-def default_lanes(batch: int, horizon: int) -> int:
-    """Fewer lanes than episodes: a lane that finishes early takes the next one, so none idles for long. On a GPU ticks
-    in a row cost more than idle lanes, so long episodes get a lane each."""
+def default_num_envs(batch: int, horizon: int) -> int:
+    """How many environments play a batch side by side. Fewer than episodes, so that one which finishes early takes the
+    next. On a GPU consecutive ticks cost more than idle environments, so long episodes get an environment each."""
     if jax.default_backend() == "cpu":
         return min(batch, max(16, batch // 8))
     return batch if horizon > 100 else max(1, batch // 4)
@@ -136,31 +122,59 @@ def train_group(
     folder: Path | None = None,
     *,
     points: int = 20,
-    lanes: int | None = None,
+    num_envs: int | None = None,
     console: Console | None = None,
     stop_after: int | None = None,
 ) -> Trained:
-    """Train all cells and seeds of a group; resumes from `folder` if it holds a checkpoint of the same group.
+    """Train all configurations and seeds of a group; resume if `folder` holds a checkpoint of the same group.
 
-    `points`: how often progress is judged and saved. `stop_after`: stop as by Ctrl-C after so many points."""
+    `points`: how often training is evaluated and saved. `stop_after`: stop as by Ctrl-C after so many points."""
     console = console or Console()
-    preset = group.preset
-    cell = group.cells[0]
-    bench = make_task(cell.world, **cell.options)
-    fixed = bench.fixed(preset, cell.network)
-    lanes = lanes or default_lanes(preset.batch, bench.env.horizon)
-    cells = group.trained()
-    runs = stack([run_of(c, preset, bench, s) for c in cells for s in group.seeds])
-    vectors = bench.lexicon.vectors
+    preset, config = group.preset, group.configs[0]
+    task = make_task(config.world, **config.options)
+    static = task.static_config(preset, config.network)
+    num_envs = num_envs or default_num_envs(preset.batch, task.env.horizon)
+    configs = group.trained()
+    runs = stack([make_run(c, preset, task, seed) for c in configs for seed in group.seeds])
     updates = max(1, math.ceil(preset.episodes / preset.batch / points))
     points = math.ceil(preset.episodes / preset.batch / updates)
-    learner = train.start(fixed, runs)
+    state = train.start(static, runs)
     curve: list[dict[str, Any]] = []
-    if folder is not None and (folder / "state.json").is_file():
-        learner, curve = _resume(folder, group, learner, updates * preset.batch)
+    if folder is not None and checkpoint.exists(folder):
+        state, curve = checkpoint.load(folder, group, state, updates * preset.batch)
         console.print(f"resuming {folder} after {len(curve)} of {points} points")
-    label = f"{cell.world} {cell.network} {cell.preset} · {len(cells)} × {len(group.seeds)} runs"
-    columns = (
+    label = f"{config.world} {config.network} {config.preset} · {len(configs)} × {len(group.seeds)} runs"
+    with _progress(console) as progress:
+        bar = progress.add_task(label, total=points, completed=len(curve), note="compiling…")
+        while len(curve) < points:
+            began = time.perf_counter()
+            state, metrics = train.chunk(
+                static, num_envs, updates, task.lexicon.vectors, runs, state
+            )
+            jax.block_until_ready(state)
+            rate = float(metrics.ticks.sum()) / (time.perf_counter() - began)
+            curve.append(_point(static, num_envs, task, runs, state, metrics, rate))
+            if folder is not None:
+                checkpoint.save(folder, group, state, curve)
+            base, compliance = (np.asarray(curve[-1][k]) for k in ("base", "compliance"))
+            note = f"base {base.mean():.1f} · compliance {np.nanmean(compliance):.0%} · {rate:,.0f} steps/s"
+            progress.update(bar, completed=len(curve), note=note)
+            if stop_after is not None and len(curve) >= stop_after:
+                raise KeyboardInterrupt
+    rates = [point["steps_per_second"] for point in curve[-max(1, points - 1) :]]
+    return Trained(
+        group=group,
+        task=task,
+        static=static,
+        # Moved off the devices of training: evaluation has another number of runs.
+        state=jax.tree.map(jnp.asarray, jax.device_get(state)),
+        curve=curve,
+        steps_per_second=float(np.median(rates)),  # without the first point, which compiles
+    )
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.completed}/{task.total}"),
@@ -168,196 +182,113 @@ def train_group(
         TextColumn("left"),
         TimeRemainingColumn(elapsed_when_finished=False),
         TextColumn("{task.fields[note]}"),
-    )
-    with Progress(*columns, console=console, transient=False) as progress:
-        bar = progress.add_task(label, total=points, completed=len(curve), note="compiling…")
-        while len(curve) < points:
-            began = time.perf_counter()
-            learner, metrics = train.chunk(fixed, lanes, updates, vectors, runs, learner)
-            jax.block_until_ready(learner)
-            spent = time.perf_counter() - began
-            rate = float(metrics["ticks"].sum()) / spent
-            curve.append(_point(fixed, lanes, bench, runs, learner, metrics, rate))
-            if folder is not None:
-                _save(folder, group, learner, curve)
-            mean = np.mean(curve[-1]["base"])
-            note = f"base {mean:.1f} · compliance {np.nanmean(curve[-1]['compliance']):.0%} · {rate:,.0f} steps/s"
-            progress.update(bar, completed=len(curve), note=note)
-            if stop_after is not None and len(curve) >= stop_after:
-                raise KeyboardInterrupt
-    return Trained(
-        group=group,
-        bench=bench,
-        fixed=fixed,
-        # tied to no devices any more: other numbers of runs use others
-        learner=jax.tree.map(jnp.asarray, jax.device_get(learner)),
-        curve=curve,
-        # of the whole training, resumed or not; the first point compiles
-        steps_per_second=float(
-            np.median([p["steps_per_second"] for p in curve[-max(1, points - 1) :]])
-        ),
+        console=console,
+        transient=False,
     )
 
 
 def _point(
-    fixed: StaticConfig,
-    lanes: int,
-    bench: Task,
+    static: StaticConfig,
+    num_envs: int,
+    task: Task,
     runs: Run,
-    learner: TrainState,
-    metrics: dict,
+    state: TrainState,
+    metrics: TrainMetrics,
     rate: float,
 ) -> dict[str, Any]:
+    """One point of the curve: base return and compliance of every run, and what the last updates found."""
     key = jax.random.key(evaluate.EVALUATION_KEY + 1)
-    show = [
+    base, live = (
         evaluate.play(
-            fixed, lanes, 128, bench.lexicon.vectors, runs, learner, key, jnp.int32(0),
-            jnp.asarray(told), jnp.asarray(False),
-        )
-        for told in (False, True)
-    ]  # fmt: skip
-    base, live = show[0]["base"], show[1]["live"]
-    given = np.asarray(live["given"].sum(-1))
-    followed = np.asarray(live["followed"].sum(-1))
+            static, num_envs, POINT_EPISODES, task.lexicon.vectors, runs, state, key, jnp.int32(0),
+            jnp.asarray(instructed), jnp.asarray(False),
+        )[part]
+        for instructed, part in ((False, "base"), (True, "live"))
+    )  # fmt: skip
+    given, followed = (np.asarray(live[name].sum(-1)) for name in ("given", "followed"))
     return {
-        "episodes": int(learner.episodes[0]),
+        "episodes": int(state.episodes[0]),
         "base": np.asarray(base["discounted"] / base["episodes"]),
         "compliance": followed / np.maximum(given, 1),
-        "value": np.asarray(metrics["value"]),
-        "entropy": np.asarray(metrics["entropy"]),
+        "value": np.asarray(metrics.update.value),
+        "entropy": np.asarray(metrics.update.entropy),
         "steps_per_second": rate,
     }
 
 
-def _save(folder: Path, group: Group, learner: TrainState, curve: list[dict[str, Any]]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    save_file(policy.flatten(learner), folder / "state.part")
-    (folder / "state.part").replace(folder / f"state-{len(curve)}.safetensors")
-    draft = folder / "state.json.part"
-    draft.write_text(json.dumps({"group": _identity(group), "curve": records.plain(curve)}))
-    draft.replace(folder / "state.json")
-    for old in folder.glob("state-*.safetensors"):
-        if old.name != f"state-{len(curve)}.safetensors":
-            old.unlink()
-
-
-def _identity(group: Group) -> dict[str, Any]:
-    """What a checkpoint must be of. A number that stays as it is when nobody names it is left out, so that a new one
-    does not part a training from its checkpoint."""
-    plain, own = dataclasses.asdict(Preset()), dataclasses.asdict(group.preset)
-    file = instructions.read(instructions_of(group.cells[0].world))
-    asked = json.dumps(dataclasses.asdict(dataclasses.replace(file, source="")), default=str)
-    return json.loads(
-        json.dumps(
-            {
-                "cells": [dataclasses.asdict(c) for c in group.trained()],
-                "seeds": group.seeds,
-                "preset": {name: value for name, value in own.items() if value != plain[name]},
-                "instructions": hashlib.sha256(asked.encode()).hexdigest(),
-            }
-        )
-    )
-
-
-def _resume(folder: Path, group: Group, like: TrainState, episodes: int) -> tuple[TrainState, list]:
-    """The learners and curve of a checkpoint; `episodes`: how many lie between two points of the curve."""
-    try:
-        state = json.loads((folder / "state.json").read_text())
-        if state["group"] != _identity(group):
-            raise SessionError(
-                f"{folder} holds a checkpoint of other cells, seeds, numbers or instructions; "
-                "choose another folder or remove it"
-            )
-        curve = state["curve"]
-        learner = policy.unflatten(load_file(folder / f"state-{len(curve)}.safetensors"), like)
-    except (json.JSONDecodeError, KeyError, OSError, SafetensorError) as error:
-        raise SessionError(
-            f"{folder} holds a broken checkpoint ({error}); remove it to begin anew"
-        ) from None
-    if int(learner.episodes[0]) != len(curve) * episodes:
-        raise SessionError(
-            f"{folder} holds a checkpoint with another number of points; choose another folder or remove it"
-        )
-    # placed as fresh learners are, so that the program that is compiled fits both
-    return jax.tree.map(
-        lambda new, old: jax.device_put(new, old.sharding if old.committed else None), learner, like
-    ), curve
-
-
-def trained_of(path: str | Path, setting: str | None = None) -> Trained:
-    """A policy file as a group of one cell and one seed, to be judged; there is nothing to train on with."""
-    team = policy.load(path)
-    cell, bench, preset = policy.origin(team)
-    if setting is not None:
-        cell = cell.under(setting)
-    group = Group(cells=(cell,), seeds=(team.facts["seed"],), preset=preset)
+def trained_of(path: str | Path, condition: str | None = None) -> Trained:
+    """A policy file as a group of one configuration and one seed, to be evaluated; it cannot be trained further."""
+    team = policy_file.load(path)
+    config, task, preset = policy_file.origin(team)
+    if condition is not None:
+        config = config.with_condition(condition)
+    group = Group(configs=(config,), seeds=(team.facts["seed"],), preset=preset)
     one = jax.tree.map(lambda x: x[None], team.weights)
-    learner = TrainState(
-        actor=one.actor,
-        critic=one.critic,
-        scale=one.scale,
-        target=None,
-        actor_optimiser=None,
-        critic_optimiser=None,
-        episodes=jnp.array([preset.episodes]),
-    )
     return Trained(
         group=group,
-        bench=bench,
-        fixed=bench.fixed(group.preset, cell.network),
-        learner=learner,
+        task=task,
+        static=task.static_config(preset, config.network),
+        state=TrainState(
+            actor=one.actor,
+            critic=one.critic,
+            scale=one.scale,
+            target=None,
+            actor_optimizer=None,
+            critic_optimizer=None,
+            episodes=jnp.array([preset.episodes]),
+        ),
         curve=[],
         steps_per_second=0.0,
     )
 
 
-def facts_of(trained: Trained, cell: ExperimentConfig, seed: int) -> dict[str, Any]:
-    """What a policy file says of itself."""
-    bench, shape = trained.bench, trained.fixed.shape
+def facts_of(trained: Trained, config: ExperimentConfig, seed: int) -> dict[str, Any]:
+    """What a policy file says about itself."""
+    task = trained.task
     return {
-        "world": cell.world,
-        "agents": list(bench.env.agents),
-        "macros": [[m.name for m in enum] for enum in bench.env.macros],
-        "macro_counts": [len(enum) for enum in bench.env.macros],
-        "kinds": list(bench.file.names()),
-        "examples": [kind.train[0] for kind in bench.file.kinds],
-        "addressed": addressed_of(bench),
-        "encoder": bench.lexicon.encoder,
-        "encoder_hash": bench.lexicon.encoder_hash,
-        "shape": dataclasses.asdict(shape),
-        "cell": dataclasses.asdict(cell),
+        "world": config.world,
+        "agents": list(task.env.agents),
+        "macros": [[m.name for m in enum] for enum in task.env.macros],
+        "macro_counts": [len(enum) for enum in task.env.macros],
+        "kinds": list(task.file.names()),
+        "examples": [kind.train[0] for kind in task.file.kinds],
+        "addressed": addressed_of(task),
+        "encoder": task.lexicon.encoder,
+        "encoder_hash": task.lexicon.encoder_hash,
+        "shape": dataclasses.asdict(trained.static.network.shape),
+        "config": dataclasses.asdict(config),
         "preset": dataclasses.asdict(trained.group.preset),
         "seed": seed,
         "versions": records.versions(),
     }
 
 
-def addressed_of(bench: Task) -> list[list[str]]:
-    """Which agents each kind addresses."""
-    rows = np.asarray(reward.rules_of(bench.env, bench.file).addressed)[1:]
-    return [[name for name, to in zip(bench.env.agents, row, strict=True) if to] for row in rows]
+def addressed_of(task: Task) -> list[list[str]]:
+    """The names of the agents that each kind addresses."""
+    rows = np.asarray(reward.rules_of(task.env, task.file).addressed)[1:]
+    return [[name for name, to in zip(task.env.agents, row, strict=True) if to] for row in rows]
 
 
-def save_policy(path: Path, trained: Trained, cell: ExperimentConfig, seed: int) -> Path:
+def save_policy(path: Path, trained: Trained, config: ExperimentConfig, seed: int) -> Path:
     """Write the team of one seed."""
-    place = trained.places(cell)[trained.group.seeds.index(seed)]
-    one = jax.tree.map(lambda x: x[place], trained.learner)
-    return policy.save(path, one, facts_of(trained, cell, seed))
+    place = trained.places(config)[trained.group.seeds.index(seed)]
+    one = jax.tree.map(lambda x: x[place], trained.state)
+    return policy_file.save(path, one, facts_of(trained, config, seed))
 
 
 def record_lines(
-    trained: Trained, cell: ExperimentConfig, score: dict[str, Any] | None
+    trained: Trained, config: ExperimentConfig, score: dict[str, Any] | None
 ) -> list[dict[str, Any]]:
-    """A cell's record: run, curve, score."""
-    part = trained.places(cell)
+    """The lines of a configuration's record: run, curve, score."""
+    part = trained.places(config)
     shared = ("episodes", "steps_per_second")
     curve = [
         {"type": "curve", **{k: v if k in shared else np.asarray(v)[part] for k, v in p.items()}}
         for p in trained.curve
     ]
-    if METHODS[cell.method].random:  # it learns nothing: the curve is of what it was trained as
+    if METHODS[config.method].random:  # it learns nothing; the curve belongs to the team it shares
         curve = []
     run = records.run_line(
-        cell, trained.group.preset, trained.group.seeds, steps_per_second=trained.steps_per_second
+        config, trained.group.preset, trained.group.seeds, steps_per_second=trained.steps_per_second
     )
     return [run, *curve, *([score] if score else [])]

@@ -1,4 +1,4 @@
-"""Key → learner: many trainings in one compiled program, in chunks on the host."""
+"""Many trainings in one compiled program: play a batch of episodes, update, and so on, in chunks for the host."""
 
 from __future__ import annotations
 
@@ -7,87 +7,111 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from mavic.experiments.config import Run, acting
 from mavic.experiments.devices import over_runs
-from mavic.learn import update as learning
+from mavic.experiments.runs import Run, acting
+from mavic.learn import update
+from mavic.learn.backbones import BACKBONES, UpdateMetrics
 from mavic.learn.transitions import as_played, macro_transitions, packed
 from mavic.learn.update import StaticConfig, TrainState
 from mavic.rollout.rollout import rollout
-from mavic.types import RUNS, Array
+from mavic.runs import max_over_runs
+from mavic.types import Array, record
 
-ROOMS = 4  # what needs no more than this part of the largest room is learnt from in a small one
-SHORT = 100  # ticks of a horizon which most episodes of a trained team do not come near
-LARGE = 256  # rows of a room from which that is worth compiling the update twice
-
-
-def start(fixed: StaticConfig, runs: Run) -> TrainState:
-    """Fresh learners, one a run."""
-    return _start(fixed, runs.key, runs.hyper.value_scale, runs.hyper.critic_init_scale)
+SMALL_FRACTION = 4  # most batches fit into this part of the largest possible number of rows
+SHORT_HORIZON = 100  # ticks; trained teams end most episodes of such tasks far earlier
+LARGE = 256  # rows from which a second, small program for the update is worth its compilation
 
 
-@partial(jax.jit, static_argnames="fixed")
-def _start(fixed: StaticConfig, keys: Array, sizes: Array, fresh: Array) -> TrainState:
-    return over_runs(lambda k, *size: learning.init(jax.random.fold_in(k, 0), fixed, *size))(
-        keys, sizes, fresh
-    )
+@record
+class TrainMetrics:
+    """One batch, or the means over several."""
+
+    update: UpdateMetrics
+    ticks: Array  # played; over several batches their sum
+    task_return: Array  # undiscounted, per episode
 
 
-def packing(lanes: int, horizon: int) -> tuple[int, int]:
-    """In how many lanes episodes are learnt from that were played in `lanes`, and the part of the largest room that
-    does for most batches. Learning takes at least as many steps as the longest episode has rows; where most episodes
-    are far shorter, fewer lanes are fuller and take no more steps. A GPU counts steps alone."""
-    if jax.default_backend() == "cpu" and horizon <= SHORT:
-        return max(1, lanes * 3 // 4), 2 * ROOMS
-    return lanes, ROOMS
+def start(static: StaticConfig, runs: Run) -> TrainState:
+    """Fresh states, one a run."""
+    return _start(static, runs.key, runs.hyper.value_scale, runs.hyper.critic_init_scale)
+
+
+@partial(jax.jit, static_argnames="static")
+def _start(static: StaticConfig, keys: Array, scales: Array, init_scales: Array) -> TrainState:
+    def one_run(key: Array, *scale: Array) -> TrainState:
+        return BACKBONES[static.backbone].init(jax.random.fold_in(key, 0), static, *scale)
+
+    return over_runs(one_run)(keys, scales, init_scales)
+
+
+def packing(num_envs: int, horizon: int) -> tuple[int, int]:
+    """The number of lanes to learn from, and the part of the largest number of rows that holds most batches.
+
+    Learning takes at least as many steps as the longest episode has rows. Where most episodes are far shorter, fewer
+    lanes are fuller and take no more steps. On a GPU only the number of steps counts."""
+    if jax.default_backend() == "cpu" and horizon <= SHORT_HORIZON:
+        return max(1, num_envs * 3 // 4), 2 * SMALL_FRACTION
+    return num_envs, SMALL_FRACTION
 
 
 def one_update(
-    fixed: StaticConfig, lanes: int, vectors: Array, run: Run, learner: TrainState
-) -> tuple[TrainState, dict]:
-    """Play a batch of episodes, learn from it."""
-    explore = learning.epsilon(run.hyper, learner.episodes)
+    static: StaticConfig, num_envs: int, vectors: Array, run: Run, state: TrainState
+) -> tuple[TrainState, TrainMetrics]:
+    """Play a batch of episodes and learn from it."""
+    epsilon = update.anneal(run.hyper, state.episodes).epsilon
     played = rollout(
-        run.setting,
-        acting(fixed, learner.actor, vectors, explore),
+        run.train_env,
+        acting(static.network, state.actor, vectors, epsilon),
         jax.random.fold_in(run.key, 1),
-        episodes=fixed.batch,
-        lanes=lanes,
-        first=learner.episodes,
+        episodes=static.batch,
+        num_envs=num_envs,
+        first=state.episodes,
     ).rows
-    unfinished = fixed.drop_unfinished
-    narrow, rooms = packing(lanes, run.setting.env.horizon)
-    if lanes < fixed.batch:
-        places = packed(played, episodes=fixed.batch, lanes=narrow, drop_unfinished=unfinished)
-    else:  # an episode a lane: nothing to pack
-        places = as_played(played, drop_unfinished=unfinished)
+    dropped = static.drop_unfinished
+    lanes, fraction = packing(num_envs, run.train_env.env.horizon)
+    if num_envs < static.batch:
+        places = packed(played, episodes=static.batch, lanes=lanes, drop_unfinished=dropped)
+    else:  # one episode per lane: nothing to pack
+        places = as_played(played, drop_unfinished=dropped)
 
-    def learn(size: int) -> tuple[TrainState, dict]:
-        rows = macro_transitions(played, run.hyper.gamma, places, size=size)
-        return learning.update(fixed, run.hyper, run.correction, vectors, learner, rows)
-
-    room = places.tick.shape[0]  # for episodes that all last to the horizon; they seldom do
-    if room <= LARGE:
-        learner, metrics = learn(room)
-    else:
-        small = -(-room // rooms)
-        fits = jax.lax.pmax(places.count.max(), RUNS) <= small
-        learner, metrics = jax.lax.cond(fits, partial(learn, small), partial(learn, room))
-    metrics["ticks"] = played.alive.sum().astype(jnp.float32)
-    metrics["task"] = (played.task * played.alive).sum() / fixed.batch
-    return learner, metrics
-
-
-@partial(jax.jit, static_argnames=("fixed", "lanes", "updates"), donate_argnames="learner")
-def chunk(
-    fixed: StaticConfig, lanes: int, updates: int, vectors: Array, runs: Run, learner: TrainState
-) -> tuple[TrainState, dict]:
-    """`updates` updates of every run; metrics are means over them, ticks their sum."""
-
-    def one_run(run: Run, learner: TrainState) -> tuple[TrainState, dict]:
-        learner, metrics = jax.lax.scan(
-            lambda state, _: one_update(fixed, lanes, vectors, run, state), learner, length=updates
+    def learn(size: int) -> tuple[TrainState, UpdateMetrics]:
+        transitions = macro_transitions(played, run.hyper.gamma, places, size=size)
+        return BACKBONES[static.backbone].update(
+            static, run.hyper, run.correction, vectors, state, transitions
         )
-        ticks = metrics["ticks"].sum()
-        return learner, {**jax.tree.map(lambda x: x.mean(0), metrics), "ticks": ticks}
 
-    return over_runs(one_run)(runs, learner)
+    size = places.tick.shape[0]  # enough if every episode lasts to the horizon, which is rare
+    if size <= LARGE:
+        state, metrics = learn(size)
+    else:
+        small = -(-size // fraction)
+        fits = max_over_runs(places.count.max()) <= small
+        state, metrics = jax.lax.cond(fits, partial(learn, small), partial(learn, size))
+    return state, TrainMetrics(
+        update=metrics,
+        ticks=played.alive.sum().astype(jnp.float32),
+        task_return=(played.task * played.alive).sum() / static.batch,
+    )
+
+
+@partial(jax.jit, static_argnames=("static", "num_envs", "updates"), donate_argnames="state")
+def chunk(
+    static: StaticConfig,
+    num_envs: int,
+    updates: int,
+    vectors: Array,
+    runs: Run,
+    state: TrainState,
+) -> tuple[TrainState, TrainMetrics]:
+    """`updates` updates of every run, and their metrics."""
+
+    def one_run(run: Run, state: TrainState) -> tuple[TrainState, TrainMetrics, Array]:
+        state, metrics = jax.lax.scan(
+            lambda state, _: one_update(static, num_envs, vectors, run, state),
+            state,
+            length=updates,
+        )
+        return state, jax.tree.map(lambda x: x.mean(0), metrics), metrics.ticks.sum()
+
+    state, metrics, ticks = over_runs(one_run)(runs, state)
+    return state, TrainMetrics(update=metrics.update, ticks=ticks, task_return=metrics.task_return)

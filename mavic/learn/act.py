@@ -1,74 +1,101 @@
-"""From parameters to decisions: what training, evaluation and a loaded policy all call."""
+"""From parameters to decisions: the one way to act, for training, evaluation, loaded policies and the playground.
+
+`W` environments side by side, `N` agents, `M` macros, `P` parts of a network, `H` memory.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from mavic.learn import networks
 from mavic.learn.losses import mixture
-from mavic.learn.networks import Net, Shape
-from mavic.types import Array
+from mavic.learn.networks import Network, Scale, Seen
+from mavic.types import Array, record
 
 
-def empty(shape: Shape, lanes: int) -> Array:
-    """No memory: [N, parts, W, H]."""
-    return jnp.zeros((shape.agents, shape.parts, lanes, shape.hidden))
+@record
+class Observed:
+    """What a team decides from."""
+
+    observation: Array  # [W, N, O]
+    last_macro: Array  # [W, N] the macro before; -1 for none
+    phrase: Array  # [W, N] what each agent is told; 0 is silence
+
+    @property
+    def instructed(self) -> Array:
+        """[W] whether anybody is instructed."""
+        return (self.phrase > 0).any(-1)
 
 
-def with_phrases(params: Any, vectors: Array) -> Net:
-    """All agents' networks and the phrases as each sees them; computed once for fixed parameters."""
-    return jax.vmap(networks.with_phrases, in_axes=(0, None))(params, vectors)
+def empty_memory(network: Network, num_envs: int) -> Array:
+    """The memory of all agents at the start of an episode: [N, P, W, H]."""
+    return jnp.zeros((network.shape.agents, *network.empty(num_envs).shape))
+
+
+def project(network: Network, params: Any, vectors: Array) -> Any:
+    """All agents' parameters with the phrases projected; computed once for fixed parameters and phrases."""
+    return jax.vmap(network.project, in_axes=(0, None))(params, vectors)
 
 
 def own_first(phrase: Array) -> Array:
-    """[W, N] → [N, W, N]: everybody's phrases as each agent sees them, its own first."""
+    """[W, N] → [N, W, N]: everybody's phrases as each agent takes them in, its own first."""
     agents = phrase.shape[-1]
     order = (jnp.arange(agents)[:, None] + jnp.arange(agents)) % agents
     return jnp.moveaxis(phrase[..., order], -2, 0)
 
 
-class Seen(NamedTuple):
-    """What a decision is made from."""
+def decide(
+    network: Network,
+    actors: Any,
+    memory: Array,
+    observed: Observed,
+    idle: Array,
+    available: Array,
+    epsilon: Array,
+    draws: Array,
+    greedy: Array,
+) -> tuple[Array, Array]:
+    """Macros [W, N] and the actors' memory after the decision.
 
-    observation: Array  # [W, N, O]
-    previous: Array  # [W, N] the macro before
-    phrase: Array  # [W, N]
-
-    @property
-    def instructed(self) -> Array:
-        """[W] whether anybody is."""
-        return (self.phrase > 0).any(-1)
-
-
-def logits(shape: Shape, net: Net, memory: Array, seen: Seen, idle: Array) -> tuple[Array, Array]:
-    """One decision of all actors in all lanes: what they choose by [N, W, M], and their memory, which only moves for
-    agents that are idle."""
-    out, memory = _step(shape, net, memory, seen, idle)
-    return jax.vmap(lambda heads: networks.logits(shape, heads, seen.instructed))(out), memory
-
-
-def heads(shape: Shape, net: Net, memory: Array, seen: Seen, idle: Array) -> tuple[Array, Array]:
-    """The same of all critics: heads of the speaking part [N, W, CONTEXTS]."""
-    out, memory = _step(shape, net, memory, seen, idle)
-    return jax.vmap(networks.of_context, in_axes=(0, None))(out, seen.instructed), memory
+    `actors` from `project`. Memory moves only for agents that are `idle` [W, N]. A macro is drawn from the mixture of
+    softmax and `epsilon` [W, N] uniform over `available` [W, N, M], with one uniform number each, `draws` [W, N];
+    `greedy` takes the likeliest.
+    """
+    heads, memory = _step(network, actors, memory, observed, idle)
+    logits = jax.vmap(lambda h: networks.logits(network.shape, h, observed.instructed))(heads)
+    macro = choose(logits.swapaxes(0, 1), available, epsilon, draws, greedy)
+    return macro, memory
 
 
-def _step(shape: Shape, net: Net, memory: Array, seen: Seen, idle: Array) -> tuple[Array, Array]:
-    by_agent = {
-        "observation": jnp.moveaxis(seen.observation, -2, 0),
-        "previous": jnp.moveaxis(seen.previous, -1, 0),
-        "phrases": own_first(seen.phrase),
-    }
-    after, out = jax.vmap(lambda n, c, s: networks.step(shape, n, c, s))(net, memory, by_agent)
+def evaluate(
+    network: Network, critics: Any, scale: Scale, memory: Array, observed: Observed, idle: Array
+) -> tuple[Array, Array]:
+    """V(h, c) [W, N] of all critics, and their memory after the decision."""
+    heads, memory = _step(network, critics, memory, observed, idle)
+    value = jax.vmap(lambda h, s: networks.value(h, observed.instructed, s))(heads, scale)
+    return value.swapaxes(0, 1), memory
+
+
+def _step(
+    network: Network, nets: Any, memory: Array, observed: Observed, idle: Array
+) -> tuple[Array, Array]:
+    """Heads [N, P, W, out] and the new memory, which moves only for idle agents."""
+    seen = Seen(
+        observation=jnp.moveaxis(observed.observation, -2, 0),
+        last_macro=jnp.moveaxis(observed.last_macro, -1, 0),
+        phrases=own_first(observed.phrase),
+    )
+    step = jax.vmap(lambda net, memory, seen: network.step(network.shape, net, memory, seen))
+    after, heads = step(nets, memory, seen)
     moves = jnp.moveaxis(idle, -1, 0)[:, None, :, None]
-    return out, jnp.where(moves, after, memory)
+    return heads, jnp.where(moves, after, memory)
 
 
 def choose(logits: Array, available: Array, epsilon: Array, draws: Array, greedy: Array) -> Array:
-    """Macros from logits [..., M] with one uniform number each; `greedy` takes the likeliest."""
+    """Macros [...] from logits [..., M], with one uniform number each; `greedy` takes the likeliest."""
     mixed, soft = mixture(logits, available, epsilon)
     total = jnp.cumsum(mixed * available, axis=-1)
     sampled = (total <= jnp.minimum(draws, 1 - 1e-6)[..., None] * total[..., -1:]).sum(-1)

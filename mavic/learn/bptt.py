@@ -1,10 +1,11 @@
-"""Recurrent passes over macro rows in blocks, as many as the fullest lane needs and no more.
+"""Back-propagation through time over macro transitions, block by block, as many blocks as the fullest lane needs.
 
-The number of rows is known only while the program runs. A `scan` would pay for the longest thinkable batch; these
-loops stop after the last row in use. Gradients are taken block by block from the end; a pass forward has left the
-memory after each row and nothing else, so little is kept and within a block only the way back is sequential.
-The next block travels with the state of the loop: a slice taken in the middle of the arithmetic would keep a CPU from
-doing it on whole vectors.
+The number of rows is known only while the program runs. A `scan` would pay for the longest possible batch; these loops
+stop after the last row in use. A forward pass leaves the memory after each row and nothing else. The gradient is then
+taken block by block from the end, so little is stored and only the pass back through the memories is sequential.
+
+The next block travels with the state of the loop: a slice taken in the middle of the arithmetic keeps a CPU from
+vectorising it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import jax.numpy as jnp
 from mavic.types import Array
 
 BLOCK = 8  # rows
-ROUNDS = 16  # in which a function is computed for all rows, if all are wanted
+CHUNKS = 16  # in which `where` computes a function for all rows, if all are wanted
 
 
 def blocks_for(longest: Array) -> Array:
@@ -27,7 +28,7 @@ def blocks_for(longest: Array) -> Array:
 
 
 def pad(rows: Any) -> Any:
-    """Make the number of rows [K, ...] a multiple of the block."""
+    """The rows [K, ...] padded with zeros to a multiple of the block."""
     length = jax.tree.leaves(rows)[0].shape[0]
     extra = -length % BLOCK
     return jax.tree.map(lambda x: jnp.pad(x, [(0, extra)] + [(0, 0)] * (x.ndim - 1)), rows)
@@ -45,61 +46,66 @@ def _write(all_: Any, block: Any, number: Array) -> Any:
     )
 
 
-def _room(block: Any, length: int) -> Any:
+def _zeros(block: Any, length: int) -> Any:
     return jax.tree.map(lambda b: jnp.zeros((length, *b.shape[1:]), b.dtype), block)
 
 
 def forward(segment: Callable, carry: Array, rows: Any, blocks: Array) -> Any:
-    """`segment(carry, block) -> carry, outputs [BLOCK, ...]`; gives outputs [K, ...], zero beyond the last block."""
+    """Outputs [K, ...] of `segment(carry, block) -> carry, outputs [BLOCK, ...]`; zero beyond the last block."""
     length = jax.tree.leaves(rows)[0].shape[0]
     shapes = jax.eval_shape(segment, carry, _block(rows, jnp.int32(0)))[1]
 
-    def on(number: Array, state: tuple) -> tuple:
+    def step(number: Array, state: tuple) -> tuple:
         block, carry, outputs = state
         carry, found = segment(carry, block)
         return _block(rows, number + 1), carry, _write(outputs, found, number)
 
-    start = (_block(rows, jnp.int32(0)), carry, _room(shapes, length))
-    return jax.lax.fori_loop(0, blocks, on, start)[2]
+    start = (_block(rows, jnp.int32(0)), carry, _zeros(shapes, length))
+    return jax.lax.fori_loop(0, blocks, step, start)[2]
 
 
-def rounds_for(wanted: Array) -> Array:
-    """How many rounds `where` takes if `wanted` [K, W] holds in no more rows than here; [K, W, N]: of all N."""
+def chunks_for(wanted: Array) -> Array:
+    """Chunks needed to cover this mask [K, W]; for [K, W, N] the maximum over agents."""
     length, lanes = wanted.shape[:2]
-    return (wanted.sum((0, 1)).max() + _share(length * lanes) - 1) // _share(length * lanes)
+    return (wanted.sum((0, 1)).max() + _chunk(length * lanes) - 1) // _chunk(length * lanes)
 
 
-def _share(rows: int) -> int:
-    return -(-rows // ROUNDS)
+def _chunk(rows: int) -> int:
+    return -(-rows // CHUNKS)
 
 
-def where(wanted: Array, function: Callable, rounds: Array) -> Array:
-    """`function(k, w) -> [S]` of rows k [S] in lanes w [S] at all places where `wanted` [K, W] holds, 0 elsewhere. It
-    is called for as many rows as there are, a part of all at a time: few cost little, and none is left out."""
+def where(wanted: Array, function: Callable, chunks: Array) -> Array:
+    """`function(k, w) -> [S]` of rows k [S] in lanes w [S], wherever `wanted` [K, W] holds; 0 elsewhere.
+
+    The function is called once per chunk of wanted rows, so few rows cost little. `chunks` from `chunks_for`.
+    """
     length, lanes = wanted.shape
-    total, share = length * lanes, _share(length * lanes)
+    total, size = length * lanes, _chunk(length * lanes)
     flat = wanted.reshape(-1)
-    slot = jnp.where(flat, jnp.cumsum(flat) - 1, ROUNDS * share)
-    place = jnp.full(ROUNDS * share, total, jnp.int32)
+    slot = jnp.where(flat, jnp.cumsum(flat) - 1, CHUNKS * size)
+    place = jnp.full(CHUNKS * size, total, jnp.int32)
     place = place.at[slot].set(jnp.arange(total, dtype=jnp.int32), mode="drop")
 
-    def on(number: Array, found: Array) -> Array:
-        here = jax.lax.dynamic_slice_in_dim(place, number * share, share)
+    def chunk(number: Array, found: Array) -> Array:
+        here = jax.lax.dynamic_slice_in_dim(place, number * size, size)
         inside = jnp.minimum(here, total - 1)
         return found.at[here].set(function(inside // lanes, inside % lanes), mode="drop")
 
-    return jax.lax.fori_loop(0, rounds, on, jnp.zeros(total)).reshape(length, lanes)
+    return jax.lax.fori_loop(0, chunks, chunk, jnp.zeros(total)).reshape(length, lanes)
 
 
 def gradient(
-    segment: Callable, params: Any, carry: Array, rows: dict, blocks: Array
+    segment: Callable, params: Any, carry: Array, rows: Any, memory: Array, blocks: Array
 ) -> tuple[Any, Array, Any]:
-    """`segment(params, carry, block) -> carry, loss [], outputs [BLOCK, ...]`; gives the gradient of the summed loss
-    by full back-propagation through time, the loss, and outputs [K, ...]. `rows["memory"]` [K, ...]: the carry after
-    each row, from a pass forward."""
+    """The gradient of the summed loss by full back-propagation through time, the loss, and outputs [K, ...].
+
+    `segment(params, carry, block, known) -> carry, loss [], outputs [BLOCK, ...]`; `memory` [K, ...] is the carry
+    after each row, from a forward pass, and `known` its block.
+    """
     length = jax.tree.leaves(rows)[0].shape[0]
-    memory = rows["memory"]
-    shapes = jax.eval_shape(segment, params, carry, _block(rows, jnp.int32(0)))[2]
+    rows = (rows, memory)
+    first = _block(rows, jnp.int32(0))
+    shapes = jax.eval_shape(segment, params, carry, *first)[2]
 
     def back(count: Array, state: tuple) -> tuple:
         number = blocks - 1 - count
@@ -107,7 +113,7 @@ def gradient(
         start = jnp.where(number > 0, memory[jnp.maximum(number * BLOCK - 1, 0)], carry)
 
         def forward_block(params: Any, start: Array) -> tuple[tuple[Array, Array], Any]:
-            after, loss, found = segment(params, start, block)
+            after, loss, found = segment(params, start, *block)
             return (after, loss), found
 
         (_, loss), pull, found = jax.vjp(forward_block, params, start, has_aux=True)
@@ -117,6 +123,6 @@ def gradient(
         return _block(rows, number - 1), grads, towards, total + loss, outputs
 
     zero = jax.tree.map(jnp.zeros_like, (params, carry))
-    start = (_block(rows, blocks - 1), *zero, jnp.float32(0.0), _room(shapes, length))
+    start = (_block(rows, blocks - 1), *zero, jnp.float32(0.0), _zeros(shapes, length))
     _, grads, _, total, outputs = jax.lax.fori_loop(0, blocks, back, start)
     return grads, total, outputs

@@ -1,19 +1,17 @@
-"""The targets of every method: one recursion over macro rows.
+"""The targets of every method: one recursion over macro transitions.
 
-A macro of length tau is an ordinary step with discount gamma**tau (0 at a true end); a change of
-instruction is an ordinary step whose future is read from another place:
+A macro of length tau is an ordinary step with discount gamma**tau (0 at a true end). A change of instruction is an
+ordinary step with another bootstrap:
 
     G_k = reward_k + discount_k * onward_k
     onward_k = following_k                                                where c' = c
              = following_k                                 `none`         where c' != c
-             = V(h', c) + (following_k - V(h', c'))        `shift`
-             = V(h', c)                                    `cut`
+             = V(h', c) + (following_k - V(h', c'))        `shift`        where c' != c
+             = V(h', c)                                    `cut`          where c' != c
 
-`following` is V(h', c'), or the target of the next row where the return goes on, or `td_lambda` of the
-way from the one to the other (the lambda of lambda-returns: nearer to 0 less noise, nearer to 1 less
-trust in the critic). `shift` and `cut` both have the value under one lasting instruction as their
-fixed point and `none` has not (`tests/theory/`, `docs/theory.md`); only `cut` reads nothing that
-happened under c'.
+`following` is V(h', c') + td_lambda * (G_{k+1} - V(h', c')) where the return goes on, else V(h', c'). `shift` and
+`cut` both have the value under one instruction that never changes as their fixed point; `none` has not
+(`tests/theory/`, `docs/theory.md`). Only `cut` reads nothing that happened under c'.
 """
 
 from __future__ import annotations
@@ -28,10 +26,10 @@ from mavic.types import Array, record
 
 @record
 class Correction:
-    """What a target does where the instruction changes; numbers from 0 to 1, so methods can be vmapped."""
+    """What a target does where the instruction changes. Both are 0 or 1, as numbers, so methods can be vmapped."""
 
     cut: float | Array  # the return stops at a change and bootstraps V(h', c)
-    shift: float | Array  # the return goes on past it, moved by V(h', c) - V(h', c')
+    shift: float | Array  # the return goes on and is shifted by V(h', c) - V(h', c')
 
 
 CORRECTIONS = {
@@ -53,16 +51,15 @@ def targets(
     n_steps: float,
     td_lambda: float | Array = 1.0,
 ) -> Array:
-    """The n-step target G of every macro row; all arrays `[K, ...]`, time first.
+    """The n-step target G of every macro transition; all arrays have the same shape [K, ...], time first.
 
-    `reward` is the discounted reward gathered during the row, `discount` gamma**tau and 0 at a true
-    end, which so overrides a change of instruction in the same tick. `v_same_instruction` is V(h', c), the value
-    after the row under the row's own instruction, `v_next_instruction` V(h', c') under the next row's;
-    `switched` says that c' replaced c: by the clock or a person, not because what was asked came true
-    (B12). A `last` row of an episode, and the final row of the arrays, bootstraps
-    and never reads the row below it, so episodes may follow one another along K and padding may
-    follow them. `n_steps` counts macro rows: a static whole number >= 1, or `math.inf`. With `inf`
-    and `CORRECTIONS["none"]` the target is the realised return. No gradient is stopped here.
+    `reward` is the discounted reward during the macro, `discount` gamma**tau, or 0 at a true end, which thereby
+    overrides a change of instruction in the same tick. `v_same_instruction` is V(h', c), the value after the macro
+    under its own instruction; `v_next_instruction` is V(h', c') under the next row's. `switched` says that the clock or
+    a person replaced c by c'; it is false where an event fulfilled or broke the instruction (B12). A `last` row of an
+    episode, and the final row of the arrays, bootstraps and never reads the row below it, so episodes may follow one
+    another along K and padding may follow them. `n_steps` counts macro transitions: a static whole number >= 1, or
+    `math.inf`. With `inf` and `CORRECTIONS["none"]` the target is the realised return. No gradient is stopped here.
     """
     if not (n_steps == math.inf or (n_steps >= 1 and n_steps == int(n_steps))):
         raise ValueError(f"n_steps must be a whole number >= 1 or math.inf, not {n_steps}")

@@ -1,6 +1,7 @@
-"""Primitive rows → macro rows: one row for each macro an agent finished.
+"""Ticks → macro transitions: one row for each macro that an agent finished.
 
-A macro of length tau becomes an ordinary step with reward sum_j gamma^j r_j and discount gamma^tau.
+A macro of length tau becomes an ordinary step with reward sum_j gamma^j r_j and discount gamma^tau. Rows stand in
+lanes: a lane is a column of the batch that holds whole episodes, one after another.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from mavic.types import Array, MacroTransitions, Timestep, record
 
 @record
 class Places:
-    """Where macro rows go: a lane holds whole episodes, one after another."""
+    """Where macro transitions go."""
 
-    tick: Array  # [K, W', N] which of all T·W ticks ended the macro that stands here
+    tick: Array  # [K, W', N] the index among all T·W ticks at which the macro in this place ended
     count: Array  # [W', N] rows in each lane
 
 
 def as_played(rows: Timestep, *, drop_unfinished: bool = False) -> Places:
-    """Every episode in the lane in which it was played.
+    """Places that leave every episode in the lane in which it was played.
 
-    `drop_unfinished` is the reference's way (D7): a macro still running when the episode ends is forgotten with its
-    reward, and the agent's last finished row bootstraps.
+    `drop_unfinished` is the reference's way (D7): a macro that still runs when the episode ends is dropped with its
+    reward, and the agent's last finished macro bootstraps.
     """
     kept = _kept(rows, drop_unfinished)
     lane = jnp.broadcast_to(jnp.arange(kept.shape[1])[:, None], kept.shape)
@@ -34,20 +35,20 @@ def as_played(rows: Timestep, *, drop_unfinished: bool = False) -> Places:
 def packed(
     rows: Timestep, *, episodes: int, lanes: int | None = None, drop_unfinished: bool = False
 ) -> Places:
-    """The `episodes` episodes spread over `lanes` lanes (default: as many as played) as evenly as may be, each agent's
-    by themselves: the longest first, each into the lane that is emptiest. Learning takes as many steps as the fullest
-    lane has rows, and a lane in which long episodes followed one another by chance would hold up the others.
+    """Places that spread `episodes` episodes evenly over `lanes` lanes (default: as many as were played), each agent's
+    by themselves: the longest episode first, each into the emptiest lane.
 
-    There is room for all if T is a lane's share of the episodes times the longest an episode can be, as in a rollout:
-    when an episode is placed, some lane has less than its share."""
+    Learning takes as many steps as the fullest lane has rows, so a lane with several long episodes would hold up the
+    others. Every episode finds room if T is a lane's share of the episodes times the horizon, as in a rollout: whenever
+    an episode is placed, some lane holds less than its share."""
     ticks, width, _ = rows.macro.shape
     lanes = lanes or width
     room = -(-episodes // lanes) * (ticks // -(-episodes // width))
     kept = _kept(rows, drop_unfinished)
     over = rows.alive & (rows.terminal | rows.truncated)
     ended = jnp.cumsum(over, axis=0)
-    earlier = jnp.cumsum(ended[-1]) - ended[-1]  # episodes in the lanes before
-    number = jnp.where(rows.alive, earlier + ended - over, episodes)  # of the episode, lane by lane
+    earlier = jnp.cumsum(ended[-1]) - ended[-1]  # episodes in the lanes to the left
+    number = jnp.where(rows.alive, earlier + ended - over, episodes)  # the episode's number
     rank = _sum_since(jnp.broadcast_to((rows.time == 0)[..., None], kept.shape), kept.astype(int))
     of_episode = jnp.where(over, number, episodes)
     size = jnp.zeros((episodes, kept.shape[-1]), rank.dtype).at[of_episode].set(rank, mode="drop")
@@ -69,7 +70,7 @@ def packed(
 def macro_transitions(
     rows: Timestep, gamma: Array | float, places: Places | None = None, *, size: int | None = None
 ) -> MacroTransitions:
-    """[T, W, N] ticks → [K, W, N] macros; no row is dropped. `size`: as many rows a lane as are sure to be enough."""
+    """Ticks [T, W, N] → macro transitions [K, W', N]. `size` limits K and must hold the fullest lane."""
     places = places or as_played(rows)
     tick = places.tick[:size]
     ticks, width, agents = rows.macro.shape
@@ -81,12 +82,12 @@ def macro_transitions(
     discount = jnp.where(final, 0.0, gamma ** (elapsed + 1))
 
     def pick(values: Array) -> Array:
-        """[T, W, N, ...] at the ticks at which macros ended."""
+        """[T, W, N, ...] → [K, W', N, ...]: values at the ticks at which macros ended."""
         flat = values.reshape(ticks * width, *values.shape[2:])
         return flat[tick, jnp.arange(agents)]
 
     def everyone(values: Array) -> Array:
-        """[T, W] → [T, W, N]: the same for all agents."""
+        """[T, W] → [T, W, N]."""
         return jnp.broadcast_to(values[..., None], rows.macro.shape)
 
     valid = jnp.arange(tick.shape[0])[:, None, None] < places.count
@@ -109,12 +110,11 @@ def macro_transitions(
         bootstraps_from_self=pick(rows.bootstraps_from_self) & valid,
         time=pick(everyone(rows.time)),
         valid=valid,
-        longest=places.count.max(),
     )
 
 
 def _kept(rows: Timestep, drop_unfinished: bool) -> Array:
-    """[T, W, N] the ticks that end a macro row."""
+    """[T, W, N] the ticks that end a macro transition."""
     kept = rows.ended & rows.alive[..., None]
     return kept & ~rows.broken_off if drop_unfinished else kept
 
@@ -131,7 +131,7 @@ def _placed(kept: Array, lane: Array, slot: Array, count: Array, room: int) -> P
 
 
 def _sum_since(start: Array, values: Array) -> Array:
-    """Running sum of `values` along time that begins anew wherever `start` holds."""
+    """Running sum of `values` along time that restarts wherever `start` holds."""
 
     def join(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
         return left[0] | right[0], jnp.where(right[0], right[1], left[1] + right[1])

@@ -1,0 +1,120 @@
+"""Checkpoints of a training: the state of all runs and the curve so far, written whole or not at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from mavic.experiments import records
+from mavic.experiments.config import instructions_of
+from mavic.instruct import spec
+from mavic.learn.update import TrainState
+from mavic.preset import Preset
+
+if TYPE_CHECKING:
+    from mavic.experiments.runner import Group
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be used; the message names the folder and says what to do."""
+
+
+def flatten(tree: Any) -> dict[str, np.ndarray]:
+    """A pytree of arrays as arrays by path."""
+    named = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in named}
+
+
+def unflatten(named: dict[str, np.ndarray], like: Any) -> Any:
+    """The pytree back, checked against one of the same structure and shapes."""
+    paths, structure = jax.tree_util.tree_flatten_with_path(like)
+    leaves = []
+    for path, leaf in paths:
+        name = jax.tree_util.keystr(path)
+        if name not in named:
+            raise KeyError(f"{name} is missing")
+        if named[name].shape != leaf.shape:
+            raise ValueError(f"{name} has shape {named[name].shape}, not {leaf.shape}")
+        leaves.append(jnp.asarray(named[name], leaf.dtype))
+    return jax.tree.unflatten(structure, leaves)
+
+
+def identity(group: Group) -> dict[str, Any]:
+    """What a checkpoint must belong to. Default-valued numbers are omitted, so adding a number to `Preset` keeps old
+    checkpoints valid."""
+    default, own = dataclasses.asdict(Preset()), dataclasses.asdict(group.preset)
+    file = spec.read(instructions_of(group.configs[0].world))
+    asked = json.dumps(dataclasses.asdict(dataclasses.replace(file, source="")), default=str)
+    return json.loads(
+        json.dumps(
+            {
+                "configs": [dataclasses.asdict(config) for config in group.trained()],
+                "seeds": group.seeds,
+                "preset": {name: value for name, value in own.items() if value != default[name]},
+                "instructions": hashlib.sha256(asked.encode()).hexdigest(),
+            }
+        )
+    )
+
+
+def name_of(group: Group) -> str:
+    """A short name for the checkpoint's folder; two different groups do not share it."""
+    text = json.dumps(identity(group), sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+    return f"{group.configs[0].network}-{group.configs[0].preset}-{digest}"
+
+
+def exists(folder: Path) -> bool:
+    """Whether the folder holds a checkpoint."""
+    return (folder / "state.json").is_file()
+
+
+def save(folder: Path, group: Group, state: TrainState, curve: list[dict[str, Any]]) -> None:
+    """Write the state and then the curve that names it, so an interruption leaves the previous checkpoint."""
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = f"state-{len(curve)}.safetensors"
+    save_file(flatten(state), folder / "state.part")
+    (folder / "state.part").replace(folder / weights)
+    draft = folder / "state.json.part"
+    draft.write_text(json.dumps({"group": identity(group), "curve": records.plain(curve)}))
+    draft.replace(folder / "state.json")
+    for old in folder.glob("state-*.safetensors"):
+        if old.name != weights:
+            old.unlink()
+
+
+def load(
+    folder: Path, group: Group, like: TrainState, episodes: int
+) -> tuple[TrainState, list[dict[str, Any]]]:
+    """The state and curve of a checkpoint of this group. `episodes` lie between two points of the curve."""
+    try:
+        found = json.loads((folder / "state.json").read_text())
+        if found["group"] != identity(group):
+            raise CheckpointError(
+                f"{folder} holds a checkpoint of other configurations, seeds, numbers or instructions; "
+                "choose another folder or remove it"
+            )
+        curve = found["curve"]
+        state = unflatten(load_file(folder / f"state-{len(curve)}.safetensors"), like)
+    except (json.JSONDecodeError, KeyError, OSError, SafetensorError) as error:
+        raise CheckpointError(
+            f"{folder} holds a broken checkpoint ({error}); remove it to begin anew"
+        ) from None
+    if int(state.episodes[0]) != len(curve) * episodes:
+        raise CheckpointError(
+            f"{folder} holds a checkpoint with another number of points; choose another folder or remove it"
+        )
+    # Placed on devices as a fresh state is, so that one compiled program fits both.
+    placed = jax.tree.map(
+        lambda new, old: jax.device_put(new, old.sharding if old.committed else None), state, like
+    )
+    return placed, curve

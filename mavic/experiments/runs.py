@@ -1,0 +1,113 @@
+"""One run of a program: the numbers of one training, stacked over seeds and configurations into the axis of runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from mavic.envs import api
+from mavic.experiments.config import ExperimentConfig, Task
+from mavic.experiments.methods import METHODS, hyperparams_of
+from mavic.instruct import reward
+from mavic.instruct.schedule import SCHEDULES, make_schedule
+from mavic.learn import act
+from mavic.learn.networks import Network
+from mavic.learn.returns import CORRECTIONS, Correction
+from mavic.learn.update import HyperParams
+from mavic.preset import Preset
+from mavic.rollout.rollout import Policy
+from mavic.rollout.step import InstructedEnv
+from mavic.types import Array, InstructedState, Phrases, Schedule, record, replace
+
+
+@record
+class Run:
+    """The leaves of one training; stacked, they are the vmapped axis."""
+
+    hyper: HyperParams
+    correction: Correction
+    train_env: InstructedEnv
+    test_env: InstructedEnv
+    eval_epsilon: Array  # share of random macros in evaluation: 1 for the random policy, else 0
+    key: Array
+
+
+def schedule_of(config: ExperimentConfig, name: str) -> Schedule:
+    """A schedule with the numbers of the configuration's world."""
+    numbers: dict[str, Any] = {**SCHEDULES[name], **api.world(config.world).schedules.get(name, {})}
+    if name in ("live", "paper"):
+        numbers |= dict(overlap=config.overlap)
+    if name != "off":
+        numbers |= dict(one_agent=config.one_agent)
+    return make_schedule(**numbers)
+
+
+def make_run(config: ExperimentConfig, preset: Preset, task: Task, seed: int) -> Run:
+    """The run of one seed of a configuration."""
+    method = METHODS[config.method]
+    rules = reward.rules_of(
+        task.env, task.file, rule=config.rule, only=config.kinds, extras=config.extras
+    )
+    phrases = Phrases(table=task.lexicon.table, count=task.lexicon.count)
+    if (
+        not method.hears
+    ):  # evaluated under instructions that it does not hear: all phrases are silence
+        phrases = replace(phrases, table=jnp.zeros_like(phrases.table))
+
+    def environment(schedule: str, **training: float) -> InstructedEnv:
+        clock = replace(schedule_of(config, schedule), **jax.tree.map(jnp.float32, training))
+        return InstructedEnv(env=task.env, rules=rules, schedule=clock, phrases=phrases)
+
+    trained_under = {"none": "off", "interrupt": config.schedule, "per_episode": "from_start"}
+    training = dict(
+        spurious_interrupt_prob=preset.spurious_interrupt_prob,
+        uninstructed_episode_prob=preset.uninstructed_episode_prob,
+        hold_to_end_prob=preset.hold_to_end_prob,
+    )
+    return Run(
+        hyper=hyperparams_of(preset),
+        correction=jax.tree.map(jnp.float32, CORRECTIONS[method.correction]),
+        train_env=environment(
+            trained_under[method.instructions],
+            **(training if method.instructions == "interrupt" else {}),
+        ),
+        test_env=environment(config.schedule),
+        eval_epsilon=jnp.float32(method.random),
+        key=jax.random.key(seed),
+    )
+
+
+def stack(runs: list[Run]) -> Run:
+    """Many runs as one record, their leaves stacked on a new first axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *runs)
+
+
+def acting(
+    network: Network, actor: Any, vectors: Array, epsilon: Array, greedy: Array | bool = False
+) -> Policy:
+    """A team as a rollout policy; `epsilon` [2] by context."""
+    actors = act.project(network, actor, vectors)
+
+    def policy(memory: Array, state: InstructedState, draws: Array) -> tuple[Array, Array]:
+        memory = jnp.where((state.time == 0)[:, None], 0.0, memory)
+        observed = act.Observed(
+            observation=state.observation,
+            last_macro=state.macro,
+            phrase=state.instruction.phrase,
+        )
+        explore = epsilon[observed.instructed.astype(jnp.int32)]
+        return act.decide(
+            network,
+            actors,
+            memory,
+            observed,
+            state.idle,
+            state.available,
+            explore[:, None],
+            draws,
+            jnp.asarray(greedy),
+        )
+
+    return Policy(start=lambda num_envs: act.empty_memory(network, num_envs), act=policy)

@@ -1,0 +1,303 @@
+"""The network that training uses: two dense layers, a GRU, a dense layer and a linear head, with its own gradient.
+
+It computes what `networks.from_cell` would with the same weights (a test compares them), faster: phrases pass through
+their share of the first layer once per update instead of once per row, and the gradient through time recomputes no
+memory that is already known.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mavic.learn.networks import CONTEXTS, Network, Seen, Shape, hearing_parts
+from mavic.types import Array
+
+SLOPE = 0.01  # of the leaky rectifier, as in the reference
+SHORT = 8  # rows up to which a GPU program is unrolled; longer ones would compile for too long
+
+
+def network(shape: Shape) -> Network:
+    """Actor and critic of this shape."""
+    return Network(shape, init_actor, init_critic, with_phrases, step, unroll)
+
+
+def init_actor(key: Array, shape: Shape) -> Any:
+    """Parameters of one agent's actor, [P, ...]."""
+    extra = shape.projected + 1  # own phrase; whether a teammate is instructed
+    return _init(key, shape, extra, shape.macros, ("own",))
+
+
+def init_critic(key: Array, shape: Shape) -> Any:
+    """Parameters of one agent's critic, [P, ...]; one head a context, so that each can have its own scale."""
+    return _init(key, shape, 2 * shape.projected, CONTEXTS, ("own", "team"))
+
+
+def _init(key: Array, shape: Shape, extra: int, out: int, projections: tuple[str, ...]) -> Any:
+    width, gain = shape.hidden, (2 / (1 + SLOPE**2)) ** 0.5
+    inputs = shape.observation + shape.macros * shape.last_macro + extra
+
+    def xavier(inputs: int, outputs: int, gain: float) -> tuple[tuple[int, ...], float]:
+        return (inputs, outputs), gain * (6 / (inputs + outputs)) ** 0.5
+
+    def dense(inputs: int, outputs: int, gain: float) -> dict:
+        return {"w": xavier(inputs, outputs, gain), "b": ((outputs,), 0.0)}
+
+    square, row = (width, 3 * width), (3 * width,)
+    plan = {  # every array's shape, and the bound of its uniform distribution
+        "first": dense(inputs, width, gain),
+        "second": dense(width, width, gain),
+        "gru": {
+            name: (size, width**-0.5)
+            for name, size in {"wi": square, "wh": square, "bi": row, "bh": row}.items()
+        },
+        "third": dense(width, width, gain),
+        "head": dense(width, out, 1.0),
+        "project": {name: xavier(shape.embedding, shape.projected, 1.0) for name in projections},
+    }
+    leaves, tree = jax.tree.flatten(plan, is_leaf=lambda node: isinstance(node, tuple))
+    ends = np.cumsum([math.prod(size) for size, _ in leaves])
+
+    def part(key: Array) -> Any:
+        # One draw for all arrays: a draw for each compiles slowly.
+        drawn = jax.random.uniform(key, (int(ends[-1]),), minval=-1.0)
+        cut = jnp.split(drawn, ends[:-1])
+        arrays = [
+            bound * piece.reshape(size) for piece, (size, bound) in zip(cut, leaves, strict=True)
+        ]
+        return jax.tree.unflatten(tree, arrays)
+
+    return jax.vmap(part)(jax.random.split(key, shape.parts))
+
+
+class Net(NamedTuple):
+    """Weights [P, ...], and what each phrase adds to the first layer of the part that hears phrases."""
+
+    trunk: Any
+    table: dict[str, Array]
+
+
+def with_phrases(params: Any, vectors: Array) -> Net:
+    """Pass every phrase through its projection and its share of the first layer once, [phrases, hidden].
+
+    Rows then look up what their phrase adds. That equals the first layer of the concatenated inputs (D3) at a fraction
+    of the work. Silence (row 0, the zero vector) adds nothing, because the projection has no bias. Only the last part
+    hears phrases. An actor has one more input, whether a teammate is instructed."""
+    weight = params["first"]["w"]
+    widths = [w.shape[-1] for w in params["project"].values()]
+    bits = 1 if len(widths) == 1 else 0
+    plain = weight.shape[1] - sum(widths) - bits
+    table, start = {}, plain
+    for (name, projection), width in zip(params["project"].items(), widths, strict=True):
+        table[name] = vectors @ projection[-1] @ weight[-1, start : start + width]
+        start += width
+    if bits:
+        table["bit"] = weight[-1, start:]
+    trunk = {name: layer for name, layer in params.items() if name != "project"}
+    trunk["first"] = {"w": weight[:, :plain], "b": params["first"]["b"]}
+    return Net(trunk, table)
+
+
+@jax.custom_vjp
+def _lookup(table: Array, index: Array) -> Array:
+    return table[index]
+
+
+def _lookup_forward(table: Array, index: Array) -> tuple[Array, tuple[Array, Array]]:
+    return table[index], (index, jnp.zeros(table.shape[0]))
+
+
+def _lookup_backward(saved: tuple, gradient: Array) -> tuple[Array, None]:
+    index, rows = saved
+    index, gradient = index.reshape(-1), gradient.reshape(-1, gradient.shape[-1])
+
+    def scatter(index: Array, gradient: Array) -> Array:
+        return jnp.zeros((*rows.shape, gradient.shape[-1]), gradient.dtype).at[index].add(gradient)
+
+    def product(index: Array, gradient: Array) -> Array:
+        # A GPU's scatter adds in no fixed order, so runs could not be repeated exactly.
+        return jax.nn.one_hot(index, rows.shape[0], dtype=gradient.dtype).T @ gradient
+
+    return jax.lax.platform_dependent(index, gradient, cpu=scatter, default=product), None
+
+
+_lookup.defvjp(_lookup_forward, _lookup_backward)
+
+
+def _heard(shape: Shape, table: dict[str, Array], phrases: Array) -> Array:
+    """What phrases [..., N], own first, add to the first layer: [..., hidden]."""
+    total = _lookup(table["own"], phrases[..., 0])
+    if "bit" in table:
+        return total + (phrases[..., 1:] > 0).any(-1, keepdims=True) * table["bit"]
+    for mate in range(1, shape.agents):
+        total = total + _lookup(table["team"], phrases[..., mate]) / (shape.agents - 1)
+    return total
+
+
+def _first(shape: Shape, part: Any, heard: Array, seen: Seen) -> Array:
+    """The first layer of one part, before its rectifier."""
+    plain = seen.observation
+    if shape.last_macro:
+        plain = jnp.concatenate([plain, jax.nn.one_hot(seen.last_macro, shape.macros)], axis=-1)
+    return _apply(part["first"], plain) + heard
+
+
+def _enter(part: Any, first: Array) -> Array:
+    """First layer → the GRU's input gates."""
+    hidden = _leaky(_apply(part["second"], _leaky(first)))
+    return _product(hidden, part["gru"]["wi"]) + part["gru"]["bi"]
+
+
+@jax.custom_vjp
+def _product(x: Array, weight: Array) -> Array:
+    return x @ weight
+
+
+def _product_backward(saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+    # With rows flattened the weight's gradient is one plain product; JAX would transpose copies of both.
+    x, weight = saved
+    rows, towards = (y.reshape(-1, y.shape[-1]) for y in (x, gradient))
+    return gradient @ weight.T, rows.T @ towards
+
+
+_product.defvjp(lambda x, weight: (x @ weight, (x, weight)), _product_backward)
+
+
+def _leaky(x: Array) -> Array:
+    return jnp.where(x >= 0, x, SLOPE * x)
+
+
+def _apply(layer: dict[str, Array], x: Array) -> Array:
+    return _product(x, layer["w"]) + layer["b"]
+
+
+def _gates(from_hidden: Array, gates_in: Array) -> tuple[Array, Array, Array, Array]:
+    """Reset, update and new gate, and the hidden product that the reset gate scales (bias included, as in PyTorch)."""
+    reset_in, update_in, new_in = jnp.split(gates_in, 3, axis=-1)
+    reset_h, update_h, new_h = jnp.split(from_hidden, 3, axis=-1)
+    reset = jax.nn.sigmoid(reset_in + reset_h)
+    return reset, jax.nn.sigmoid(update_in + update_h), jnp.tanh(new_in + reset * new_h), new_h
+
+
+def _cell(gru: dict[str, Array], carry: Array, gates_in: Array) -> Array:
+    """One GRU step."""
+    _, update, new, _ = _gates(carry @ gru["wh"] + gru["bh"], gates_in)
+    return new + update * (carry - new)
+
+
+def _leave(part: Any, carry: Array) -> Array:
+    """GRU state → head."""
+    return _apply(part["head"], _leaky(_apply(part["third"], carry)))
+
+
+def step(shape: Shape, net: Net, carry: Array, seen: Seen) -> tuple[Array, Array]:
+    """One decision: new memory [P, ..., H] and heads [P, ..., out]."""
+    heard = _heard(shape, net.table, seen.phrases)
+
+    def one(part: Any, hears: Array, carry: Array) -> tuple[Array, Array]:
+        carry = _cell(part["gru"], carry, _enter(part, _first(shape, part, hears * heard, seen)))
+        return carry, _leave(part, carry)
+
+    return jax.vmap(one)(net.trunk, hearing_parts(shape), carry)
+
+
+def unroll(
+    shape: Shape,
+    net: Net,
+    carry: Array,
+    seen: Seen,
+    first: Array,
+    known: Array | None = None,
+) -> tuple[Array, Array, Array]:
+    """Rows [B, W] in order, memory emptied before each `first` row: the memory after the block [P, W, H], after each
+    row [B, P, W, H], and the heads [P, B, W, out]. Memory that is `known` from an earlier pass is not computed again;
+    gradients are as if it were."""
+    heard = _heard(shape, net.table, seen.phrases)
+
+    def one(part: Any, hears: Array, carry: Array, known: Any) -> tuple[Array, Array, Array]:
+        gates = _enter(part, _first(shape, part, hears * heard, seen))
+        if known is None:
+            carries = _remember(part["gru"], carry, gates, first)
+        else:
+            carries = _recall(part["gru"]["wh"], part["gru"]["bh"], carry, gates, first, known)
+        return carries[-1], carries, _leave(part, carries)
+
+    over_parts = jax.vmap(one, in_axes=(0, 0, 0, 1), out_axes=(0, 1, 0))
+    return over_parts(net.trunk, hearing_parts(shape), carry, known)
+
+
+def _remember(gru: dict[str, Array], carry: Array, gates: Array, first: Array) -> Array:
+    """[B, W, H] the memory after each row, one row after another.
+
+    The next row's gates travel with the carry. A slice taken in the middle of the arithmetic keeps a CPU from
+    vectorising it, which costs three times as much."""
+
+    def on(state: tuple[Array, Array], row: tuple[Array, Array]) -> tuple[tuple, Array]:
+        carry, gates_in = state
+        begins, following = row
+        carry = _cell(gru, jnp.where(begins[:, None], 0.0, carry), gates_in)
+        return (carry, following), carry
+
+    rows = (first, jnp.roll(gates, -1, axis=0))
+    return jax.lax.scan(on, (carry, gates[0]), rows, unroll=_unrolled(first))[1]
+
+
+def _unrolled(rows: Array) -> bool:
+    """Whether these rows are compiled without a loop: faster on a GPU, slower on a CPU."""
+    return rows.shape[0] <= SHORT and jax.default_backend() != "cpu"
+
+
+def _once(x: Array) -> Array:
+    """Compute `x` once. The CPU compiler would recompute it in every kernel that reads it."""
+    return jax.lax.optimization_barrier(x) if jax.default_backend() == "cpu" else x
+
+
+@jax.custom_vjp
+def _recall(wh: Array, bh: Array, carry: Array, gates: Array, first: Array, known: Array) -> Array:
+    """What `_remember` gives, already `known`; only its gradient is computed. All but the sequential pass back through
+    the memories is done for all rows at once."""
+    return known
+
+
+def _recall_forward(*args: Array) -> tuple[Array, tuple]:
+    return args[-1], args
+
+
+def _recall_backward(saved: tuple, towards: Array) -> tuple:
+    wh, bh, carry, gates, first, known = saved
+    before = jnp.where(first[..., None], 0.0, jnp.concatenate([carry[None], known[:-1]]))
+    reset, update, new, new_h = _gates(before @ wh + bh, gates)
+    slope = (1 - update) * (1 - new**2)  # d memory / d argument of `new`
+    by_product = _once(  # d memory / d (memory before @ wh)
+        jnp.concatenate(
+            [
+                slope * new_h * reset * (1 - reset),
+                (before - new) * update * (1 - update),
+                slope * reset,
+            ],
+            axis=-1,
+        )
+    )
+    back_weights = wh.T
+
+    def back(towards: Array, row: tuple) -> tuple[Array, Array]:
+        direct, by_product, update, begins = row
+        total = towards + direct
+        past = total * update + (jnp.tile(total, 3) * by_product) @ back_weights
+        return jnp.where(begins[:, None], 0.0, past), total
+
+    rows = (towards, by_product, update, first)
+    towards_carry, total = jax.lax.scan(
+        back, jnp.zeros_like(carry), rows, reverse=True, unroll=_unrolled(first)
+    )
+    product = _once(jnp.tile(total, 3) * by_product)
+    entered = _once(jnp.concatenate([product[..., : 2 * slope.shape[-1]], total * slope], axis=-1))
+    weights = _product_backward((before, wh), product)[1]
+    return weights, product.sum((0, 1)), towards_carry, entered, None, None
+
+
+_recall.defvjp(_recall_forward, _recall_backward)

@@ -1,0 +1,48 @@
+"""A small team and its episodes, for the tests of networks and updates."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from mavic.experiments.config import ExperimentConfig, make_task
+from mavic.experiments.methods import preset_of
+from mavic.experiments.runs import acting, make_run
+from mavic.instruct.schedule import make_schedule
+from mavic.learn import bptt, update
+from mavic.learn.transitions import macro_transitions
+from mavic.rollout.rollout import rollout
+from mavic.types import replace
+
+TASK = make_task("box_pushing", size=4)
+PRESET = preset_of("tuned", "box_pushing", batch=12, episodes=1000, last_macro=True)
+VECTORS = TASK.lexicon.vectors
+NUM_ENVS = 3
+
+
+def static_config(network: str):
+    return TASK.static_config(PRESET, network)
+
+
+@partial(jax.jit, static_argnames="network")
+def played(network: str, seed: int):
+    """A random team with large logits, and the macro transitions of its greedy episodes under frequent instructions to
+    one agent."""
+    static = static_config(network)
+    run = make_run(ExperimentConfig(network=network), PRESET, TASK, 0)
+    busy = make_schedule(rate=0.2, hold_min=2, hold_max=6, one_agent=True)
+    state = update.init(jax.random.key(seed), static)
+    state = replace(state, actor=jax.tree.map(lambda x: x * 3.0, state.actor))
+    policy = acting(static.network, state.actor, VECTORS, jnp.zeros(2), greedy=True)
+    env = replace(run.train_env, schedule=busy)
+    rows = rollout(env, policy, jax.random.key(seed), episodes=12, num_envs=NUM_ENVS).rows
+    return state, macro_transitions(rows, PRESET.gamma)
+
+
+def by_agent(transitions):
+    """[K, W, N] → [N, K', W], padded to whole blocks."""
+    return jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), bptt.pad(transitions))
+
+
+def first_agent(tree):
+    return jax.tree.map(lambda x: x[0], tree)

@@ -1,0 +1,124 @@
+"""Networks: decisions replayed as they were made, phrases heard by the right part, a network of one's own."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from teams import NUM_ENVS, VECTORS, by_agent, first_agent, played, static_config
+
+from mavic.learn import gru, networks, update
+from mavic.learn.networks import Seen
+from mavic.types import replace
+
+NETWORKS = ["shared", "protected", "residual"]
+
+
+def replayed_logits(network, actor, rows, first=None):
+    net = network.project(actor, VECTORS)
+    first = rows.first if first is None else first
+    start = network.empty(NUM_ENVS)
+    heads = network.unroll(network.shape, net, start, update.seen_before(rows), first)[2]
+    return jnp.where(rows.available, networks.logits(network.shape, heads, rows.kind > 0), -1e9)
+
+
+def regret(logits, rows):
+    """How far the taken macro's logit lies below the best: 0 where the replay agrees with the rollout."""
+    taken = jnp.take_along_axis(logits, rows.macro[..., None], axis=-1)[..., 0]
+    return jnp.where(rows.valid, logits.max(-1) - taken, 0.0)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_replay_decides_as_the_rollout_did(name):
+    """Across episode, macro and instruction boundaries. A memory that is shifted or reset at the wrong row fails."""
+    network = static_config(name).network
+    state, transitions = played(name, 1)
+    rows = by_agent(transitions)
+    assert int(rows.switched.sum()) > 20
+    assert int(rows.first.sum()) == 12 * 2 == int(rows.last.sum())
+    logits = jax.vmap(partial(replayed_logits, network))(state.actor, rows)
+    np.testing.assert_allclose(regret(logits, rows), 0.0, atol=1e-3)
+    # Negative controls: a forgotten episode boundary and forgotten instructions are noticed.
+    never = jnp.zeros_like(rows.first)
+    wrong = jax.vmap(partial(replayed_logits, network))(state.actor, rows, never)
+    assert regret(wrong, rows).max() > 1e-2
+    silent = replace(rows, phrases=jnp.zeros_like(rows.phrases))
+    wrong = jax.vmap(partial(replayed_logits, network))(state.actor, silent)
+    assert regret(wrong, rows).max() > 1e-2
+
+
+@pytest.mark.parametrize("role", ["actor", "critic"])
+def test_the_first_layer_takes_the_concatenated_inputs(role):
+    """D3: projected phrases stand beside the observation before the first layer."""
+    shape = static_config("protected").network.shape
+    init = gru.init_actor if role == "actor" else gru.init_critic
+    params = init(jax.random.key(0), shape)
+    pairs = [[0, 0], [3, 0], [0, 5], [7, 7], [9, 1], [2, 2], [4, 0], [0, 1], [8, 3]]
+    seen = Seen(
+        observation=jax.random.normal(jax.random.key(1), (9, shape.observation)),
+        last_macro=jnp.arange(-1, 8),
+        phrases=jnp.array(pairs),
+    )
+    net = gru.with_phrases(params, VECTORS)
+    for part in (0, 1):
+        trunk, plain = jax.tree.map(lambda x, part=part: x[part], (net.trunk, params))
+        hears = networks.hearing_parts(shape)[part]
+        got = gru._first(shape, trunk, hears * gru._heard(shape, net.table, seen.phrases), seen)
+        heard = VECTORS[seen.phrases] * (part == 1)
+        pieces = [seen.observation, jax.nn.one_hot(seen.last_macro, shape.macros)]
+        pieces.append(heard[:, 0] @ plain["project"]["own"])
+        if role == "critic":
+            pieces.append(heard[:, 1] @ plain["project"]["team"])
+        else:
+            pieces.append((seen.phrases[:, 1:] > 0) * float(part == 1))
+        want = jnp.concatenate(pieces, -1) @ plain["first"]["w"] + plain["first"]["b"]
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_residual_actor_adds_to_the_uninstructed_logits():
+    shape = static_config("residual").network.shape
+    heads = jnp.array([[[1.0, 2.0], [3.0, 4.0]], [[10.0, 20.0], [30.0, 40.0]]])  # [P, W, M]
+    said = networks.logits(shape, heads, jnp.array([False, True]))
+    np.testing.assert_array_equal(said, [[1.0, 2.0], [33.0, 44.0]])
+
+
+def test_the_uninstructed_part_never_hears_a_phrase():
+    network = static_config("protected").network
+    state, transitions = played("protected", 4)
+    actor, rows = first_agent(state.actor), first_agent(by_agent(transitions))
+    net = network.project(actor, VECTORS)
+    heads = []
+    for phrases in (rows.phrases, jnp.zeros_like(rows.phrases)):
+        seen = replace(update.seen_before(rows), phrases=phrases)
+        heads.append(
+            network.unroll(network.shape, net, network.empty(NUM_ENVS), seen, rows.first)[2]
+        )
+    np.testing.assert_array_equal(heads[0][0], heads[1][0])
+    assert jnp.abs(heads[0][1] - heads[1][1]).max() > 1e-3
+
+
+def test_popart_keeps_values_while_it_moves_the_scale():
+    state, _ = played("shared", 7)
+    head = first_agent(state.critic)["head"]
+    old = networks.scale_of(1.0)
+    new = networks.Scale(
+        mean=jnp.array([20.0, -3.0]), square=jnp.array([900.0, 25.0]), weight=jnp.array([0.5, 0.9])
+    )
+    moved = networks.rescale(head, old, new)
+    hidden = jax.random.normal(jax.random.key(0), (7, 32))
+    for context in (False, True):
+        flag = jnp.full(7, context)
+        before = networks.value(hidden @ head["w"] + head["b"][:, None], flag, old)
+        after = networks.value(hidden @ moved["w"] + moved["b"][:, None], flag, new)
+        np.testing.assert_allclose(before, after, rtol=1e-4, atol=1e-3)
+
+
+def test_values_are_in_units_of_the_value_scale():
+    hidden = jax.random.normal(jax.random.key(0), (7, 32))
+    state, _ = played("shared", 7)
+    head = first_agent(state.critic)["head"]
+    heads = hidden @ head["w"] + head["b"][:, None]
+    flag = jnp.zeros(7, bool)
+    plain, large = (networks.value(heads, flag, networks.scale_of(size)) for size in (1.0, 100.0))
+    np.testing.assert_allclose(large, 100 * plain, rtol=1e-5)
