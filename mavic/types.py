@@ -1,8 +1,8 @@
-"""The nouns everybody shares: frozen, keyword-only pytrees.
+"""The records everybody shares: frozen, keyword-only pytrees.
 
-Axes: `E` episodes, `W` lanes (episodes follow one another in a lane), `T` primitive ticks, `K` macro rows,
-`N` agents, `M` macros (padded), `O` observation, `C` kinds of instruction (0 = none), `P` phrases (0 = silence),
-`D` embedding, `V` events. Time first, then lane, then agent.
+Axes: `E` episodes, `W` environments side by side (episodes follow one another in each), `T` ticks (primitive steps),
+`K` macro transitions, `N` agents, `M` macros (padded), `O` observation, `C` kinds of instruction (0 = none),
+`P` phrases (0 = silence), `D` embedding, `V` events. Time first, then environment, then agent.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Tick:
     ended: Array  # [N] the running macro ended by itself in this tick
     terminal: Array  # [] the task is over; the horizon never sets it
     events: Array  # [V] float: how often each event happened in this tick
-    judged: Array  # [N] int: the macro that did the work: the running one, or the one whose work a one-tick macro did
+    judged: Array  # [N] int: the macro that compliance is decided by: the running one, or one with the same work
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,37 +83,39 @@ class Rules:
     """What each kind asks and pays; row 0 is no instruction."""
 
     allowed: Array  # [C, N, M] bool
-    lists_allowed: Array  # [C] bool: the kind says what to do; else what not to do
+    lists_allowed: Array  # [C] bool: the kind says what to do; otherwise what not to do
     addressed: Array  # [C, N] bool: whom the kind is meant for
-    replaces: Array  # [C] bool: ±pay a tick instead of the task's reward; else task reward plus penalty or bonus
-    pay: Array  # [C] each tick, rule replace
-    penalty: Array  # [C] once for each forbidden macro chosen, rule add
-    bonus: Array  # [C] once for each allowed macro chosen, rule add
-    outcome: (
-        Array  # [C, V] +1: the event fulfils the instruction and ends it, -1: breaks it and ends it
+    replaces: Array  # [C] bool: rule replace; otherwise rule add
+    pay: Array  # [C] rule replace: plus or minus this each tick instead of the task's reward
+    penalty: Array  # [C] rule add: once for each forbidden macro chosen
+    bonus: Array  # [C] rule add: once for each allowed macro chosen
+    outcome: Array  # [C, V] an event with +1 fulfils the instruction and ends it, with -1 breaks and ends it
+    credit: Array  # [C] what fulfilling pays and breaking costs
+    precondition: (
+        Array  # [C] 0, or 1 + the index of the precondition under which the kind may be given
     )
-    credit: Array  # [C] what that pays or costs
-    precondition: Array  # [C] 0, or 1 + the index in `Env.preconditions` of what the kind requires
-    effect: Array  # [C] 0, or 1 + what the world does differently while it holds
-    given: Array  # [C] bool: whether the schedule hands it out
+    effect: Array  # [C] 0, or 1 + the index of what the environment does differently while the kind holds
+    given: Array  # [C] bool: whether the schedule gives it
     names: tuple[str, ...] = static()
 
 
 @record
 class Schedule:
-    """When instructions arrive and end. All leaves, so a grid of schedules is one vmap."""
+    """When instructions arrive and end. All fields are arrays, so a grid of schedules is one `vmap`."""
 
-    rate: Array  # [] chance a tick that one starts while none is active
-    hold_min: Array  # [] ticks it governs, drawn uniformly from hold_min..hold_max
+    rate: Array  # [] chance per tick that one starts while none is active
+    hold_min: Array  # [] ticks that it governs, uniform on hold_min..hold_max
     hold_max: Array
     once: Array  # [] bool: at most one an episode
-    overlap: Array  # [] bool: a new one of another kind may replace a running one
+    overlap: Array  # [] bool: one of another kind may replace a running one
     one_agent: (
         Array  # [] bool: it addresses one random agent instead of all that the kind is meant for
     )
     from_start: Array  # [] chance that one is drawn at reset and held for the whole episode
-    uninstructed_episode_prob: Array  # [] chance that an episode is spared all instructions
-    hold_to_end_prob: Array  # [] chance that one which leaves the task on (`add`) holds to the end
+    uninstructed_episode_prob: Array  # [] chance that an episode sees no instruction
+    hold_to_end_prob: (
+        Array  # [] chance that one which leaves the task on (rule add) holds to the end
+    )
     spurious_interrupt_prob: (
         Array  # [] chance per tick that all macros end although nothing is said
     )
@@ -121,7 +123,7 @@ class Schedule:
 
 @record
 class Phrases:
-    """The phrases of each kind as integers, all that is needed to draw one inside a compiled program."""
+    """The phrases of each kind as integers: what a compiled program needs to draw one."""
 
     table: Array  # [C, Q] phrase numbers of the kind, padded
     count: Array  # [C] how many of them are real
@@ -129,25 +131,25 @@ class Phrases:
 
 @record
 class Instruction:
-    """Who is asked what, now; one clock for all agents."""
+    """Who is asked what, now. There is one clock for all agents."""
 
     kind: Array  # [N] 0 = not addressed
     phrase: Array  # [N] 0 = silence
-    left: Array  # [] ticks it will still govern
-    held: Array  # [] ticks it has governed
+    left: Array  # [] ticks that it will still govern
+    held: Array  # [] ticks that it has governed
     obeyed: Array  # [] bool: no forbidden decision so far
     decided: Array  # [] bool: some addressed agent has decided under it
     given: Array  # [] how many this episode has seen
-    spared: Array  # [] bool: this episode is to see none
+    uninstructed: Array  # [] bool: this episode is to see none
 
 
 @record
 class InstructedState:
-    """An environment with its macro clock and its instruction clock."""
+    """The state of an environment with its macro clock and its instruction clock."""
 
     state: Any
     macro: Array  # [N] running macro; -1 before the first
-    previous: Array  # [N] the macro that ran before it; -1 if none
+    last_macro: Array  # [N] the macro that ran before it; -1 for none
     idle: Array  # [N] decides now
     observation: Array  # [N, O] as of the agent's last decision
     available: Array  # [N, M] likewise
@@ -158,28 +160,30 @@ class InstructedState:
 
 @record
 class Timestep:
-    """One tick of one episode: what was decided, under which instruction, what came of it."""
+    """One tick of one episode: what was decided, under which instruction, and what followed."""
 
     observation: Array  # [N, O] on which the running macro was chosen
     available: Array  # [N, M] likewise
-    previous: Array  # [N] the macro that ran before it (-1: none), as of that choice
+    last_macro: Array  # [N] the macro before that choice; -1 for none
     macro: Array  # [N] running in this tick
     fresh: Array  # [N] chosen in this tick
     kind: Array  # [N] governing this tick
     phrase: Array  # [N]
     reward: Array  # [N] what the learner is paid, instruction included
-    task: Array  # [] the task's own reward, mean over agents
+    task_reward: Array  # [] the task's own reward, mean over agents
     complied: Array  # [N] the running macro is allowed (true when not addressed)
     ended: Array  # [N] the macro ended: by itself, interrupted, or with the episode
-    broken_off: Array  # [N] it ended only because the episode did
-    switched: Array  # [] the instruction was changed after this tick: given, replaced or ended by the clock
+    unfinished: Array  # [N] it ended only because the episode did
+    switched: Array  # [] the clock or a person changed the instruction after this tick
     terminal: Array  # [] true end
     bootstraps_from_self: (
         Array  # [N] the task ended, but the instruction replaces the task and goes on
     )
     truncated: Array  # [] cut by the horizon
     events: Array  # [V]
-    closed: Array  # [] kind of the instruction judged after this tick, 0 if none was
+    closed: (
+        Array  # [] kind of the instruction whose compliance was decided after this tick, 0 for none
+    )
     followed: Array  # [] it was followed
     next_observation: Array  # [N, O] what each agent sees after the tick
     time: Array  # [] index of the tick in its episode
@@ -188,11 +192,11 @@ class Timestep:
 
 @record
 class MacroTransitions:
-    """One row a finished macro and agent, in the order they ended; rows of a lane's episodes follow one another."""
+    """One row for each macro that an agent finished, in order; the rows of a lane's episodes follow one another."""
 
     observation: Array  # [K, W, N, O]
     available: Array  # [K, W, N, M]
-    previous: Array  # [K, W, N]
+    last_macro: Array  # [K, W, N]
     macro: Array  # [K, W, N]
     phrases: Array  # [K, W, N, N] of all agents, the row's own agent first
     kind: Array  # [K, W, N] of the joint instruction during the row; 0 = nobody is instructed
@@ -203,7 +207,7 @@ class MacroTransitions:
     first: Array  # [K, W, N] first row of an episode: memory starts empty
     last: Array  # [K, W, N] last row of an episode
     bootstraps_from_self: (
-        Array  # [K, W, N] the task ended but what is asked goes on: bootstrap V(h, c)
+        Array  # [K, W, N] the task ended but the instruction goes on: bootstrap V(h, c)
     )
     time: Array  # [K, W, N] tick of the episode at which the macro ended
     valid: Array  # [K, W, N] bool

@@ -136,8 +136,8 @@ def _updates(ticks: int) -> int:
 def _warm_up(
     job: Callable[[], Any], updates: int, patience: float, label: str, console: Console
 ) -> int:
-    """Call `job`, which makes `updates` updates, until `WARM_UP` are made or `patience` seconds are over. Gives how many
-    were made."""
+    """Call `job`, which makes `updates` updates, until `WARM_UP` are made or `patience` seconds are over. Gives the
+    number made."""
     began, made = time.perf_counter(), 0
     with console.status(f"{label}…") as status:
         while made < WARM_UP and (spent := time.perf_counter() - began) < patience:

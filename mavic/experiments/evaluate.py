@@ -37,8 +37,8 @@ def task_sums(rows: Timestep, gamma: Array) -> dict[str, Array]:
     solved = (rows.events[..., 0] > 0) & alive
     return {
         "episodes": over.sum().astype(jnp.float32),
-        "discounted": (gamma**rows.time * rows.task * alive).sum(),
-        "undiscounted": (rows.task * alive).sum(),
+        "discounted": (gamma**rows.time * rows.task_reward * alive).sum(),
+        "undiscounted": (rows.task_reward * alive).sum(),
         "solved": solved.sum().astype(jnp.float32),
         "ticks": alive.sum().astype(jnp.float32),
     }

@@ -90,7 +90,7 @@ def one_update(
     return state, TrainMetrics(
         update=metrics,
         ticks=played.alive.sum().astype(jnp.float32),
-        task_return=(played.task * played.alive).sum() / static.batch,
+        task_return=(played.task_reward * played.alive).sum() / static.batch,
     )
 
 

@@ -1,4 +1,4 @@
-"""What each kind asks and pays: TOML rules compiled to arrays, who complies, and the reward under an instruction."""
+"""What each kind asks and pays: an instruction file compiled to arrays, who complies, what is paid."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ def rules_of(
     only: tuple[str, ...] | None = None,
     extras: bool = False,
 ) -> Rules:
-    """Compile a file's rules for a world. `rule`: "by-kind" as the file says, or "add" everywhere (paper-literal);
-    `only`: the kinds that are handed out (default all but `extra` ones; with `extras` those too)."""
+    """Compile a file's kinds to arrays for an environment.
+
+    `rule`: "by-kind" as the file says, or "add" for every kind (the paper's). `only`: the kinds that are given
+    (default: all that are not `extra`; with `extras` those too)."""
     if not isinstance(file, InstructionFile):
         file = read(file)
     if rule not in ("by-kind", "add"):
@@ -55,7 +57,7 @@ def rules_of(
         if kind.effect is not None:
             effect[number] = 1 + _index(kind.effect, env.effects, f"{where}.effect")
     every = file.kinds
-    handed_out = only or [kind.name for kind in every if extras or not kind.extra]
+    given_names = only or [kind.name for kind in every if extras or not kind.extra]
 
     def column(values: list, null: float = 0.0) -> Array:
         return jnp.asarray(np.array([null, *values], np.float32))
@@ -74,7 +76,7 @@ def rules_of(
         credit=column([k.credit for k in every]),
         precondition=jnp.asarray(precondition),
         effect=jnp.asarray(effect),
-        given=jnp.asarray(np.array([False] + [k.name in handed_out for k in every])),
+        given=jnp.asarray(np.array([False] + [k.name in given_names for k in every])),
         names=("none", *file.names()),
     )
 
@@ -86,7 +88,7 @@ def _index(name: str, names: tuple[str, ...], where: str) -> int:
 
 
 def _named(macros: Macros, env: Env, where: str, unnamed: bool) -> np.ndarray:
-    """[N, M] the macros listed; an agent that a table by agent does not name gets `unnamed` throughout."""
+    """[N, M] the listed macros; an agent that a table by agent leaves out gets `unnamed` for all macros."""
     listed = np.zeros((len(env.agents), macro_count(env)), bool)
     by_agent = macros if isinstance(macros, dict) else None
     for agent in by_agent or ():
@@ -109,18 +111,17 @@ def _named(macros: Macros, env: Env, where: str, unnamed: bool) -> np.ndarray:
 
 
 def comply(instruction: Instruction, macro: Array, judged: Array, rules: Rules) -> Array:
-    """[N] whether what each agent does is allowed; true for those not addressed.
+    """[N] whether each agent's macro is allowed; true for agents that are not addressed.
 
-    A macro may do another's work (`judged`: a step to the left against a board works on it). Who is told what to do
-    obeys by either name; who is told what not to do must keep away under both."""
+    A macro may do the work of another: a step to the left against a board works on it, and `judged` [N] names that
+    other macro. A kind that says what to do is met by either name. A kind that forbids must be met under both."""
     agents, kind = jnp.arange(judged.shape[0]), instruction.kind
     by_name, by_work = rules.allowed[kind, agents, macro], rules.allowed[kind, agents, judged]
     return jnp.where(rules.lists_allowed[kind], by_name | by_work, by_name & by_work)
 
 
 def verdict(kind: Array, events: Array, rules: Rules) -> Array:
-    """1: an event fulfils the kind, -1: one breaks it, 0: neither. What happens in the same tick happens first
-    together, so fulfilling wins."""
+    """1: an event fulfils the kind. -1: one breaks it. 0: neither. If both occur in one tick, fulfilment wins."""
     met = rules.outcome[kind] * (events > 0)
     return jnp.where((met > 0).any(-1), 1.0, jnp.where((met < 0).any(-1), -1.0, 0.0))
 
@@ -133,7 +134,7 @@ def pay(
     events: Array,
     rules: Rules,
 ) -> Array:
-    """[N] reward under the instruction that governs this tick (D13)."""
+    """[N] the reward under the instruction that governs this tick (D13); `fresh` [N]: who chose a macro."""
     kind = instruction.kind
     once = jnp.where(complied, rules.bonus[kind], rules.penalty[kind]) * fresh
     each_tick = jnp.where(complied, rules.pay[kind], -rules.pay[kind])

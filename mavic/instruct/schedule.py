@@ -1,7 +1,4 @@
-"""The instruction clock: how instructions arrive, end, are judged and paid.
-
-Order in a tick: reward under the old instruction, then the change; a change ends every running macro.
-"""
+"""The instruction clock: when instructions arrive and end, and whether they were followed (D11, D12, D14)."""
 
 from __future__ import annotations
 
@@ -12,11 +9,12 @@ from mavic.instruct.reward import verdict
 from mavic.types import Array, Instruction, Phrases, Rules, Schedule, record, replace
 
 FOREVER = 1_000_000  # ticks: to the end of any episode
-DRAWS = 6  # uniform numbers the clock uses a tick: arrival, kind, phrase, hold, scope, alarm
-UNRESOLVED_COUNTS_AFTER = 40  # ticks, D14: an instruction that waits for an event and never saw it
+DRAWS = 6  # uniform numbers that the clock uses in a tick: arrival, kind, phrase, hold, scope, spurious interrupt
+UNRESOLVED_COUNTS_AFTER = 40  # ticks, D14: of an instruction whose resolving event never came
 
 SCHEDULES = {
-    # D12. `live` comes and goes again and again; `paper` at most once and to the end; `off` never.
+    # D12. `live`: they come and go. `paper`: at most one an episode, held to its end. `off`: none.
+    # `from_start`: half of the episodes hold one kind from reset to end.
     "off": dict(rate=0.0),
     "live": dict(rate=0.05, hold_min=5, hold_max=20),
     "paper": dict(rate=0.00347, once=True),
@@ -63,37 +61,37 @@ def nobody(agents: int) -> Instruction:
         obeyed=jnp.asarray(True),
         decided=jnp.asarray(False),
         given=jnp.int32(0),
-        spared=jnp.asarray(False),
+        uninstructed=jnp.asarray(False),
     )
 
 
 def begin(
     draws: Array, possible: Array, rules: Rules, schedule: Schedule, phrases: Phrases
 ) -> Instruction:
-    """The instruction at reset: none, or one for the whole episode under `from_start`."""
+    """The instruction at reset: none, or one for the whole episode (`from_start`)."""
     silence = replace(
-        nobody(rules.addressed.shape[1]), spared=draws[5] < schedule.uninstructed_episode_prob
+        nobody(rules.addressed.shape[1]), uninstructed=draws[5] < schedule.uninstructed_episode_prob
     )
     drawn, found = _draw(draws, possible, silence, rules, schedule, phrases)
     drawn = replace(drawn, left=jnp.int32(FOREVER))
-    return _choose(found & ~silence.spared & (draws[0] < schedule.from_start), drawn, silence)
+    return _choose(found & ~silence.uninstructed & (draws[0] < schedule.from_start), drawn, silence)
 
 
 def possible_kinds(preconditions: Array, rules: Rules) -> Array:
-    """[C] kinds that may be given in a state, by which preconditions hold in it."""
+    """[C] the kinds that may be given in a state with these preconditions."""
     holds = jnp.concatenate([jnp.ones(1, bool), preconditions])
     return rules.given & holds[rules.precondition]
 
 
 @record
-class Judgement:
-    """What the clock says after a tick."""
+class ClockUpdate:
+    """What the clock did after a tick."""
 
     instruction: Instruction
     switched: Array  # [] bool: the joint instruction changed
     resolved: Array  # [] bool: it ended by an event that fulfils or breaks it, not by the clock
-    alarmed: Array  # [] bool: a false alarm
-    closed: Array  # [] kind judged now, 0 if none
+    spurious: Array  # [] bool: all macros end although nothing is said
+    closed: Array  # [] kind of the instruction whose compliance is decided now, 0 for none
     followed: Array  # [] bool
 
 
@@ -108,14 +106,13 @@ def advance(
     rules: Rules,
     schedule: Schedule,
     phrases: Phrases,
-) -> Judgement:
-    """Judge the tick and move the clock: the instruction ends, another arrives, or nothing changes.
+) -> ClockUpdate:
+    """Advance the clock by one tick: the instruction ends, another arrives, or nothing changes.
 
-    `over`: the episode ends with this tick, so what was active is judged and nothing arrives.
-    """
+    `fresh` [N]: who chose a macro in this tick. `over`: the episode ends with this tick, so nothing arrives."""
     addressed = instruction.kind > 0
     active = addressed.any()
-    kind = instruction.kind.max()  # one clock: all addressed agents hold the same kind
+    kind = instruction.kind.max()  # one clock: all addressed agents have the same kind
     decides = addressed & fresh
     now = replace(
         instruction,
@@ -129,7 +126,7 @@ def advance(
     resolved = active & (sign != 0)
     ends = active & (resolved | (now.left <= 0))
 
-    may = ~over & ~now.spared & ~(schedule.once & (now.given > 0))
+    may = ~over & ~now.uninstructed & ~(schedule.once & (now.given > 0))
     may &= ~active | (schedule.overlap & ~ends)
     new, found = _draw(
         draws, possible & (jnp.arange(possible.shape[0]) != kind), now, rules, schedule, phrases
@@ -138,13 +135,13 @@ def advance(
 
     judged = active & (ends | arrives | over)
     counts = now.decided & (~awaits | resolved | (now.held >= UNRESOLVED_COUNTS_AFTER))
-    silence = replace(nobody(addressed.shape[0]), given=now.given, spared=now.spared)
+    silence = replace(nobody(addressed.shape[0]), given=now.given, uninstructed=now.uninstructed)
     after = _choose(arrives, new, _choose(ends, silence, now))
-    return Judgement(
+    return ClockUpdate(
         instruction=after,
         switched=(arrives | ends) & ~over,
         resolved=resolved,
-        alarmed=~now.spared & (draws[5] < schedule.spurious_interrupt_prob),
+        spurious=~now.uninstructed & (draws[5] < schedule.spurious_interrupt_prob),
         closed=jnp.where(judged & counts, kind, 0),
         followed=judged & counts & now.obeyed & (~awaits | (sign > 0)),
     )
@@ -152,11 +149,10 @@ def advance(
 
 def give(
     instruction: Instruction, kind: Array, phrase: Array, agents: Array, hold: Array, rules: Rules
-) -> Judgement:
-    """Give `kind` now to those of `agents` [N] it is meant for, for `hold` ticks; kind 0 ends what is active.
+) -> ClockUpdate:
+    """Give `kind` for `hold` ticks to those of `agents` [N] that it is meant for; kind 0 ends the active instruction.
 
-    What was active is judged as if replaced under `overlap`; a word that reaches nobody is silence.
-    """
+    The active instruction counts as if another had replaced it. A kind that reaches nobody is silence."""
     addressed = instruction.kind > 0
     active, old = addressed.any(), instruction.kind.max()
     awaits = (rules.outcome[old] != 0).any()
@@ -170,13 +166,13 @@ def give(
         obeyed=jnp.asarray(True),
         decided=jnp.asarray(False),
         given=instruction.given + target.any(),
-        spared=instruction.spared,
+        uninstructed=instruction.uninstructed,
     )
-    return Judgement(
+    return ClockUpdate(
         instruction=new,
         switched=active | target.any(),
         resolved=jnp.asarray(False),
-        alarmed=jnp.asarray(False),
+        spurious=jnp.asarray(False),
         closed=jnp.where(active & counts, old, 0),
         followed=active & counts & instruction.obeyed & ~awaits,
     )
@@ -190,7 +186,7 @@ def _draw(
     schedule: Schedule,
     phrases: Phrases,
 ) -> tuple[Instruction, Array]:
-    """A new instruction, uniform over possible kinds, then phrases; and whether there was one to give."""
+    """A new instruction, uniform over the possible kinds, then over phrases; and whether there was one to give."""
     rank = jnp.floor(draws[1] * possible.sum())
     kind = jnp.argmax(jnp.cumsum(possible) > rank).astype(jnp.int32)
     count = phrases.count[kind]
@@ -200,7 +196,7 @@ def _draw(
     rest = (draws[3] - schedule.hold_to_end_prob) / jnp.maximum(
         1.0 - schedule.hold_to_end_prob, 1e-6
     )
-    length = jnp.where(rules.replaces[kind], draws[3], rest)  # uniform in [0, 1) either way
+    length = jnp.where(rules.replaces[kind], draws[3], rest)  # uniform in [0, 1) in both cases
     hold = schedule.hold_min + jnp.minimum((length * span).astype(jnp.int32), span - 1)
     awaits = (rules.outcome[kind] != 0).any()
     meant = rules.addressed[kind]
@@ -215,7 +211,7 @@ def _draw(
         obeyed=jnp.asarray(True),
         decided=jnp.asarray(False),
         given=instruction.given + 1,
-        spared=instruction.spared,
+        uninstructed=instruction.uninstructed,
     )
     return new, possible.any()
 

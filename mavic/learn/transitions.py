@@ -97,7 +97,7 @@ def macro_transitions(
     return MacroTransitions(
         observation=pick(rows.observation),
         available=pick(rows.available),
-        previous=pick(rows.previous),
+        last_macro=pick(rows.last_macro),
         macro=pick(rows.macro),
         phrases=pick(rows.phrase[..., own_first]),
         kind=pick(everyone(rows.kind.max(axis=-1))),
@@ -116,7 +116,7 @@ def macro_transitions(
 def _kept(rows: Timestep, drop_unfinished: bool) -> Array:
     """[T, W, N] the ticks that end a macro transition."""
     kept = rows.ended & rows.alive[..., None]
-    return kept & ~rows.broken_off if drop_unfinished else kept
+    return kept & ~rows.unfinished if drop_unfinished else kept
 
 
 def _placed(kept: Array, lane: Array, slot: Array, count: Array, room: int) -> Places:

@@ -175,7 +175,7 @@ def anneal(hyper: HyperParams, episodes: Array) -> Annealed:
 
 def seen_before(rows: MacroTransitions) -> Seen:
     """What the networks take in when the row's macro is chosen."""
-    return Seen(observation=rows.observation, last_macro=rows.previous, phrases=rows.phrases)
+    return Seen(observation=rows.observation, last_macro=rows.last_macro, phrases=rows.phrases)
 
 
 def seen_after(rows: MacroTransitions) -> Seen:

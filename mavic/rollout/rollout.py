@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from mavic.instruct.schedule import DRAWS
 from mavic.rollout import threefry
-from mavic.rollout.step import InstructedEnv, deal, draws_for, enter, step
+from mavic.rollout.step import InstructedEnv, begin, draw_episode, draws_for, step
 from mavic.runs import max_over_runs
 from mavic.types import Array, InstructedState, Timestep, replace
 
@@ -36,7 +36,7 @@ class Episodes(NamedTuple):
 
 
 def rollout(
-    setting: InstructedEnv,
+    instructed: InstructedEnv,
     policy: Policy,
     key: Array,
     *,
@@ -46,21 +46,21 @@ def rollout(
 ) -> Episodes:
     """Play `episodes` episodes, numbered from `first`. Episode e depends on `key`, e and the policy alone."""
     num_envs = min(num_envs, episodes)
-    ticks = -(-episodes // num_envs) * setting.env.horizon  # the queue cannot take longer
+    ticks = -(-episodes // num_envs) * instructed.env.horizon  # the queue cannot take longer
 
-    dealt = jax.vmap(lambda number: deal(threefry.fold_in(key, first + number)))(
+    drawn = jax.vmap(lambda number: draw_episode(threefry.fold_in(key, first + number)))(
         jnp.arange(episodes)
     )
 
-    def begin(number: Array) -> InstructedState:
-        return enter(setting, jax.tree.map(lambda leaf: leaf[number], dealt))
+    def start(number: Array) -> InstructedState:
+        return begin(instructed, jax.tree.map(lambda leaf: leaf[number], drawn))
 
     def tick(carry: tuple) -> tuple:
-        t, world, draws, memory, number, queued, rows = carry
-        agents = world.macro.shape[-1]
-        choice, memory = policy.act(memory, world, draws[:, :agents])
+        t, state, draws, memory, number, queued, rows = carry
+        agents = state.macro.shape[-1]
+        choice, memory = policy.act(memory, state, draws[:, :agents])
         after, row = jax.vmap(step, in_axes=(None, 0, 0, 0))(
-            setting, world, choice, draws[:, agents:]
+            instructed, state, choice, draws[:, agents:]
         )
         alive = number < episodes
         row = replace(row, alive=alive)
@@ -70,7 +70,7 @@ def rollout(
         done = alive & (row.terminal | row.truncated)
         number = jnp.where(done, queued + jnp.cumsum(done) - 1, number)
         queued = queued + done.sum()
-        after = _where(done, jax.vmap(begin)(number), after)
+        after = _where(done, jax.vmap(start)(number), after)
         # Drawn here and carried, the random numbers are computed once instead of in every kernel that reads them.
         return t + 1, after, jax.vmap(draws_for)(after), memory, number, queued, rows
 
@@ -78,15 +78,15 @@ def rollout(
         return max_over_runs((carry[4] < episodes).any().astype(jnp.int32)) > 0
 
     number = jnp.arange(num_envs)
-    world = jax.vmap(begin)(number)
+    state = jax.vmap(start)(number)
     memory = policy.start(num_envs)
     clock = jnp.zeros((num_envs, DRAWS))
     row = jax.eval_shape(
-        jax.vmap(step, in_axes=(None, 0, 0, 0)), setting, world, world.macro, clock
+        jax.vmap(step, in_axes=(None, 0, 0, 0)), instructed, state, state.macro, clock
     )[1]
     rows = jax.tree.map(lambda leaf: jnp.zeros((ticks, *leaf.shape), leaf.dtype), row)
-    draws = jax.vmap(draws_for)(world)
-    carry = (jnp.int32(0), world, draws, memory, number, jnp.int32(num_envs), rows)
+    draws = jax.vmap(draws_for)(state)
+    carry = (jnp.int32(0), state, draws, memory, number, jnp.int32(num_envs), rows)
     carry = jax.lax.while_loop(unfinished, tick, carry)
     return Episodes(rows=carry[-1], ticks=carry[0])
 

@@ -1,4 +1,4 @@
-"""One tick of the world: idle agents decide, the environment moves, the instruction clock strikes."""
+"""One tick: idle agents decide, the environment moves, the instruction clock advances."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ import jax.numpy as jnp
 from mavic.envs.api import Env
 from mavic.instruct import reward, schedule
 from mavic.rollout import threefry
-from mavic.types import Array, InstructedState, Phrases, Rules, Schedule, Timestep, record, replace
+from mavic.types import (
+    Array,
+    InstructedState,
+    Phrases,
+    Rules,
+    Schedule,
+    Timestep,
+    record,
+    replace,
+)
 
 
 @record
 class InstructedEnv:
-    """All that defines what happens in a world, apart from who acts."""
+    """An environment with its instructions: all that defines what happens, apart from who acts."""
 
     env: Env
     rules: Rules
@@ -22,141 +31,145 @@ class InstructedEnv:
     phrases: Phrases
 
 
-class Deal(NamedTuple):
-    """What chance gives an episode before it begins."""
+class EpisodeDraws(NamedTuple):
+    """The random numbers that an episode starts with."""
 
     state: Array  # key of the first state
     draws: Array  # [DRAWS] for an instruction that holds from the start
     key: Array  # of the ticks
 
 
-def deal(key: Array) -> Deal:
-    """From the episode's key."""
+def draw_episode(key: Array) -> EpisodeDraws:
+    """An episode's first random numbers, from its key."""
     state, draws, key = threefry.split(key, 3)
-    return Deal(state=state, draws=threefry.uniform(draws, schedule.DRAWS), key=key)
+    return EpisodeDraws(state=state, draws=threefry.uniform(draws, schedule.DRAWS), key=key)
 
 
-def reset(setting: InstructedEnv, key: Array) -> InstructedState:
-    """The first moment of an episode: everybody decides."""
-    return enter(setting, deal(key))
+def reset(instructed: InstructedEnv, key: Array) -> InstructedState:
+    """The first state of an episode: everybody decides."""
+    return begin(instructed, draw_episode(key))
 
 
-def enter(setting: InstructedEnv, dealt: Deal) -> InstructedState:
-    """The same, from what was dealt."""
-    env = setting.env
-    state = env.reset(dealt.state)
-    agents = len(env.agents)
-    possible = schedule.possible_kinds(env.check(state), setting.rules)
+def begin(instructed: InstructedEnv, drawn: EpisodeDraws) -> InstructedState:
+    """The first state, from random numbers that are already drawn."""
+    env = instructed.env
+    state = env.reset(drawn.state)
+    nothing = jnp.full(len(env.agents), -1, jnp.int32)
     return InstructedState(
         state=state,
-        macro=jnp.full(agents, -1, jnp.int32),
-        previous=jnp.full(agents, -1, jnp.int32),
-        idle=jnp.ones(agents, bool),
+        macro=nothing,
+        last_macro=nothing,
+        idle=jnp.ones(len(env.agents), bool),
         observation=env.observe(state),
         available=env.available(state),
         instruction=schedule.begin(
-            dealt.draws, possible, setting.rules, setting.schedule, setting.phrases
+            drawn.draws,
+            schedule.possible_kinds(env.check(state), instructed.rules),
+            instructed.rules,
+            instructed.schedule,
+            instructed.phrases,
         ),
         time=jnp.int32(0),
-        key=dealt.key,
+        key=drawn.key,
     )
 
 
-def draws_for(world: InstructedState) -> Array:
-    """The uniform numbers of this tick: one an agent for its choice, then the clock's. They depend only on the
-    episode's key and the time, so an episode is the same in whatever lane or batch it is played."""
-    agents = world.macro.shape[0]
-    return threefry.uniform(threefry.fold_in(world.key, world.time), agents + schedule.DRAWS)
+def draws_for(state: InstructedState) -> Array:
+    """[N + DRAWS] the uniform numbers of this tick: one an agent for its choice, then the clock's.
+
+    They depend only on the episode's key and the time, so an episode is the same in any batch."""
+    agents = state.macro.shape[0]
+    return threefry.uniform(threefry.fold_in(state.key, state.time), agents + schedule.DRAWS)
 
 
 def step(
-    setting: InstructedEnv, world: InstructedState, choice: Array, draws: Array
+    instructed: InstructedEnv, state: InstructedState, choice: Array, draws: Array
 ) -> tuple[InstructedState, Timestep]:
-    """`choice` [N] is taken by idle agents, the others go on; `draws` [DRAWS]: the clock's uniform numbers."""
-    env, rules = setting.env, setting.rules
-    instruction = world.instruction
-    macro = jnp.where(world.idle, choice, world.macro)
-    previous = jnp.where(world.idle, world.macro, world.previous)
-    tick_key = threefry.fold_in(threefry.fold_in(world.key, world.time), 1)
-    tick = env.tick(tick_key, world.state, macro, world.idle, rules.effect[instruction.kind])
+    """One tick. Idle agents take their `choice` [N], the others go on; `draws` [DRAWS] are the clock's numbers.
+
+    Order: reward under the old instruction, then the change of instruction, which ends every running macro (D11)."""
+    env, rules, instruction = instructed.env, instructed.rules, state.instruction
+    macro = jnp.where(state.idle, choice, state.macro)
+    last_macro = jnp.where(state.idle, state.macro, state.last_macro)
+    tick_key = threefry.fold_in(threefry.fold_in(state.key, state.time), 1)
+    tick = env.tick(tick_key, state.state, macro, state.idle, rules.effect[instruction.kind])
 
     complied = reward.comply(instruction, macro, tick.judged, rules)
-    paid = reward.pay(instruction, tick.reward, complied, world.idle, tick.events, rules)
+    paid = reward.pay(instruction, tick.reward, complied, state.idle, tick.events, rules)
 
-    truncated = ~tick.terminal & (world.time + 1 >= env.horizon)
+    truncated = ~tick.terminal & (state.time + 1 >= env.horizon)
     over = tick.terminal | truncated
-    judgement = schedule.advance(
+    clock = schedule.advance(
         draws,
         instruction,
         complied,
-        world.idle,
+        state.idle,
         tick.events,
         schedule.possible_kinds(env.check(tick.state), rules),
         over,
         rules,
-        setting.schedule,
-        setting.phrases,
+        instructed.schedule,
+        instructed.phrases,
     )
-    ended = tick.ended | judgement.switched | judgement.alarmed | over
+    ended = tick.ended | clock.switched | clock.spurious | over
     seen = env.observe(tick.state)
-    row = Timestep(
-        observation=world.observation,
-        available=world.available,
-        previous=previous,
+    timestep = Timestep(
+        observation=state.observation,
+        available=state.available,
+        last_macro=last_macro,
         macro=macro,
-        fresh=world.idle,
+        fresh=state.idle,
         kind=instruction.kind,
         phrase=instruction.phrase,
         reward=paid,
-        task=tick.reward.mean(),
+        task_reward=tick.reward.mean(),
         complied=complied,
         ended=ended,
-        broken_off=over & ~tick.ended,
-        # what resolves an instruction is part of what it asks, not an interruption of it: its value goes on after it
-        switched=judgement.switched & ~judgement.resolved,
+        unfinished=over & ~tick.ended,
+        # An event that resolves an instruction is part of what it asks. Its value goes on after that (B12).
+        switched=clock.switched & ~clock.resolved,
         terminal=tick.terminal | (truncated & env.horizon_ends),
         bootstraps_from_self=tick.terminal & rules.replaces[instruction.kind],
         truncated=truncated,
         events=tick.events,
-        closed=judgement.closed,
-        followed=judgement.followed,
+        closed=clock.closed,
+        followed=clock.followed,
         next_observation=seen,
-        time=world.time,
+        time=state.time,
         alive=jnp.asarray(True),
     )
     after = replace(
-        world,
+        state,
         state=tick.state,
         macro=macro,
-        previous=previous,
+        last_macro=last_macro,
         idle=ended,
-        observation=jnp.where(ended[:, None], seen, world.observation),
-        available=jnp.where(ended[:, None], env.available(tick.state), world.available),
-        instruction=judgement.instruction,
-        time=world.time + 1,
+        observation=jnp.where(ended[:, None], seen, state.observation),
+        available=jnp.where(ended[:, None], env.available(tick.state), state.available),
+        instruction=clock.instruction,
+        time=state.time + 1,
     )
-    return after, row
+    return after, timestep
 
 
 def interrupt(
-    setting: InstructedEnv,
-    world: InstructedState,
+    instructed: InstructedEnv,
+    state: InstructedState,
     kind: Array,
     phrase: Array,
     agents: Array,
     hold: Array,
-) -> tuple[InstructedState, schedule.Judgement]:
-    """A person's word between two ticks, with the effect of the clock's: everybody sees anew and decides.
+) -> tuple[InstructedState, schedule.ClockUpdate]:
+    """A person speaks between two ticks. The effect is the clock's: everybody observes and decides anew.
 
-    `agents` [N] bool: to whom; kind 0 ends the active instruction. The judgement says how that one fared.
-    """
-    judgement = schedule.give(world.instruction, kind, phrase, agents, hold, setting.rules)
-    ended = judgement.switched
+    `agents` [N] bool are spoken to; kind 0 ends the active instruction. The update says how that one ended."""
+    clock = schedule.give(state.instruction, kind, phrase, agents, hold, instructed.rules)
+    env, ended = instructed.env, clock.switched
     after = replace(
-        world,
-        idle=world.idle | ended,
-        observation=jnp.where(ended, setting.env.observe(world.state), world.observation),
-        available=jnp.where(ended, setting.env.available(world.state), world.available),
-        instruction=judgement.instruction,
+        state,
+        idle=state.idle | ended,
+        observation=jnp.where(ended, env.observe(state.state), state.observation),
+        available=jnp.where(ended, env.available(state.state), state.available),
+        instruction=clock.instruction,
     )
-    return after, judgement
+    return after, clock

@@ -1,7 +1,8 @@
-"""Random numbers of the rollout: those of `jax.random`, bit for bit, as one straight line of arithmetic.
+"""Random numbers of the rollout: those of `jax.random`, bit for bit, without a loop.
 
-On a CPU `jax.random` runs its cipher (Threefry-2x32, 20 rounds) as a loop of small operations, which costs more than
-all else in a tick. The numbers here are the same (`tests/world/test_luck.py`), so either may be used anywhere.
+On a CPU `jax.random` runs its cipher (Threefry-2x32, 20 rounds) as a loop of small operations. That costs more
+than everything else in a tick. The numbers here are the same (`tests/rollout/test_threefry.py`), so either may be
+used anywhere.
 """
 
 from __future__ import annotations

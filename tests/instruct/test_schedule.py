@@ -153,16 +153,18 @@ def test_from_start_holds_for_the_whole_episode():
     assert not bool(struck.switched) and int(struck.instruction.left) > FOREVER // 2
 
 
-@pytest.mark.parametrize(("drawn", "spared"), [(0.29, True), (0.31, False)])
-def test_a_spared_episode_hears_nothing_whatever_the_clock_draws(drawn, spared):
+@pytest.mark.parametrize(("drawn", "uninstructed"), [(0.29, True), (0.31, False)])
+def test_a_spared_episode_hears_nothing_whatever_the_clock_draws(drawn, uninstructed):
     clock = make_schedule(
         rate=1.0, hold_min=3, hold_max=3, from_start=1.0, uninstructed_episode_prob=0.3
     )
     possible = possible_kinds(jnp.array([True]), RULES)
     first = schedule.begin(draws(spurious=drawn, **ARRIVES), possible, RULES, clock, PHRASES)
-    assert bool(first.spared) is spared and bool((first.kind == 0).all()) is spared
-    silent = replace(nobody(2), spared=jnp.asarray(spared))
-    assert bool(advance(silent, clock, **ARRIVES).switched) is not spared
+    assert (
+        bool(first.uninstructed) is uninstructed and bool((first.kind == 0).all()) is uninstructed
+    )
+    silent = replace(nobody(2), uninstructed=jnp.asarray(uninstructed))
+    assert bool(advance(silent, clock, **ARRIVES).switched) is not uninstructed
 
 
 @pytest.mark.parametrize(
@@ -336,11 +338,13 @@ def test_a_false_alarm_changes_no_instruction():
     clock = make_schedule(spurious_interrupt_prob=0.3)
     for instruction in (nobody(2), told(WALK, hold=5)):
         struck = advance(instruction, clock, spurious=0.29)
-        assert bool(struck.alarmed) and not bool(struck.switched)
+        assert bool(struck.spurious) and not bool(struck.switched)
         assert struck.instruction.kind.tolist() == instruction.kind.tolist()
-        assert not bool(advance(instruction, clock, spurious=0.31).alarmed)
-    spared = replace(nobody(2), spared=jnp.asarray(True))  # nor is it rung in a quiet episode
-    assert not bool(advance(spared, clock, spurious=0.29).alarmed)
+        assert not bool(advance(instruction, clock, spurious=0.31).spurious)
+    uninstructed = replace(
+        nobody(2), uninstructed=jnp.asarray(True)
+    )  # nor is it rung in a quiet episode
+    assert not bool(advance(uninstructed, clock, spurious=0.29).spurious)
 
 
 TASK = jnp.array([1.0, 10.0])

@@ -36,14 +36,14 @@ def played(draw):
 
     rows = {f.name: np.zeros((T, W), np.float32) for f in dataclasses.fields(Timestep)}
     stamp = np.arange(1, T * W * N * SEEN + 1, dtype=np.float32).reshape(T, W, N, SEEN)
-    for name in ("fresh", "ended", "broken_off"):
+    for name in ("fresh", "ended", "unfinished"):
         rows[name] = np.ones((T, W, N), bool)
     rows["bootstraps_from_self"] = rng.random((T, W, N)) < draw(
         CHANCES
     )  # only told apart where the task ends
     for name in ("switched", "terminal", "truncated", "alive"):
         rows[name] = np.zeros((T, W), bool)
-    for name in ("macro", "previous", "kind", "phrase"):
+    for name in ("macro", "last_macro", "kind", "phrase"):
         rows[name] = np.zeros((T, W, N), np.int32)
     rows["time"] = np.zeros((T, W), np.int32)
     rows["available"] = np.zeros((T, W, N, M), bool)
@@ -55,10 +55,10 @@ def played(draw):
         for t in range(in_use[w]):
             if start:
                 begun, time = np.ones(N, bool), 0
-                macro, previous = np.full(N, -1), np.full(N, -1)
+                macro, last_macro = np.full(N, -1), np.full(N, -1)
                 memory, masks = -stamp[t, w], np.zeros((N, M), bool)
                 kind = kinds[t, w]
-            previous = np.where(begun, macro, previous)
+            last_macro = np.where(begun, macro, last_macro)
             macro = np.where(begun, chosen[t, w], macro)
             masks = np.where(begun[:, None], np.eye(M, dtype=bool)[macro], masks)
             terminal = task_over[t, w]
@@ -68,10 +68,10 @@ def played(draw):
             ended = own_end[t, w] | switched | over
             rows["alive"][t, w], rows["time"][t, w] = True, time
             rows["fresh"][t, w], rows["ended"][t, w] = begun, ended
-            rows["broken_off"][t, w] = over & ~own_end[t, w]
+            rows["unfinished"][t, w] = over & ~own_end[t, w]
             rows["terminal"][t, w], rows["truncated"][t, w] = terminal, truncated
             rows["switched"][t, w] = switched
-            rows["macro"][t, w], rows["previous"][t, w] = macro, previous
+            rows["macro"][t, w], rows["last_macro"][t, w] = macro, last_macro
             rows["kind"][t, w], rows["phrase"][t, w] = kind, 10 * kind
             rows["observation"][t, w], rows["available"][t, w] = memory, masks
             memory = np.where(ended[:, None], stamp[t, w], memory)
@@ -96,14 +96,14 @@ def by_loop(rows, gamma, drop_unfinished):
                 reward += gamma**length * float(rows.reward[t, w, i])
                 length += 1
                 over = rows.terminal[t, w] or rows.truncated[t, w]
-                unfinished = over and rows.broken_off[t, w, i]
+                unfinished = over and rows.unfinished[t, w, i]
                 if rows.ended[t, w, i] and not (unfinished and drop_unfinished):
                     everyone = [rows.phrase[t, w, (i + j) % N] for j in range(N)]
                     made.append(
                         SimpleNamespace(
                             observation=rows.observation[t, w, i],
                             available=rows.available[t, w, i],
-                            previous=rows.previous[t, w, i],
+                            last_macro=rows.last_macro[t, w, i],
                             macro=rows.macro[t, w, i],
                             phrases=everyone,
                             kind=max(rows.kind[t, w]),
@@ -128,7 +128,7 @@ def by_loop(rows, gamma, drop_unfinished):
 
 
 @functools.partial(jax.jit, static_argnames="drop_unfinished")
-def _squeeze(rows, gamma, drop_unfinished=False):
+def _transitions(rows, gamma, drop_unfinished=False):
     return macro_transitions(rows, gamma, as_played(rows, drop_unfinished=drop_unfinished))
 
 
@@ -153,10 +153,10 @@ GAMMAS = st.sampled_from([0.5, 0.95, 0.992, 1.0])
 @FAST
 @given(rows=played(), gamma=GAMMAS, drop_unfinished=st.booleans())
 def test_every_macro_row_is_what_the_loop_finds(rows, gamma, drop_unfinished):
-    got = _squeeze(rows, gamma, drop_unfinished=drop_unfinished)
+    got = _transitions(rows, gamma, drop_unfinished=drop_unfinished)
     got = jax.tree.map(np.asarray, got)
     wanted = by_loop(rows, gamma, drop_unfinished)
-    assert got.longest == max(len(made) for made in wanted.values())
+    assert np.asarray(got.valid).sum(0).max() == max(len(made) for made in wanted.values())
     for (w, i), made in wanted.items():
         assert got.valid[:, w, i].tolist() == [True] * len(made) + [False] * (T - len(made))
         assert not got.first[len(made) :, w, i].any()
@@ -171,10 +171,10 @@ def test_every_macro_row_is_what_the_loop_finds(rows, gamma, drop_unfinished):
 @FAST
 @given(rows=played(), gamma=GAMMAS)
 def test_no_tick_is_lost_and_none_counted_twice(rows, gamma):
-    got = _squeeze(rows, gamma)
+    got = _transitions(rows, gamma)
     valid = np.asarray(got.valid)
     assert (valid.sum(axis=0) == (rows.ended & rows.alive[..., None]).sum(axis=0)).all()
-    undiscounted = np.where(valid, np.asarray(_squeeze(rows, 1.0).reward), 0.0)
+    undiscounted = np.where(valid, np.asarray(_transitions(rows, 1.0).reward), 0.0)
     alive = rows.alive[..., None]
     np.testing.assert_allclose(
         undiscounted.sum(axis=0), np.where(alive, rows.reward, 0.0).sum(axis=0), atol=1e-4
@@ -186,10 +186,10 @@ def test_no_tick_is_lost_and_none_counted_twice(rows, gamma):
 
 @FAST
 @given(rows=played(), gamma=GAMMAS)
-def test_squeezed_returns_are_the_primitive_returns(rows, gamma):
-    """Squeeze and targets together: from every decision on, the discounted rewards of all ticks to
+def test_returns_over_macros_are_the_primitive_returns(rows, gamma):
+    """Transitions and targets together: from every decision on, the discounted rewards of all ticks to
     the episode's end, and the bootstrap there unless it truly ended."""
-    got = _squeeze(rows, gamma)
+    got = _transitions(rows, gamma)
     value = np.arange(T * W * N, dtype=np.float32).reshape(T, W, N) % 7
     realised = _realised(got, value)
     for w in range(W):
@@ -219,7 +219,7 @@ def test_squeezed_returns_are_the_primitive_returns(rows, gamma):
     [
         lambda rows: dataclasses.replace(rows, terminal=np.zeros_like(rows.terminal)),
         lambda rows: dataclasses.replace(rows, fresh=np.ones_like(rows.fresh)),
-        lambda rows: dataclasses.replace(rows, ended=rows.ended ^ rows.broken_off),
+        lambda rows: dataclasses.replace(rows, ended=rows.ended ^ rows.unfinished),
         lambda rows: dataclasses.replace(rows, time=rows.time + 1),
     ],
     ids=["ends unseen", "macros cut up", "unfinished macros dropped", "clock off by one"],
@@ -230,7 +230,7 @@ def test_the_loop_sees_wrong_rows(mistake):
     @settings(FAST, phases=[Phase.generate])
     @given(rows=played())
     def compare(rows):
-        got, wanted = _squeeze(mistake(rows), 0.95), by_loop(rows, 0.95, False)
+        got, wanted = _transitions(mistake(rows), 0.95), by_loop(rows, 0.95, False)
         for (w, i), made in wanted.items():
             assert np.asarray(got.valid)[:, w, i].sum() == len(made)
             for name in ("reward", "discount", "first", "last"):
@@ -265,18 +265,18 @@ def _packed(rows):
 @given(rows=played())
 def test_packed_episodes_are_the_episodes_played(rows):
     """Whole and in order, lanes filled from the top and evenly; only the places differ."""
-    plain = jax.tree.map(np.asarray, _squeeze(rows, 1.0))
+    plain = jax.tree.map(np.asarray, _transitions(rows, 1.0))
     idle = [(0, T)]  # as in a rollout, which has room for episodes that all last to the horizon
     roomy = jax.tree.map(lambda x: np.pad(x, idle + [(0, 0)] * (x.ndim - 1)), rows)
     got, small, narrow = (jax.tree.map(np.asarray, x) for x in _packed(roomy))
     assert narrow.valid.shape[1] == W - 1
     counts = got.valid.sum(axis=0)
-    assert got.longest == counts.max()
+    assert np.asarray(got.valid).sum(0).max() == counts.max()
     assert (np.diff(got.valid.astype(int), axis=0) <= 0).all()
     for agent in range(N):
         episodes = episodes_of(got, agent)
         assert episodes == episodes_of(plain, agent) == episodes_of(narrow, agent)
         longest = max(map(len, episodes), default=0)
         assert counts[:, agent].max() <= counts[:, agent].min() + longest
-        if got.longest <= 6:  # a smaller room holds the same
+        if np.asarray(got.valid).sum(0).max() <= 6:  # a smaller room holds the same
             assert episodes_of(small, agent) == episodes

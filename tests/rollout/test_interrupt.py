@@ -61,11 +61,11 @@ def test_a_word_does_what_the_clock_does(setting, seed):
     quiet, row = run(setting, first, FREE, draws_for(first)[2:])
     assert not bool(row.switched) and not bool(row.ended.any())
     given = struck.instruction
-    said, judgement = cut_in(
+    said, outcome = cut_in(
         setting, quiet, given.kind.max(), given.phrase.max(), given.kind > 0, given.left
     )
     equal(said, struck)
-    assert bool(judgement.switched) and int(judgement.closed) == 0
+    assert bool(outcome.switched) and int(outcome.closed) == 0
 
 
 def test_it_holds_as_long_as_said_and_is_judged(setting):
@@ -94,9 +94,9 @@ def test_a_word_over_another_judges_that_one(setting, choice, followed):
     world, _ = cut_in(setting, world, kind_of(setting, "stay"), jnp.int32(1), BOTH, jnp.int32(9))
     world = ticks(setting, world, jnp.array([choice, 7]), 1)
     push = kind_of(setting, "push")
-    world, judgement = cut_in(setting, world, push, jnp.int32(2), BOTH, jnp.int32(9))
-    assert int(judgement.closed) == int(kind_of(setting, "stay"))
-    assert bool(judgement.followed) is followed
+    world, outcome = cut_in(setting, world, push, jnp.int32(2), BOTH, jnp.int32(9))
+    assert int(outcome.closed) == int(kind_of(setting, "stay"))
+    assert bool(outcome.followed) is followed
     assert world.instruction.kind.tolist() == [int(push)] * 2
     assert (int(world.instruction.given), int(world.instruction.held)) == (2, 0)
 
@@ -104,10 +104,10 @@ def test_a_word_over_another_judges_that_one(setting, choice, followed):
 def test_nobody_decided_nothing_to_judge(setting):
     world = reset(setting, jax.random.key(0))
     for name in ("stay", "push"):
-        world, judgement = cut_in(
+        world, outcome = cut_in(
             setting, world, kind_of(setting, name), jnp.int32(1), BOTH, jnp.int32(9)
         )
-    assert int(judgement.closed) == 0 and not bool(judgement.followed)
+    assert int(outcome.closed) == 0 and not bool(outcome.followed)
 
 
 def test_silence_ends_what_is_active_and_wakes_everybody(setting):
@@ -116,17 +116,17 @@ def test_silence_ends_what_is_active_and_wakes_everybody(setting):
     world, _ = cut_in(setting, world, dont, jnp.int32(1), BOTH, jnp.int32(50))
     world = ticks(setting, world, FREE, 2)
     assert not bool(world.idle.any())
-    world, judgement = cut_in(setting, world, jnp.int32(0), jnp.int32(0), BOTH, jnp.int32(50))
+    world, outcome = cut_in(setting, world, jnp.int32(0), jnp.int32(0), BOTH, jnp.int32(50))
     assert world.instruction.kind.tolist() == [0, 0] and int(world.instruction.left) == 0
-    assert bool(world.idle.all()) and bool(judgement.followed)
+    assert bool(world.idle.all()) and bool(outcome.followed)
     assert int(world.instruction.given) == 1
 
 
 def test_silence_over_silence_changes_nothing(setting):
     world = ticks(setting, reset(setting, jax.random.key(0)), FREE, 2)
-    after, judgement = cut_in(setting, world, jnp.int32(0), jnp.int32(0), BOTH, jnp.int32(50))
+    after, outcome = cut_in(setting, world, jnp.int32(0), jnp.int32(0), BOTH, jnp.int32(50))
     equal(after, world)
-    assert not bool(judgement.switched)
+    assert not bool(outcome.switched)
 
 
 def test_a_word_to_one_agent_wakes_its_teammate_too(setting):
@@ -152,6 +152,6 @@ def test_only_those_a_kind_is_meant_for_are_addressed():
     told, _ = interrupt(warehouse, world, jnp.int32(1), jnp.int32(1), everybody, jnp.int32(9))
     assert told.instruction.kind.tolist() == [0, 0, 1]
     bots = jnp.array([True, True, False])
-    told, judgement = interrupt(warehouse, world, jnp.int32(1), jnp.int32(1), bots, jnp.int32(9))
-    assert not bool(judgement.switched)
+    told, outcome = interrupt(warehouse, world, jnp.int32(1), jnp.int32(1), bots, jnp.int32(9))
+    assert not bool(outcome.switched)
     equal(told, world)

@@ -1,4 +1,4 @@
-"""The rollout: complete episodes, the same ones whatever the lanes, and runs that do not touch each other."""
+"""The rollout: complete episodes, the same ones whatever the num_envs, and runs that do not touch each other."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 from corridor import Corridor, Left, setting
 
 from mavic.instruct.schedule import make_schedule
-from mavic.rollout.rollout import Policy, alone, rollout
-from mavic.types import RUNS, replace
+from mavic.rollout.rollout import Policy, rollout
+from mavic.runs import RUNS
+from mavic.types import replace
 
 EPISODES = 7
 KEY = jax.random.key(5)
@@ -28,32 +29,32 @@ def act(memory, world, draws):
     return choice, jnp.where(world.idle, memory + choice + 1, memory)
 
 
-POLICY = Policy(start=lambda lanes: jnp.zeros((lanes, 2), jnp.int32), act=act)
+POLICY = Policy(start=lambda num_envs: jnp.zeros((num_envs, 2), jnp.int32), act=act)
 LIVE = make_schedule(rate=0.3, hold_min=1, hold_max=3, overlap=True)
 
 
 PLACE = replace(setting(Corridor(horizon=12)), schedule=LIVE)
 
 
-def playing(lanes):
+def playing(num_envs):
     def play(place, key, first):
-        return rollout(place, POLICY, key, episodes=EPISODES, lanes=lanes, first=first)
+        return rollout(place, POLICY, key, episodes=EPISODES, num_envs=num_envs, first=first)
 
     return play
 
 
 @cache
-def compiled(lanes):
-    return jax.jit(alone(playing(lanes)))
+def compiled(num_envs):
+    return jax.jit(playing(num_envs))
 
 
-def played(lanes, first=0, place=PLACE, key=KEY):
-    return jax.tree.map(np.asarray, compiled(lanes)(place, key, jnp.int32(first)))
+def played(num_envs, first=0, place=PLACE, key=KEY):
+    return jax.tree.map(np.asarray, compiled(num_envs)(place, key, jnp.int32(first)))
 
 
 @pytest.fixture(scope="module")
-def by_lanes():
-    return {lanes: played(lanes) for lanes in (1, 3)}
+def by_num_envs():
+    return {num_envs: played(num_envs) for num_envs in (1, 3)}
 
 
 def pieces(found):
@@ -70,11 +71,11 @@ def pieces(found):
 
 
 def episodes(found):
-    """Rows of each episode by its number: lanes take the next in the order in which they finish."""
+    """Rows of each episode by its number: num_envs take the next in the order in which they finish."""
     cut = pieces(found)
-    lanes = found.rows.alive.shape[1]
+    num_envs = found.rows.alive.shape[1]
     number = {(lane, start): lane for lane, start, _ in cut if start == 0}
-    queued = lanes
+    queued = num_envs
     for lane, _, end in sorted(cut, key=lambda piece: (piece[2], piece[0])):
         number[lane, end + 1] = queued
         queued += 1
@@ -86,24 +87,24 @@ def episodes(found):
     }
 
 
-def test_episodes_are_the_same_whatever_the_lanes(by_lanes):
-    one, many = episodes(by_lanes[1]), episodes(by_lanes[3])
+def test_episodes_are_the_same_whatever_the_lanes(by_num_envs):
+    one, many = episodes(by_num_envs[1]), episodes(by_num_envs[3])
     assert set(one) == set(many) == set(range(EPISODES))
     for number in one:
         jax.tree.map(np.testing.assert_array_equal, one[number], many[number])
 
 
-def test_these_episodes_would_show_a_mistake(by_lanes):
+def test_these_episodes_would_show_a_mistake(by_num_envs):
     """They differ in length and content, some are instructed, some are cut."""
-    found = episodes(by_lanes[1]).values()
+    found = episodes(by_num_envs[1]).values()
     assert len({len(rows.time) for rows in found}) > 2
     assert any(rows.switched.any() for rows in found) and any(rows.closed.any() for rows in found)
     assert {bool(rows.truncated[-1]) for rows in found} == {True, False}
 
 
-@pytest.mark.parametrize("lanes", [1, 3])
-def test_exactly_the_episodes_asked_for_and_all_complete(by_lanes, lanes):
-    found = by_lanes[lanes]
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_exactly_the_episodes_asked_for_and_all_complete(by_num_envs, num_envs):
+    found = by_num_envs[num_envs]
     cut = pieces(found)
     assert len(cut) == EPISODES
     assert sum(end - start + 1 for _, start, end in cut) == found.rows.alive.sum()
@@ -112,26 +113,26 @@ def test_exactly_the_episodes_asked_for_and_all_complete(by_lanes, lanes):
             found.rows.time[start : end + 1, lane], np.arange(end - start + 1)
         )
         assert (
-            found.rows.fresh[start, lane].all() and (found.rows.previous[start, lane] == -1).all()
+            found.rows.fresh[start, lane].all() and (found.rows.last_macro[start, lane] == -1).all()
         )
 
 
-@pytest.mark.parametrize("lanes", [1, 3])
-def test_a_lane_that_is_done_stays_done(by_lanes, lanes):
-    found = by_lanes[lanes]
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_a_lane_that_is_done_stays_done(by_num_envs, num_envs):
+    found = by_num_envs[num_envs]
     alive = found.rows.alive
     assert (np.diff(alive.astype(int), axis=0) <= 0).all()
     assert int(found.ticks) == alive.any(1).sum()
     assert not found.rows.reward[int(found.ticks) :].any()
 
 
-def test_episodes_are_numbered_from_first(by_lanes):
-    later, here = episodes(played(3, first=2)), episodes(by_lanes[3])
+def test_episodes_are_numbered_from_first(by_num_envs):
+    later, here = episodes(played(3, first=2)), episodes(by_num_envs[3])
     for number in range(EPISODES - 2):
         jax.tree.map(np.testing.assert_array_equal, later[number], here[number + 2])
 
 
-def test_two_runs_together_are_each_alone(by_lanes):
+def test_two_runs_together_are_each_alone(by_num_envs):
     busy = make_schedule(rate=0.9, hold_min=1, hold_max=2)
     places = [PLACE, replace(PLACE, schedule=busy)]
     keys = [KEY, jax.random.key(9)]
@@ -139,7 +140,7 @@ def test_two_runs_together_are_each_alone(by_lanes):
     together = jax.jit(jax.vmap(playing(3), axis_name=RUNS))(
         both, jnp.stack(keys), jnp.zeros(2, jnp.int32)
     )
-    for run, single in enumerate((by_lanes[3], played(3, place=places[1], key=keys[1]))):
+    for run, single in enumerate((by_num_envs[3], played(3, place=places[1], key=keys[1]))):
         mine = jax.tree.map(lambda leaf, r=run: np.asarray(leaf[r]), together)
         alive = single.rows.alive
         np.testing.assert_array_equal(mine.rows.alive, alive)

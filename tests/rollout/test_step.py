@@ -59,7 +59,7 @@ def test_idle_agents_choose_and_the_others_go_on():
     assert [row.macro.tolist() for row in rows] == [[1, 0], [1, 1], [1, 1]]
     assert [row.fresh.tolist() for row in rows] == [[True, True], [False, True], [False, False]]
     assert [row.ended.tolist() for row in rows] == [[False, True], [False, False], [True, False]]
-    assert [row.previous.tolist() for row in rows] == [[-1, -1], [-1, 0], [-1, 0]]
+    assert [row.last_macro.tolist() for row in rows] == [[-1, -1], [-1, 0], [-1, 0]]
     assert [row.events.sum() for row in rows] == [0, 0, 0]  # left never came to ring or crash
     assert world.idle.tolist() == [True, False]
 
@@ -76,7 +76,7 @@ def test_a_change_ends_all_macros_and_everybody_sees_anew():
     world, rows = play(place, [LONG, LONG], at_1=ARRIVES)
     assert rows[0].ended.tolist() == [False, False] and not bool(rows[0].switched)
     assert rows[1].ended.tolist() == [True, True] and bool(rows[1].switched)
-    assert not bool(rows[1].broken_off.any())
+    assert not bool(rows[1].unfinished.any())
     assert world.idle.tolist() == [True, True]
     assert world.observation.tolist() == [[2.0, 1.0], [2.0, 1.0]]
     _, row = go(place, world, SHORT)
@@ -105,7 +105,9 @@ def test_the_end_of_an_instruction_is_a_change_too():
 def test_a_tick_is_paid_under_the_instruction_that_governed_it():
     _, rows = play(setting(**LIVE), [SHORT] * 4, at_0=ARRIVES)
     assert [row.reward.tolist() for row in rows] == [[1, 10], [-2, -2], [-2, -2], [1, 10]]
-    assert [float(row.task) for row in rows] == [5.5] * 4  # the base return never hears of it
+    assert [float(row.task_reward) for row in rows] == [
+        5.5
+    ] * 4  # the base return never hears of it
 
 
 def test_the_penalty_falls_on_the_first_tick_of_the_addressed_agent_alone():
@@ -158,7 +160,7 @@ def test_the_horizon_cuts_everything_and_nothing_arrives(horizon_ends):
     assert not bool(row.truncated | row.terminal)
     world, row = go(place, world, LONG, **ARRIVES)
     assert bool(row.truncated) and bool(row.terminal) is horizon_ends
-    assert row.ended.tolist() == row.broken_off.tolist() == [True, True]
+    assert row.ended.tolist() == row.unfinished.tolist() == [True, True]
     assert not bool(row.switched) and not bool(row.bootstraps_from_self.any())
     assert int(row.closed) == HURRY and bool(row.followed)  # cut by the end, it counts
     assert int(world.instruction.given) == 1
@@ -179,7 +181,7 @@ def test_a_teammate_in_mid_macro_is_paid_with_the_true_end():
     """Right walks when left finishes in the second tick: its macro ends there with both ticks' pay."""
     _, rows = play(setting(), [(Left.WAIT, Right.WALK), (Left.FINISH, Right.WALK)])
     assert rows[1].ended.tolist() == [True, True]
-    assert rows[1].broken_off.tolist() == [False, True]
+    assert rows[1].unfinished.tolist() == [False, True]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves)[:, None], *rows)
     macros = jax.jit(macro_transitions)(stacked, jnp.float32(0.5))
     right = {name: getattr(macros, name)[:, 0, 1] for name in ("reward", "discount", "valid")}
@@ -210,7 +212,7 @@ def test_a_false_alarm_wakes_everybody_and_says_nothing(kind):
     place = setting(spurious_interrupt_prob=0.5)
     world, row = go(place, told(place, kind), LONG, spurious=0.4)
     assert row.ended.tolist() == [True, True] and not bool(row.switched)
-    assert not bool(row.broken_off.any()) and int(row.closed) == 0
+    assert not bool(row.unfinished.any()) and int(row.closed) == 0
     assert world.instruction.kind.tolist() == [kind, kind]
     assert world.idle.tolist() == [True, True]
     assert world.observation[:, 0].tolist() == [1.0, 1.0]
