@@ -132,30 +132,30 @@ class Overcooked:
     @jax.jit  # so that a tick outside a compiled program is fast too
     def advance(self, state: State, macro: Array, effect: Array) -> tuple[Tick, Array]:
         """Run one tick. Also return the primitives [B] that the cooks' macros chose."""
-        table, known = self._table(), self.kitchen
+        table, kitchen = self._table(), self.kitchen
         running = macro.astype(jnp.int32)
         if self.third_cook:
-            running = jnp.append(running, scripted_cook.choose(known, table, state, effect))
+            running = jnp.append(running, scripted_cook.choose(kitchen, table, state, effect))
         paper = self.dynamics == "paper"
         if paper:
-            steering = controllers.steer_paper(known, table, state, running, self.third_cook)
+            steering = controllers.steer_paper(kitchen, table, state, running, self.third_cook)
         else:
-            steering = controllers.steer_reference(known, table, state, running)
-        moved = replace(state, cook=move_cooks(known, state.cook, steering.primitive))
+            steering = controllers.steer_reference(kitchen, table, state, running)
+        moved = replace(state, cook=move_cooks(kitchen, state.cook, steering.primitive))
         moved = replace(moved, chop_pushes=steering.chop_pushes)
         against = step_from(state.cook, steering.primitive)
         after, team, events, named = self._work(moved, against)
-        after = remember(known, replace(after, cell=carried_cells(after)))
+        after = remember(kitchen, replace(after, cell=carried_cells(after)))
         if self.third_cook:
             after = scripted_cook.know_all(after)
         if paper:
             ended = controllers.has_ended_paper(
-                known, table, state, after, running, steering.primitive
+                kitchen, table, state, after, running, steering.primitive
             )
             one_tick = jnp.asarray(table.mode)[running] == Mode.MOVE
             judged = jnp.where(one_tick & (named != NO_MACRO), named, running)
         else:
-            ended = controllers.has_ended_reference(known, table, after, running)
+            ended = controllers.has_ended_reference(kitchen, table, after, running)
             judged = running
         tick = Tick(
             state=after,
