@@ -43,39 +43,39 @@ def replace(item: T, **changes: Any) -> T:
 
 @record
 class Tick:
-    """What one primitive step of an environment gives back."""
+    """The result of one primitive step of an environment."""
 
     state: Any
-    reward: Array  # [N] task reward
+    reward: Array  # [N] the task's reward
     ended: Array  # [N] the running macro ended by itself in this tick
-    terminal: Array  # [] the task is over (never the horizon)
-    events: Array  # [V] float: how often each named event happened in this tick
-    judged: Array  # [N] int: the macro that compliance is judged by: the running one, or what a primitive amounted to
+    terminal: Array  # [] the task is over; the horizon never sets it
+    events: Array  # [V] float: how often each event happened in this tick
+    judged: Array  # [N] int: the macro that compliance is decided by: the running one, or one with the same work
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sprite:
-    """One thing in a picture; x to the right, y down, in cells."""
+    """One thing in a picture. Units are cells; x grows to the right and y downwards."""
 
     shape: str  # "robot", "box", "tool", "human", "goal", "wall", "counter", "station", "food", "plate", "zone", "spot"
     x: float
     y: float
     width: float = 1.0
     height: float = 1.0
-    label: str = ""  # short text drawn on it
-    colour: str = "grey"  # a name of the painters' palette
-    heading: str = ""  # "N", "E", "S", "W" for what faces somewhere
+    label: str = ""  # a short text drawn on it
+    colour: str = "grey"  # a name in `mavic.envs.painting.PALETTE`
+    heading: str = ""  # "N", "E", "S" or "W"; empty if it faces nowhere
     holds: str = ""  # what it carries
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scene:
-    """One description of a picture, for every painter; sprites are drawn in order."""
+    """The description of a picture, for text, matplotlib and the web page. Sprites are drawn in order."""
 
     width: float
     height: float
     sprites: tuple[Sprite, ...]
-    notes: tuple[str, ...] = ()  # one line each, below the picture
+    notes: tuple[str, ...] = ()  # lines of text below the picture
 
 
 @record

@@ -1,8 +1,8 @@
-"""Painters of a `Scene`: `text` for terminals, `draw` for matplotlib axes.
+"""Drawing of a `Scene`: `text` for terminals, `draw` for matplotlib axes.
 
-A sprite's `x`, `y` is its upper left corner. Colours are names of `PALETTE`: hues of Okabe and Ito,
-told apart with any colour vision. Texts are black or white, whichever stands out more on the fill,
-and everything solid has a black outline, so no meaning hangs on hue alone.
+A sprite's `x`, `y` is its upper left corner. Colours are names of `PALETTE`. Its hues are those of Okabe and Ito,
+which people with any colour vision can tell apart. Texts are black or white, whichever has more contrast with the
+fill. Solid things have a black outline, so no information depends on hue alone.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ PALETTE = {
 PAPER = "#FFFFFF"
 GRID = "#DDDDDD"
 
-# What a text painter fills the ground with; shapes not named here stand on the ground.
+# The characters with which `text` fills areas. Shapes that are not listed here stand on such areas.
 GROUND = {"goal": "░", "wall": "█", "counter": "▒", "zone": " ", "spot": " "}
 THINGS = ("robot", "box", "tool", "human", "station", "food", "plate")
 SHAPES: tuple[str, ...] = (*GROUND, *THINGS)
 ARROWS = {"N": "▲", "E": "▶", "S": "▼", "W": "◀", "": "●"}
-CELL = 6  # characters a cell is wide: two robots fit side by side
+CELL = 6  # width of a cell in characters, so that two robots fit side by side
 
 
 def luminance(colour: str) -> float:
-    """Relative luminance of a hex colour (WCAG 2)."""
+    """Return the relative luminance of a hex colour (WCAG 2)."""
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def contrast(one: str, two: str) -> float:
-    """Contrast ratio of two hex colours (WCAG 2); 4.5 is AA for text."""
+    """Return the contrast ratio of two hex colours (WCAG 2). Text needs 4.5 for level AA."""
     high, low = sorted((luminance(one), luminance(two)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 
 def ink(fill: str) -> str:
-    """Black or white, whichever reads better on the fill."""
+    """Return black or white, whichever has more contrast with the fill."""
     return max(("#000000", "#FFFFFF"), key=lambda colour: contrast(colour, fill))
 
 
 def text(scene: Scene) -> str:
-    """The picture in characters, then who holds what, then the scene's notes."""
+    """Return the picture in characters, then a line for each thing that is held, then the scene's notes."""
     wide, high = round(scene.width * CELL), max(round(scene.height), 1)
     chars = [[" "] * wide for _ in range(high)]
     taken = [[False] * wide for _ in range(high)]
@@ -85,7 +85,7 @@ def text(scene: Scene) -> str:
 
 
 def _word(sprite: Sprite, room: int) -> str:
-    """A sprite in a few characters."""
+    """Return a sprite as a few characters, at most `room`."""
     if sprite.shape == "robot":
         return f"{ARROWS[sprite.heading]}{sprite.label}{'*' if sprite.holds else ''}"[:room]
     if sprite.shape == "human":
@@ -98,7 +98,7 @@ def _word(sprite: Sprite, room: int) -> str:
 
 
 def _free(taken: list[bool], left: int, right: int, length: int) -> int:
-    """Where in its cell a word covers nobody, or the cell's start."""
+    """Return the first column of a cell where a word covers no other, or the start of the cell."""
     for start in range(left, max(right - length, left) + 1):
         if not any(taken[start : start + length]):
             return start
@@ -106,7 +106,7 @@ def _free(taken: list[bool], left: int, right: int, length: int) -> int:
 
 
 def draw(scene: Scene, axes: Axes) -> None:
-    """The picture on matplotlib axes, notes below it."""
+    """Draw the picture on matplotlib axes, with the notes below it."""
     axes.set_xlim(0, scene.width)
     axes.set_ylim(scene.height, 0)
     axes.set_aspect("equal")
@@ -129,7 +129,7 @@ def draw(scene: Scene, axes: Axes) -> None:
 
 
 def _draw_sprite(sprite: Sprite, axes: Axes, layer: int, shift: float) -> None:
-    """One sprite; where two robots share a cell, `shift` moves each aside and they shrink."""
+    """Draw one sprite. Robots that share a cell are smaller, and `shift` moves each aside."""
     from matplotlib import patches, patheffects
 
     fill = PALETTE[sprite.colour]
@@ -188,7 +188,7 @@ def _draw_sprite(sprite: Sprite, axes: Axes, layer: int, shift: float) -> None:
 
 
 def _nose(sprite: Sprite, middle: tuple[float, float], radius: float) -> list[Any]:
-    """The black wedge on a robot's rim that shows where it faces."""
+    """Return the black wedge on a robot's rim that shows its heading."""
     from matplotlib import patches
 
     if not sprite.heading:
@@ -206,5 +206,6 @@ def _nose(sprite: Sprite, middle: tuple[float, float], radius: float) -> list[An
 
 
 def _rgb(colour: str) -> tuple[float, float, float]:
+    """Return a hex colour as fractions of red, green and blue."""
     red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     return red, green, blue

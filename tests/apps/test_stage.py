@@ -12,7 +12,7 @@ import pytest
 
 from mavic.apps import stage
 from mavic.apps.stage import WatchError, play
-from mavic.envs.box_pushing.optimum import BEST
+from mavic.envs.box_pushing.optimum import BEST_PLAN as BEST
 from mavic.experiments.config import Task, acting, make_task
 from mavic.experiments.methods import preset_of
 from mavic.experiments.policy_file import TeamPolicy, Weights

@@ -1,17 +1,28 @@
-"""The registry, and `check_env` against worlds that break one promise each."""
+"""The registry of worlds and the records of the built-in ones."""
 
 from __future__ import annotations
 
-import jax.numpy as jnp
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from mavic.envs import api
-from mavic.envs.api import EnvError, check_env, make, register
+from mavic.envs.api import make, register
 from mavic.envs.box_pushing import BoxPushing
-from mavic.types import Scene, Sprite, record, replace
+
+FOLDER = Path(api.__file__).parent
+MODULES = {"__init__.py", "env.py", "macros.py", "render.py", "optimum.py", "presets.py"}
+TABLES = {"instructions.toml", "paper.toml"}
 
 
-def test_worlds_are_made_by_name():
+@pytest.fixture
+def registry(monkeypatch):
+    """An empty registry of users' worlds."""
+    monkeypatch.setattr(api, "REGISTERED", {})
+
+
+def test_an_environment_is_made_by_the_name_of_its_world():
     assert make("box_pushing", size=8) == BoxPushing(size=8)
 
 
@@ -25,110 +36,84 @@ def test_an_unknown_option_names_the_known_ones():
         make("box_pushing", sise=8)
 
 
-def test_users_register_their_worlds(monkeypatch):
-    monkeypatch.setattr(api, "WORLDS", {})
-    register("box_pushing", BoxPushing)
-    assert make("box_pushing", size=4) == BoxPushing(size=4)
-    register("warehouse", "mavic.envs.warehouse.env:Warehouse")
-    assert make("warehouse").name == "warehouse"
-    with pytest.raises(ValueError, match="already registered"):
-        register("box_pushing", "another:World")
-    register("mine", BoxPushing)
-    with pytest.raises(ValueError, match="registered as 'mine' calls itself 'box_pushing'"):
+@pytest.mark.parametrize("name", api.BUILT_IN)
+def test_the_old_option_rules_names_the_new_one(name):
+    with pytest.raises(ValueError, match=f"{name}: the option rules is now dynamics"):
+        make(name, rules="reference")
+
+
+def test_users_register_their_worlds(registry):
+    register("mine", "mavic.envs.warehouse.env:Warehouse", title="My Warehouse")
+    assert api.names() == (*api.BUILT_IN, "mine")
+    assert api.world("mine").title == "My Warehouse"
+    with pytest.raises(ValueError, match="registered as 'mine' calls itself 'warehouse'"):
         make("mine")
 
 
-@record
-class Unsolved(BoxPushing):
-    events = ("done", "small-box-home", "penalty", "shared-push")
+def test_a_registered_factory_may_be_named_by_its_place(registry, monkeypatch):
+    monkeypatch.setattr(api, "BUILT_IN", ())
+    register("warehouse", "mavic.envs.warehouse.env:Warehouse")
+    assert make("warehouse", people=1).people == 1
+    with pytest.raises(ValueError, match="no option 'peple'; did you mean 'people'"):
+        make("warehouse", peple=1)
 
 
-@record
-class Nameless(BoxPushing):
-    agents = ("robot", "robot")
+def test_a_name_belongs_to_one_environment(registry):
+    with pytest.raises(ValueError, match="a world called 'box_pushing' is already registered"):
+        register("box_pushing", "another:World")
+    register("mine", BoxPushing)
+    with pytest.raises(ValueError, match="a world called 'mine' is already registered"):
+        register("mine", "another:World")
 
 
-@record
-class Wide(BoxPushing):
-    def observe(self, state):
-        return BoxPushing.observe(self, state)[None]
+def test_a_known_world_can_get_another_instruction_file(registry):
+    built_in = api.world("box_pushing")
+    register("box_pushing", built_in.make, instructions="mine.toml")
+    assert api.names() == api.BUILT_IN
+    assert api.world("box_pushing") == replace(built_in, instructions=Path("mine.toml"))
+    register("box_pushing", built_in.make, title="Mine")
+    assert api.world("box_pushing").instructions == Path("mine.toml")
 
 
-@record
-class Peeking(BoxPushing):
-    def observe(self, state, effect=None):
-        return BoxPushing.observe(self, state)
+def test_every_folder_is_a_built_in_world():
+    folders = {path.parent.name for path in FOLDER.glob("*/__init__.py")}
+    assert folders == set(api.BUILT_IN)
 
 
-@record
-class Dark(BoxPushing):
-    def observe(self, state):
-        return jnp.where(state.big > 2, jnp.nan, BoxPushing.observe(self, state))
+@pytest.mark.parametrize("name", api.BUILT_IN)
+def test_every_folder_has_the_same_files(name):
+    files = {path.name for path in (FOLDER / name).iterdir() if path.is_file()}
+    assert files >= MODULES | TABLES
+    first = {path.name for path in (FOLDER / api.BUILT_IN[0]).glob("*.toml")}
+    assert {file for file in files if file.endswith(".toml")} == first
 
 
-@record
-class Stuck(BoxPushing):
-    def available(self, state):
-        return jnp.zeros((2, 8), bool)
+@pytest.mark.parametrize("name", api.BUILT_IN)
+def test_a_built_in_record_is_complete(name):
+    world = api.world(name)
+    assert world.name == name == make(name).name
+    assert world.title and world.instructions.is_file()
+    assert set(world.presets) == {"paper", "tuned"}
+    assert set(world.paper) == {"mavic", "naive", "switch", "vanilla"}
+    assert world.paper["vanilla"].compliance is None
+    assert all(steps > 0 for steps in world.reference_speed)
 
 
-@record
-class Widening(BoxPushing):
-    def tick(self, key, state, macro, fresh, effect):
-        tick = BoxPushing.tick(self, key, state, macro, fresh, effect)
-        return replace(tick, state=replace(tick.state, big=tick.state.big.astype(jnp.int32)))
+@pytest.mark.parametrize("name", api.BUILT_IN)
+def test_the_optimum_is_known_for_the_tuned_preset_and_default_options(name):
+    world = api.world(name)
+    best = world.optimum(make(name), world.presets["tuned"].gamma, None)
+    assert best > max(figures.base for figures in world.paper.values())
 
 
-@record
-class Moody(BoxPushing):
-    def tick(self, key, state, macro, fresh, effect):
-        tick = BoxPushing.tick(self, key, state, macro, fresh, effect)
-        COUNTER.append(0)
-        return replace(tick, reward=tick.reward + len(COUNTER))
+def test_the_optimum_of_other_options_is_unknown_where_it_was_not_planned():
+    assert api.world("warehouse").optimum(make("warehouse", people=1), 1.0, None) is None
+    assert api.world("warehouse").optimum(make("warehouse"), 0.9, None) is None
+    assert api.world("warehouse").optimum(make("warehouse"), 1.0, "fetch-tool-1-first") == 513
+    assert api.world("overcooked").optimum(make("overcooked", map="A"), 0.992, None) is None
+    assert api.world("box_pushing").optimum(make("box_pushing"), 0.995, "stay") is None
 
 
-COUNTER: list[int] = []
-
-
-@record
-class Adrift(BoxPushing):
-    def scene(self, state, macro):
-        return Scene(width=6, height=6, sprites=(Sprite(shape="robot", x=5.5, y=0),))
-
-
-@record
-class Gaudy(BoxPushing):
-    def scene(self, state, macro):
-        return Scene(width=6, height=6, sprites=(Sprite(shape="robot", x=0, y=0, colour="blu"),))
-
-
-@pytest.mark.parametrize(
-    ("world", "complaint"),
-    [
-        (Unsolved, 'events\\[0\\] must be "solved"'),
-        (Nameless, "agents names something twice"),
-        (Wide, r"observe must give \[N, O\]"),
-        (Peeking, "observe must depend on the state alone"),
-        (Widening, "tick turns a leaf of the state from int16"),
-        (Moody, "a compiled tick differs from an eager one"),
-        (Dark, "an observation is not finite"),
-        (Stuck, "an agent has no macro available"),
-        (Adrift, "lies outside the picture"),
-        (Gaudy, "did you mean 'blue'"),
-    ],
-)
-def test_check_env_names_what_is_wrong(world, complaint, monkeypatch):
-    if world in (Dark, Stuck):  # only a rollout shows it
-        monkeypatch.setattr(api, "_check_purity", lambda *_: None)
-    if world in (Adrift, Gaudy):
-        monkeypatch.setattr(api, "_check_purity", lambda *_: None)
-        first = (BoxPushing().reset(None), jnp.zeros(2, jnp.int32))
-        lanes = api.jax.tree.map(lambda leaf: jnp.asarray(leaf)[None, None], first)
-        monkeypatch.setattr(api, "_check_rollout", lambda *_: lanes)
-    with pytest.raises(EnvError, match=complaint):
-        check_env(world(), ticks=1 if world in (Adrift, Gaudy) else 20)
-
-
-def test_a_thing_that_is_no_world_is_refused():
-    with pytest.raises(EnvError, match=r"the world lacks name, agents, macros"):
-        check_env(object())
+def test_the_options_of_an_environment_can_be_listed():
+    options = api.options_of(make("box_pushing", size=8))
+    assert options["size"] == 8 and options["dynamics"] == "paper" and options["big"] == 300.0

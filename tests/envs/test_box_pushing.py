@@ -1,4 +1,4 @@
-"""Box Pushing, rule by rule: a picture, macros, the picture after; then laws for every state."""
+"""Box Pushing: each test shows a picture, runs macros and compares the picture after. Then invariants."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mavic.envs import painting
-from mavic.envs.api import check_env, make
+from mavic.envs.api import make
 from mavic.envs.box_pushing import BoxPushing, Macro, Robot, State
+from mavic.envs.conformance import check_env
 from mavic.types import Tick, replace
 
 SB0, SB1, BB0, BB1, PUSH, LEFT, RIGHT, STAY = Macro
 PAPER = BoxPushing()
-REFERENCE = BoxPushing(rules="reference")
+REFERENCE = BoxPushing(dynamics="reference")
 KEY = jax.random.key(0)
 GAMMA = 0.995
 
@@ -33,7 +34,7 @@ def robot(x: int, y: int, heading: str, waypoint: int = -1) -> Robot:
 
 
 def place(rows: list[str]) -> State:
-    """The state a picture shows."""
+    """Return the state that a picture shows."""
     found = {}
     for y, row in enumerate(reversed(rows)):
         for name in "01":
@@ -53,13 +54,13 @@ def place(rows: list[str]) -> State:
 
 
 def show(env: BoxPushing, state: State) -> list[str]:
-    """What the text painter draws, without frame, waypoints and notes."""
+    """Return what `painting.text` draws, without frame, waypoints and notes."""
     lines = painting.text(env.scene(state, jnp.array([STAY, STAY]))).splitlines()
     return [line[1:-1].replace("·", " ").rstrip() for line in lines[1 : env.size + 1]]
 
 
 def run(env: BoxPushing, state: State, *choices: tuple[Macro | None, Macro | None]) -> list[Tick]:
-    """One tick per pair of choices; None lets the running macro run on."""
+    """Run one tick per pair of choices. None lets the running macro run on."""
     macro, ticks = jnp.array([STAY, STAY]), []
     for pair in choices:
         fresh = jnp.array([choice is not None for choice in pair])
@@ -72,7 +73,7 @@ def run(env: BoxPushing, state: State, *choices: tuple[Macro | None, Macro | Non
 def follow(
     env: BoxPushing, picture: str, *choices: tuple[Macro | None, Macro | None]
 ) -> list[Tick]:
-    """Play from the left picture and compare with the right one."""
+    """Play from the left picture and compare the result with the right one."""
     rows = [line.split("|") for line in picture.strip("\n").splitlines()]
     before = [left.removeprefix("    ").rstrip() for left, _ in rows]
     after = [right.removeprefix(" ").rstrip() for _, right in rows]
@@ -218,7 +219,7 @@ def test_go_to_stays_inside_in_paper():
 
 
 def test_go_to_walks_outside_in_reference():
-    """The picture keeps it at the edge; a note says where it is."""
+    """The picture shows the robot at the edge, and a note says where it is."""
     ticks = follow(
         REFERENCE,
         """
@@ -617,7 +618,7 @@ def test_the_reference_cannot_be_interrupted():
 
 
 def test_the_reference_asks_for_the_remembered_waypoint():
-    """They stand below the box, but no Go-To brought them there."""
+    """The robots stand below the box, but no Go-To brought them there."""
     ticks = follow(
         REFERENCE,
         """
@@ -634,7 +635,7 @@ def test_the_reference_asks_for_the_remembered_waypoint():
 
 
 def test_the_reference_remembers_the_waypoint_from_afar():
-    """Robots that have walked off since still start the push: where they stand is not asked."""
+    """Robots that have left their waypoints still start the push, because their positions do not matter."""
     first = REFERENCE.reset(KEY)
     robots = (robot(0, 0, "N", BB0), robot(5, 0, "N", BB1))
     ticks = run(REFERENCE, replace(first, robots=robots), (PUSH, PUSH))
@@ -642,9 +643,9 @@ def test_the_reference_remembers_the_waypoint_from_afar():
 
 
 @pytest.mark.parametrize("size", [4, 6, 8, 10, 12])
-@pytest.mark.parametrize("rules", ["paper", "reference"])
-def test_the_first_observation_is_empty(size, rules):
-    env = BoxPushing(size=size, rules=rules)
+@pytest.mark.parametrize("dynamics", ["paper", "reference"])
+def test_the_first_observation_is_empty(size, dynamics):
+    env = BoxPushing(size=size, dynamics=dynamics)
     assert np.asarray(env.observe(env.reset(KEY))).tolist() == [[0, 0, 1, 0, 0]] * 2
 
 
@@ -678,9 +679,9 @@ def test_impossible_sizes_are_refused(size):
         BoxPushing(size=size)
 
 
-def test_unknown_rules_are_refused():
+def test_unknown_dynamics_are_refused():
     with pytest.raises(ValueError, match="allowed: paper, reference"):
-        BoxPushing(rules="house")
+        BoxPushing(dynamics="house")
 
 
 def test_a_grid_of_rewards_is_one_vmap():
@@ -694,16 +695,16 @@ def test_a_grid_of_rewards_is_one_vmap():
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"rules": "reference"}, {"size": 4}], ids=["paper", "reference", "4x4"]
+    "options", [{}, {"dynamics": "reference"}, {"size": 4}], ids=["paper", "reference", "4x4"]
 )
-def test_keeps_the_protocol(options):
+def test_conforms_to_the_protocol(options):
     check_env(make("box_pushing", **options))
 
 
 def go_everywhere(env: BoxPushing, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ticks each Go-To takes (0: more than 100), and whether it leaves the grid.
+    """Return the ticks each Go-To takes (0: more than 100) and whether it leaves the grid.
 
-    From every cell up to row `rows`, heading and target, with each small box raised by 0 or 1.
+    It tries every cell up to row `rows`, heading and target, with each small box raised by 0 or 1.
     """
     half = env.box_row
     heights = (half, min(half + 1, env.goal - 1))
@@ -730,9 +731,9 @@ def go_everywhere(env: BoxPushing, rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("rules", "size", "rows", "longest", "outside"),
+    ("dynamics", "size", "rows", "longest", "outside"),
     [
-        ("paper", 4, 2, 7, 0),  # nobody gets above the full row of boxes before the end
+        ("paper", 4, 2, 7, 0),  # no robot can pass the full row of boxes before the end
         ("paper", 6, 6, 21, 0),
         ("paper", 8, 8, 20, 0),
         ("paper", 10, 10, 22, 0),
@@ -740,15 +741,15 @@ def go_everywhere(env: BoxPushing, rows: int) -> tuple[np.ndarray, np.ndarray]:
         ("reference", 8, 8, 20, 0),
     ],
 )
-def test_every_go_to_ends(rules, size, rows, longest, outside):
-    took, left = go_everywhere(BoxPushing(size=size, rules=rules), rows)
+def test_every_go_to_ends(dynamics, size, rows, longest, outside):
+    took, left = go_everywhere(BoxPushing(size=size, dynamics=dynamics), rows)
     assert took.min() >= 1 and took.max() == longest
     assert left.sum() == outside
 
 
 @jax.jit
 def play(env: BoxPushing, choices: jax.Array, forced: jax.Array) -> tuple[Tick, State]:
-    """An episode that goes on after its end; idle or forced robots take the next choice."""
+    """Play an episode, past its end. Idle or forced robots take the next choice."""
 
     def step(carry, row):
         state, macro, idle = carry
@@ -768,7 +769,7 @@ FORCES = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=TICKS, max_s
 
 
 def played(env: BoxPushing, pairs: list, forces: list) -> tuple[Tick, State, np.ndarray, int]:
-    """The episode as numpy arrays, and the number of ticks until it ends."""
+    """Return the episode as numpy arrays, and the number of ticks until it ends."""
     runs = play(env, jnp.asarray(pairs, jnp.int32), jnp.asarray(forces, bool))
     after, before, macros = jax.tree.map(np.asarray, runs)
     over = np.flatnonzero(after.terminal)
@@ -777,7 +778,7 @@ def played(env: BoxPushing, pairs: list, forces: list) -> tuple[Tick, State, np.
 
 @settings(max_examples=150, deadline=None)
 @given(pairs=PAIRS, forces=FORCES)
-def test_laws_of_the_paper_rules(pairs, forces):
+def test_invariants_of_the_paper_dynamics(pairs, forces):
     after, before, macros, length = played(PAPER, pairs, forces)
     for t in range(length):
         old, new = (jax.tree.map(lambda leaf, t=t: leaf[t], s) for s in (before, after.state))
@@ -789,7 +790,9 @@ def test_laws_of_the_paper_rules(pairs, forces):
             assert {int(r.x) for r in old.robots} == {2, 3}
             assert all(r.y == old.big - 1 and r.heading == 0 for r in old.robots)
             assert (macros[t] == PUSH).all() and new.pushing and rises[2] == 1
-        home = [int(row == 5) for row in (*new.small, new.big)]  # numpy: True + True is True
+        home = [
+            int(row == 5) for row in (*new.small, new.big)
+        ]  # ints, because numpy's True + True is True
         assert after.terminal[t] == any(home)
         assert after.events[t][0] == home[2] and after.events[t][1] == home[0] + home[1]
         due = -0.1 + 10 * (home[0] + home[1]) + 300 * home[2] - 5 * after.events[t][2]
@@ -799,8 +802,8 @@ def test_laws_of_the_paper_rules(pairs, forces):
 
 @settings(max_examples=100, deadline=None)
 @given(pairs=PAIRS)
-def test_rule_sets_differ_only_where_they_say(pairs):
-    """Without interruptions they agree until a push starts in one alone or somebody walks out."""
+def test_the_two_dynamics_differ_only_where_documented(pairs):
+    """Without interruptions they agree until a push starts in only one of them or a robot leaves the grid."""
     never = [(False, False)] * TICKS
     paper, _, _, length = played(PAPER, pairs, never)
     reference, _, _, _ = played(REFERENCE, pairs, never)
@@ -808,7 +811,7 @@ def test_rule_sets_differ_only_where_they_say(pairs):
     outside = ((places < 0) | (places > 5)).any((0, 1))
     apart = np.flatnonzero(outside | (paper.state.pushing != reference.state.pushing))
     until = min(length, apart[0] if len(apart) else TICKS)
-    # A Go-To turns away from the edge a tick before it would have crossed it.
+    # Under `paper` a Go-To turns away from the edge one tick before it would have crossed it.
     until = max(until - 1, 0) if len(apart) and outside[apart[0]] else until
     for one, two in zip(paper.state.robots, reference.state.robots, strict=True):
         for field in ("x", "y", "heading"):

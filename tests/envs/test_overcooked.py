@@ -1,9 +1,9 @@
-"""Overcooked, rule by rule: a picture, macros, the picture after; then maps, paths and the plan.
+"""Overcooked: each test shows a picture, runs macros and compares the picture after. Then maps, paths, best plan.
 
-A picture has one word per cell: `.` floor, `#` counter, `K` board, `B` blender, `O` oven, `*`
-delivery, `@0` a cook; `t l p` raw, `T L` chopped (`t1`, `t2` in between), `1 2` plates, `bowl`,
-`patty`, `1+patty`. `=` shows what a station or cook holds, `/` how far it is. Rows that a test does
-not name look as at the start.
+A picture has one word per cell: `.` floor, `#` counter, `K` board, `B` blender, `O` oven, `*` delivery, `@0` a cook.
+`t l p` are raw foods, `T L` chopped ones, `t1` and `t2` partly chopped ones. `1 2` are plates; `bowl`, `patty` and
+`1+patty` are dishes. `=` shows what a station or cook holds, and `/` its progress. Rows that a test does not name look
+as in the first state.
 """
 
 from __future__ import annotations
@@ -17,13 +17,22 @@ import numpy as np
 import pytest
 
 from mavic.envs import painting
-from mavic.envs.api import check_env, make
-from mavic.envs.overcooked import Overcooked, PattyMacro, SaladMacro, SaladPassMacro, State, paths
+from mavic.envs.api import make
+from mavic.envs.conformance import check_env
+from mavic.envs.overcooked import (
+    Overcooked,
+    PattyMacro,
+    SaladMacro,
+    SaladPassMacro,
+    State,
+    pathfinding,
+)
 from mavic.envs.overcooked import optimum as plans
-from mavic.envs.overcooked.env import march
-from mavic.envs.overcooked.kitchen import CELLS, NOWHERE, SIZE, MapError, cell_of, load, parse
+from mavic.envs.overcooked.env import move_cooks
+from mavic.envs.overcooked.grid import CELLS, NOWHERE, SIZE, STEPS, cell_of
+from mavic.envs.overcooked.kitchen import MapError, load, parse
 from mavic.envs.overcooked.macros import Primitive, Thing
-from mavic.envs.overcooked.sight import TASKS
+from mavic.envs.overcooked.observation import TASKS
 from mavic.envs.overcooked.state import CHOPS, Event, Place
 from mavic.types import Tick, replace
 
@@ -55,7 +64,7 @@ tick = jax.jit(Overcooked.tick)
 
 
 def read(rows: dict[int, str] | None = None, env: Overcooked = D) -> State:
-    """The state of a picture; everybody knows where everything is, and nothing has been paid."""
+    """Return the state of a picture. Every cook knows where everything is, and nothing has been paid."""
     state = jax.tree.map(np.array, env.reset(KEY))
     place, cell, chopped = state.place, state.cell, state.chopped
     counts = {"blended": 0, "cooked": 0}
@@ -93,14 +102,14 @@ def read(rows: dict[int, str] | None = None, env: Overcooked = D) -> State:
         state,
         blended=np.int32(counts["blended"]),
         cooked=np.int32(counts["cooked"]),
-        recalled=np.broadcast_to(known, state.recalled.shape),
-        recalled_patty=np.full(env.bodies, counts["cooked"] == 10),
+        last_seen=np.broadcast_to(known, state.last_seen.shape),
+        last_seen_patty=np.full(env.cook_count, counts["cooked"] == 10),
     )
     return jax.tree.map(jnp.asarray, made)
 
 
 def show(state: State) -> dict[int, str]:
-    """The picture of a state."""
+    """Return the picture of a state."""
     state = jax.tree.map(np.asarray, state)
     cells = [list(row) for row in GROUND]
     names = {}
@@ -127,7 +136,7 @@ def show(state: State) -> dict[int, str]:
 
 
 def expect(state: State, rows: dict[int, str]) -> None:
-    """The state looks like the start but for these rows."""
+    """Assert that the state looks like the first state except for these rows."""
     wanted = {r: " ".join(row.split()) for r, row in (EMPTY | rows).items()}
     assert show(state) == wanted
 
@@ -135,7 +144,7 @@ def expect(state: State, rows: dict[int, str]) -> None:
 def run(
     state: State, *choices: tuple[int | None, ...], env: Overcooked = D, effect=0
 ) -> list[Tick]:
-    """One tick per pair of choices; None lets the running macro run on."""
+    """Run one tick per pair of choices. None lets the running macro run on."""
     ticks, macro = [], np.zeros(env.cooks, np.int32)
     for pair in choices:
         fresh = np.array([choice is not None for choice in pair])
@@ -150,12 +159,12 @@ def run(
 
 
 def alone(state: State, *macros: int | None, env: Overcooked = D) -> list[Tick]:
-    """Cook 0 acts, cook 1 stays."""
+    """Let cook 0 act while cook 1 stays."""
     return run(state, *((macro, M.STAY) for macro in macros), env=env)
 
 
 def until_end(state: State, macro: int, limit: int = 40) -> list[Tick]:
-    """Cook 0 runs a macro to its end."""
+    """Let cook 0 run a macro to its end."""
     ticks = []
     while not ticks or not ticks[-1].ended[0]:
         ticks += alone(state, macro)
@@ -212,14 +221,14 @@ def test_a_cook_who_stays_blocks():
 
 
 @pytest.mark.parametrize("cooks", [2, 3])
-def test_march_is_the_sequential_rule(cooks):
-    """Against passes over the cooks in order, written with plain lists."""
+def test_cooks_move_as_in_the_sequential_loop(cooks):
+    """Compare with repeated passes over the cooks in order, written with plain lists."""
     kitchen = load("C")
     floor = set(kitchen.floor)
 
     def slow(cells, moves):
         cells, done = list(cells), [False] * cooks
-        wanted = [c + int(paths.STEPS[m]) for c, m in zip(cells, moves, strict=True)]
+        wanted = [c + int(STEPS[m]) for c, m in zip(cells, moves, strict=True)]
         while not all(done):
             for i in range(cooks):
                 if done[i]:
@@ -244,7 +253,7 @@ def test_march_is_the_sequential_rule(cooks):
     close = close[[len(set(row)) == cooks for row in close]]
     cells = np.concatenate([cells, close]).astype(np.int32)
     moves = rng.integers(0, 5, cells.shape).astype(np.int32)
-    fast = jax.jit(jax.vmap(lambda c, m: march(kitchen, c, m)))(cells, moves)
+    fast = jax.jit(jax.vmap(lambda c, m: move_cooks(kitchen, c, m)))(cells, moves)
     np.testing.assert_array_equal(fast, [slow(c, m) for c, m in zip(cells, moves, strict=True)])
 
 
@@ -492,7 +501,7 @@ def test_a_wrong_delivery_costs_and_everything_returns_raw(word, gone):
 
 
 def test_what_returns_onto_another_thing_is_found_below_it():
-    """Nothing is lost under `paper`: the counter gives one thing after the other."""
+    """Under `paper` nothing is lost: the counter gives back one thing after the other."""
     rows = {0: "# # # O O l #", 1: "K . . . @1 . #", 3: "* @0=t . . . . #"}
     state = alone(read(rows), M.LEFT)[0].state
     state = replace(state, cook=jnp.array([cell_of(1, 5), cell_of(1, 4)], jnp.int32))
@@ -503,7 +512,7 @@ def test_what_returns_onto_another_thing_is_found_below_it():
 
 
 def test_the_reference_never_finds_what_lies_below():
-    env = Overcooked(map="A", rules="reference")
+    env = Overcooked(map="A", dynamics="reference")
     state = env.reset(KEY)
     home = state.cell[Thing.TOMATO]
     state = replace(
@@ -518,13 +527,13 @@ def test_the_reference_never_finds_what_lies_below():
     assert after.state.place[Thing.LETTUCE] == Place.LOST
 
 
-def test_bridges_pay_once_each_and_are_off_by_default():
+def test_shaping_rewards_pay_once_each_and_are_off_by_default():
     state = read(NO_FOOD | {1: "K . . @0=bowl . @1 #"})
     assert rewards(alone(state, M.UP)) == [-0.1]
-    eager = replace(D, bridges=10.0)
-    assert rewards(alone(state, M.UP, env=eager)) == [9.9]
+    shaped = replace(D, bridges=10.0)
+    assert rewards(alone(state, M.UP, env=shaped)) == [9.9]
     again = replace(state, paid=state.paid.at[Event.BOWL_IN_OVEN].set(True))
-    assert rewards(alone(again, M.UP, env=eager)) == [-0.1]
+    assert rewards(alone(again, M.UP, env=shaped)) == [-0.1]
 
 
 # Macros
@@ -554,16 +563,16 @@ def test_get_goes_where_last_seen_then_to_the_start_then_ends():
     state = read({0: "# # # O O # #", 1: "K . @1 . . . l", 5: "# @0 . . . . 1", 6: "t # # B # 2 #"})
     state = replace(state, cell=state.cell.at[Thing.TOMATO].set(cell_of(3, 6)))
     remembered = jnp.int32(cell_of(4, 6))
-    state = replace(state, recalled=state.recalled.at[0, Thing.TOMATO].set(remembered))
+    state = replace(state, last_seen=state.last_seen.at[0, Thing.TOMATO].set(remembered))
     state = replace(state, cell=state.cell.at[Thing.TOMATO].set(cell_of(6, 1)))
     state = replace(state, cook=state.cook.at[0].set(cell_of(1, 1)))
-    # Put the tomato out of sight of everything on the way: it lies below left.
+    # The tomato lies below on the left, where the cook does not see it on its way.
     ticks = until_end(state, M.GET_TOMATO)
     path = [divmod(int(t.state.cook[0]), 8) for t in ticks]
-    recalled = [int(t.state.recalled[0, Thing.TOMATO]) for t in ticks]
+    last_seen = [int(t.state.last_seen[0, Thing.TOMATO]) for t in ticks]
     home = D.kitchen.homes[Thing.TOMATO]
-    turned = recalled.index(home)
-    assert recalled[:turned] == [int(remembered)] * turned and turned > 0
+    turned = last_seen.index(home)
+    assert last_seen[:turned] == [int(remembered)] * turned and turned > 0
     assert path[turned][1] >= 3, "it walked towards where it remembered the tomato"
     assert int(ticks[-1].state.place[Thing.TOMATO]) == Place.COUNTER, "it found none"
 
@@ -668,7 +677,7 @@ def test_get_bowl_fetches_it_and_ends_at_once_when_none_is_known():
     expect(ticks[-1].state, NO_FOOD | {1: "K . . . @1 . #", 5: "# . . @0=bowl . . 1"})
     assert len(ticks) == 6
     unknown = read(rows)
-    unknown = replace(unknown, recalled=unknown.recalled.at[:, Thing.DISH].set(NOWHERE))
+    unknown = replace(unknown, last_seen=unknown.last_seen.at[:, Thing.DISH].set(NOWHERE))
     assert alone(unknown, M.GET_BOWL)[0].ended[0]
     assert alone(read(), M.GET_BOWL)[0].ended[0]
     in_oven = read(NO_FOOD | {0: "# # # O=bowl/4 O # #"})
@@ -680,7 +689,7 @@ def test_get_patty_knows_only_what_it_saw():
     ticks = until_end(read(rows), M.GET_PATTY)
     expect(ticks[-1].state, NO_FOOD | {1: "K . . @0=patty @1 . #"})
     far = read(NO_FOOD | {0: "# # # O=patty O # #", 1: "K . . . @1 . #", 5: "# @0 . . . . 1"})
-    far = replace(far, recalled_patty=jnp.array([False, True]))
+    far = replace(far, last_seen_patty=jnp.array([False, True]))
     assert alone(far, M.GET_PATTY)[0].ended[0]
 
 
@@ -717,7 +726,7 @@ def test_stay_and_moves_end_in_their_tick():
 
 
 def test_the_whole_dish_by_macros():
-    """One cook alone, by macros only: every station in its turn."""
+    """One cook alone uses every station in turn, with macros only."""
     state, reward, time = read({1: "K . @0 . . . l", 5: "# @1 . . . . 1"}), [], 0
     steps = [M.GET_TOMATO, M.GO_BOARD_1, M.CHOP, M.GET_LETTUCE, M.GO_BOARD_2, M.CHOP, M.GET_TOMATO]
     steps += [M.GO_BLENDER, M.GET_LETTUCE, M.GO_BLENDER, M.GET_PEAS, M.GO_BLENDER, M.BLEND]
@@ -730,23 +739,23 @@ def test_the_whole_dish_by_macros():
     assert round(sum(reward) + 0.1 * time, 3) == 240.0
 
 
-# Judging, conditions, observations
+# Compliance, preconditions, observations
 
 
-def test_plate_conditions():
+def test_a_laden_plate_is_not_free():
     assert np.asarray(D.check(read())).tolist() == [True, True]
     laden = read(NO_FOOD | {1: "K . @0 . @1 . #", 5: "# . . . . . 1+patty"})
     assert np.asarray(D.check(laden)).tolist() == [False, True]
 
 
-def test_macros_are_judged_as_themselves():
+def test_a_macro_counts_as_itself():
     state = read({1: "K @0=l . . @1 . #"})
     assert alone(state, M.GO_BOARD_1)[0].judged[0] == M.GO_BOARD_1
     assert alone(read(), M.LEFT)[0].judged[0] == M.LEFT
 
 
 def observation(state: State, env: Overcooked = D) -> list[dict[str, list[float]]]:
-    """Observations taken apart."""
+    """Return the observations split into named parts."""
     sizes = {"foods": 9, "plates": 4, "boards": 4, "delivery": 2, "cooks": 6}
     if env.kitchen.patty:
         sizes |= {"blender": 7, "ovens": 10, "dish": 4}
@@ -831,12 +840,12 @@ def test_the_third_cook_delivers():
     assert happened(ticks) == ["solved"]
 
 
-def test_an_errand_in_hand_is_finished():
+def test_the_third_cook_delivers_what_it_carries_after_the_instruction_has_ended():
     rows = NO_FOOD | {5: "# . @2=1+patty . . . #"}
     assert happened(third(read(rows, THREE), 0, 5)) == ["solved"]
 
 
-# Salads under the paper's rules
+# Salads under the paper's dynamics
 
 
 SALAD = Overcooked(map="C", task="tomato salad")
@@ -844,7 +853,7 @@ S = SaladPassMacro
 
 
 def by_one(state: State, *macros: int) -> tuple[State, list[Tick]]:
-    """Cook 1 runs macros one after the other, cook 0 stays."""
+    """Let cook 1 run macros one after the other while cook 0 stays."""
     ticks = []
     for macro in macros:
         for _ in range(20):
@@ -874,7 +883,7 @@ def test_go_counter_puts_the_thing_on_the_first_free_counter_inside():
 
 
 def test_shortest_paths_are_shortest():
-    """Against breadth-first search, with ghosts and cooks at random."""
+    """Compare with breadth-first search, with random obstacles and cooks."""
     kitchen = load("C")
     rng = np.random.default_rng(1)
     number = 3000
@@ -882,16 +891,16 @@ def test_shortest_paths_are_shortest():
     targets = rng.choice([c for c in range(CELLS) if c % 8 < SIZE and c < 56], number).astype(
         np.int32
     )
-    ghosts = rng.choice([*kitchen.floor, NOWHERE, NOWHERE], (number, 4)).astype(np.int32)
-    fast = jax.jit(jax.vmap(lambda c, t, g, p: paths.shortest(kitchen, c, t, g, p)))
-    got = np.asarray(fast(cooks[:, 0], targets, ghosts, cooks))
+    obstacles = rng.choice([*kitchen.floor, NOWHERE, NOWHERE], (number, 4)).astype(np.int32)
+    fast = jax.jit(jax.vmap(lambda c, t, g, p: pathfinding.shortest_step(kitchen, c, t, g, p)))
+    got = np.asarray(fast(cooks[:, 0], targets, obstacles, cooks))
 
     def distance(start, target, passable):
         seen, layer, steps = {start}, [start], 0
         while layer:
             if target in layer:
                 return steps
-            ring = [c + int(d) for c in layer for d in paths.STEPS[:4]]
+            ring = [c + int(d) for c in layer for d in STEPS[:4]]
             layer = [
                 c for c in dict.fromkeys(ring) if c not in seen and (c in passable or c == target)
             ]
@@ -900,7 +909,7 @@ def test_shortest_paths_are_shortest():
         return None
 
     for cook, target, blocked, people, step in zip(
-        cooks[:, 0], targets, ghosts, cooks, got, strict=True
+        cooks[:, 0], targets, obstacles, cooks, got, strict=True
     ):
         passable = set(kitchen.floor) - set(blocked.tolist()) | set(people.tolist())
         if cook == target:
@@ -908,7 +917,7 @@ def test_shortest_paths_are_shortest():
         best = distance(int(cook), int(target), passable)
         ways = []
         for primitive in range(4):
-            near = int(cook) + int(paths.STEPS[primitive])
+            near = int(cook) + int(STEPS[primitive])
             if near == target or near in passable:
                 left = distance(near, int(target), passable)
                 if best is not None and left == best - 1:
@@ -916,8 +925,8 @@ def test_shortest_paths_are_shortest():
         assert step == (min(ways)[1] if ways else Primitive.STAY)
 
 
-def test_the_heap_is_cpythons():
-    """The same pushes and pops as `heapq` with a comparator that calls equal keys less."""
+def test_the_heap_orders_nodes_like_heapq():
+    """Compare pushes and pops with `heapq`, whose comparison calls equal keys less."""
 
     class Node:
         def __init__(self, key, name):
@@ -926,11 +935,11 @@ def test_the_heap_is_cpythons():
         def __lt__(self, other):
             return self.key <= other.key
 
-    push = jax.jit(lambda heap, size, node: paths._push(heap, size, node, jnp.asarray(True)))
-    pop = jax.jit(paths._pop)
+    push = jax.jit(lambda heap, size, node: pathfinding._push(heap, size, node, jnp.asarray(True)))
+    pop = jax.jit(pathfinding._pop)
     rng = np.random.default_rng(2)
     for _ in range(20):
-        heap, size, real = jnp.zeros((paths.HEAP, 4), jnp.int32), jnp.int32(0), []
+        heap, size, real = jnp.zeros((pathfinding.HEAP, 4), jnp.int32), jnp.int32(0), []
         for name in range(25):
             key = int(rng.integers(0, 5))
             heapq.heappush(real, Node(key, name))
@@ -959,7 +968,7 @@ def broken(row: int, column: int, letter: str) -> str:
         (broken(4, 0, "."), "row 4, column 0: floor on the border"),
         (broken(0, 0, "T"), "row 0, column 5: tomato 'T': too many"),
         (broken(2, 6, "#"), "peas 'P': 0; needs 1"),
-        (broken(0, 0, "N"), "row 0, column 0: onion 'N': in a kitchen with peas"),
+        (broken(0, 0, "N"), "row 0, column 0: onion 'N': not in a kitchen with peas"),
         (broken(0, 5, "#").replace("#####", "T####", 1), "tomato"),
         (MAP_D + "#######", "8 rows"),
         (MAP_D.replace("K.a.b.L", "K.a.b.L#"), "row 1: 8 columns"),
@@ -976,7 +985,7 @@ def test_bad_maps_are_refused_with_row_and_column(text, message):
         parse(text, "mine")
 
 
-def test_a_map_of_ones_own(tmp_path):
+def test_a_map_of_your_own(tmp_path):
     path = tmp_path / "mirror.txt"
     path.write_text("\n".join(line[::-1] for line in MAP_D.splitlines()), encoding="utf-8")
     env = make("overcooked", map=str(path))
@@ -988,11 +997,11 @@ def test_a_map_of_ones_own(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rules": "papre"}, "did you mean 'paper'"),
+        ({"dynamics": "papre"}, "did you mean 'paper'"),
         ({"task": "tomato salad"}, "map D: task 'tomato salad'"),
-        ({"rules": "reference"}, "the reference has no blender"),
-        ({"cooks": 3, "third_cook": True}, "two cooks and perhaps"),
-        ({"map": "A", "rules": "reference", "third_cook": True}, "no scripted third cook"),
+        ({"dynamics": "reference"}, "dynamics 'reference' has no blender"),
+        ({"cooks": 3, "third_cook": True}, "allowed are two cooks, two cooks and a scripted third"),
+        ({"map": "A", "dynamics": "reference", "third_cook": True}, "no scripted third cook"),
     ],
 )
 def test_bad_options_are_refused(options, message):
@@ -1000,7 +1009,7 @@ def test_bad_options_are_refused(options, message):
         Overcooked(**options)
 
 
-# The protocol, the picture, the plan
+# The protocol, the picture, the best plan
 
 
 @pytest.mark.parametrize(
@@ -1009,11 +1018,11 @@ def test_bad_options_are_refused(options, message):
         {},
         pytest.param({"third_cook": True}, marks=pytest.mark.slow),
         pytest.param({"map": "B", "cooks": 3}, marks=pytest.mark.slow),
-        pytest.param({"map": "A", "rules": "reference"}, marks=pytest.mark.slow),
+        pytest.param({"map": "A", "dynamics": "reference"}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
-def test_conforms(options):
+def test_conforms_to_the_protocol(options):
     check_env(make("overcooked", **options), ticks=100)
 
 
@@ -1026,8 +1035,8 @@ def test_the_picture_shows_everything():
     assert "station O2 holds bowl" in drawn
 
 
-def test_moves_cover_every_macro():
-    """Why the plan is searched over one-tick moves: what macros do, these do too."""
+def test_one_tick_moves_do_what_every_macro_does():
+    """So a search over one-tick moves covers all macros."""
     state = D.reset(KEY)
     for macro in itertools.chain(PattyMacro):
         done, primitive = D.advance(state, jnp.array([macro, M.STAY]), jnp.zeros(2, jnp.int32))
@@ -1038,23 +1047,23 @@ def test_moves_cover_every_macro():
 
 
 def test_the_best_plan_earns_the_optimum_and_the_bound_is_optimistic():
-    reward, over, states = plans.play(D, plans.moves(plans.BEST))
+    reward, over, states = plans.play(D, plans.moves(plans.BEST_PLAN))
     assert over.argmax() == len(over) - 1 and over.sum() == 1
-    assert plans.discounted(reward) == pytest.approx(plans.OPTIMUM, abs=1e-3)
+    assert plans.discounted(reward) == pytest.approx(plans.OPTIMAL_RETURN, abs=1e-3)
     undiscounted = 200 + 4 * 10 - 0.1 * len(reward)
     assert reward.sum() == pytest.approx(undiscounted, abs=1e-3)
 
     earned = np.cumsum(reward * plans.GAMMA ** np.arange(len(reward)))[:-1]
     states = jax.tree.map(lambda leaf: leaf[:-1], states)
     bound = jax.jit(jax.vmap(lambda s, t, e: plans.bound(D.kitchen, plans.GAMMA, s, t, e)[0]))
-    promised = np.asarray(bound(states, np.arange(1.0, len(reward)), earned))
-    assert (promised >= plans.OPTIMUM - 1e-3).all(), "a state promises less than it went on to earn"
-    assert promised[0] < plans.OPTIMUM + 10, "the bound says something"
+    bounds = np.asarray(bound(states, np.arange(1.0, len(reward)), earned))
+    assert (bounds >= plans.OPTIMAL_RETURN - 1e-3).all(), "a bound is below the return"
+    assert bounds[0] < plans.OPTIMAL_RETURN + 10, "the bound is not vacuous"
 
 
 @pytest.mark.slow
 def test_the_search_proves_the_optimum():
-    """Nothing that could have beaten the plan is dropped: minutes on two cores."""
+    """The beam drops no state that could beat the plan. This takes minutes on two cores."""
     found = plans.search(D, width=100_000, horizon=70)
-    assert found.value == pytest.approx(plans.OPTIMUM, abs=1e-3)
-    assert found.dropped < plans.OPTIMUM
+    assert found.value == pytest.approx(plans.OPTIMAL_RETURN, abs=1e-3)
+    assert found.dropped < plans.OPTIMAL_RETURN

@@ -1,4 +1,4 @@
-"""The painters: what is in a scene is in the picture, readable by everybody."""
+"""Everything in a scene is in the picture, with enough contrast to read it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mavic.envs import painting
 from mavic.types import Scene, Sprite
 
 
-def test_text_shows_ground_things_headings_loads_and_notes():
+def test_text_shows_areas_things_headings_held_things_and_notes():
     scene = Scene(
         width=3,
         height=2,
@@ -39,12 +39,12 @@ def test_text_places_things_between_cells():
 
 
 @pytest.mark.parametrize("colour", painting.PALETTE)
-def test_texts_on_every_colour_have_aa_contrast(colour):
+def test_text_has_aa_contrast_on_every_colour(colour):
     fill = painting.PALETTE[colour]
     assert painting.contrast(painting.ink(fill), fill) >= 4.5
 
 
-def test_the_contrast_formula():
+def test_contrast_agrees_with_known_values():
     assert painting.contrast("#000000", "#FFFFFF") == pytest.approx(21)
     assert painting.contrast("#777777", "#FFFFFF") == pytest.approx(4.48, abs=0.01)
 

@@ -1,4 +1,4 @@
-"""Warehouse, rule by rule: a situation, macros, what came of it; then laws, plans and proofs."""
+"""Warehouse: each test sets up a situation, runs macros and checks the result. Then invariants and best plans."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mavic.envs import painting
-from mavic.envs.api import check_env, macro_count, make
+from mavic.envs.api import macro_count, make
+from mavic.envs.conformance import check_env
 from mavic.envs.warehouse import State, Warehouse
 from mavic.envs.warehouse import optimum as plan
 from mavic.envs.warehouse.macros import START, TABLE, TOOL_ROOM, WORK_AREAS
@@ -20,7 +21,7 @@ from mavic.instruct.spec import read
 from mavic.types import Tick, replace
 
 PAPER = Warehouse()
-REFERENCE = Warehouse(rules="reference")
+REFERENCE = Warehouse(dynamics="reference")
 BOT, _, FETCH = PAPER.macros
 GO_0, GO_1, GO_ROOM, GET = BOT
 WAIT, PASS_0, PASS_1, LOOK_0, LOOK_1, LOOK_2 = FETCH
@@ -49,7 +50,7 @@ def scene(
     env: Warehouse = PAPER,
     **fields,
 ) -> State:
-    """A situation in words; tools that are nowhere else lie on their shelves."""
+    """Return a state described in words. Tools that are nowhere else lie on their shelves."""
     first = env.reset(KEY)
     held = np.array([[basket.count(tool) for tool in range(3)] for basket in baskets])
     has = np.array([[tool in tools for tool in range(3)] for tools in received])
@@ -69,7 +70,7 @@ def scene(
 
 
 def run(env: Warehouse, state: State, *choices, asked: int = 0, agent: int = 2) -> list[Tick]:
-    """One tick per triple of choices; None lets the running macro run on."""
+    """Run one tick per triple of choices. None lets the running macro run on."""
     ticks, macro = [], [WAIT] * 3
     effect = jnp.zeros(3, jnp.int32).at[agent].set(asked)
     for choice in choices:
@@ -85,7 +86,7 @@ def on(count: int) -> list[tuple[None, None, None]]:
 
 
 def until_ended(ticks: list[Tick], agent: int) -> int | None:
-    """In which tick, from 1, the agent's macro first ended."""
+    """Return the tick, counted from 1, in which the agent's macro first ended."""
     return next((n for n, t in enumerate(ticks, 1) if bool(t.ended[agent])), None)
 
 
@@ -96,19 +97,25 @@ def event(env: Warehouse, t: Tick, name: str) -> float:
 @pytest.mark.parametrize(
     "options", [{}, pytest.param({"people": 3, "tools": 4, "noise": 0.05}, marks=pytest.mark.slow)]
 )
-def test_conforms(options):
+def test_conforms_to_the_protocol(options):
     check_env(make("warehouse", **options))
 
 
 @pytest.mark.parametrize(
-    "options", [{"rules": "house"}, {"people": 5}, {"people": 0}, {"tools": 9}]
+    ("options", "message"),
+    [
+        ({"dynamics": "house"}, "dynamics 'house'; allowed: paper, reference"),
+        ({"people": 5}, "people must be 1 to 4, not 5"),
+        ({"people": 0}, "people must be 1 to 4, not 0"),
+        ({"tools": 9}, "tools must be 1 to 8, not 9"),
+    ],
 )
-def test_refuses(options):
-    with pytest.raises(ValueError):
+def test_impossible_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
         Warehouse(**options)
 
 
-def test_is_hashable_and_equal_to_its_like():
+def test_equal_options_make_equal_hashable_environments():
     assert hash(Warehouse()) == hash(PAPER) and Warehouse() == PAPER != REFERENCE
 
 
@@ -145,13 +152,13 @@ def test_waiting_at_a_work_area_is_choosing_it_again():
 
 @pytest.mark.parametrize("env, delivered", [(PAPER, 0), (REFERENCE, 1)])
 def test_nobody_delivers_from_afar(env, delivered):
-    """Turned back on its way, the Turtlebot is a step away; the reference still hands over."""
+    """A Turtlebot that turns back is still a step away from the person. The reference hands over all the same."""
     before = scene(bots=("work area 0", "start"), baskets=([1], []), env=env)
     leave = run(env, before, (GO_ROOM, GO_1, WAIT), *on(1))[-1].state
     leave = replace(leave, received=leave.received.at[0, 0].set(True))  # now tool 1 is asked for
     back = run(env, leave, (GO_0, None, None))[-1]
     assert event(env, back, "delivered-tool-1") == delivered
-    assert int(back.state.place[0]) == (EN_ROUTE if env.paper else 0)
+    assert int(back.state.place[0]) == (EN_ROUTE if env.follows_paper else 0)
 
 
 def test_noise_moves_and_still_arrives():
@@ -176,7 +183,7 @@ def test_get_tool_waits_ten_ticks_after_the_tick_of_arrival():
 
 @pytest.mark.parametrize("env, ticks", [(PAPER, 10), (REFERENCE, 9)])
 def test_a_wait_after_a_time_out(env, ticks):
-    """The reference forgets to set its clock back to the start."""
+    """The reference does not reset its clock to zero."""
     timed_out = scene(bots=("table", "start"), waited=1, env=env)
     assert until_ended(run(env, timed_out, (GET, GET, WAIT), *on(11)), 0) == ticks
 
@@ -238,7 +245,7 @@ def test_pass_of_nothing_only_ends_the_wait():
 
 @pytest.mark.parametrize("env, shelf, staged", [(PAPER, 2, NOTHING), (REFERENCE, 1, 1)])
 def test_failed_pass(env, shelf, staged):
-    """The paper drops the tool, and we put it back on its shelf; the reference keeps it staged."""
+    """Under `paper` the tool is dropped and goes back to its shelf. The reference keeps it staged."""
     ticks = run(env, scene(staged=(1,), env=env), (GO_0, GO_1, PASS_0), *on(3))
     last = ticks[-1]
     assert [float(t.reward[2]) for t in ticks] == [-1, -1, -1, -11]
@@ -247,7 +254,7 @@ def test_failed_pass(env, shelf, staged):
 
 
 def test_pass_needs_a_turtlebot_that_already_waits():
-    """Ready is one tick after arrival: from the start the table is reached in tick 3."""
+    """A Turtlebot is ready one tick after its arrival. From its start it reaches the table in tick 3."""
     soon = run(PAPER, scene(staged=(0,)), (GET, GET, WAIT), *on(1), (None, None, PASS_0), *on(3))
     assert event(PAPER, soon[-1], "failed-pass") == 1
     late = run(PAPER, scene(staged=(0,)), (GET, GET, WAIT), *on(2), (None, None, PASS_0), *on(3))
@@ -270,7 +277,7 @@ def test_an_interrupted_pass_is_abandoned(after):
     assert ticks[-1].state.basket.tolist() == [[0, 0, 0], [1, 0, 0]]
 
 
-def test_a_doomed_pass_that_is_interrupted_is_forgotten():
+def test_an_interrupted_pass_that_would_have_failed_costs_nothing():
     before = scene(bots=("start", "table"), staged=(0,))
     ticks = run(PAPER, before, (GET, GET, PASS_0), (None, None, PASS_1), *on(3))
     assert event(PAPER, ticks[-1], "failed-pass") == 0
@@ -339,10 +346,10 @@ def test_done_when_everybody_has_everything():
     ("situation", "wanted", "can_be_first"),
     [
         (dict(), [0, 1, 2], [0, 1, 2]),
-        # person 0 has tool 1 and asks for tool 0, which is on its way: tool 1 may well come second to it
+        # Person 0 has tool 1 and asks for tool 0, which was already found and may be delivered before tool 1.
         (dict(received=([1], []), baskets=([0], [])), [0, 1, 2], [0, 2]),
         (dict(received=([1], []), staged=(0,)), [0, 1, 2], [0, 2]),
-        # what is on its way is not what person 0 asks for, or nobody who has the tool asks for it
+        # The tool already found is not what person 0 asks for, or nobody who has the tool asks for it.
         (dict(received=([1], []), baskets=([2], [])), [0, 1, 2], [0, 1, 2]),
         (dict(received=([], []), baskets=([0], [0])), [0, 1, 2], [0, 1, 2]),
         (dict(received=([0, 1], [0]), baskets=([], [2])), [1, 2], [2]),
@@ -351,7 +358,7 @@ def test_done_when_everybody_has_everything():
 )
 def test_what_is_wanted_and_what_fetch_can_still_bring_first(situation, wanted, can_be_first):
     found = PAPER.check(scene(**situation))
-    named = {name for name, holds in zip(PAPER.conditions, found, strict=True) if bool(holds)}
+    named = {name for name, holds in zip(PAPER.preconditions, found, strict=True) if bool(holds)}
     expected = {f"tool-{tool}-wanted" for tool in wanted}
     assert named == expected | {f"tool-{tool}-can-be-first" for tool in can_be_first}
 
@@ -429,7 +436,7 @@ def test_fetch_learns_at_the_table_what_the_visited_person_had():
 
 
 def test_what_is_remembered_is_the_last_visit():
-    """Tool 1 brought by the other Turtlebot after this one left stays unknown to it."""
+    """A Turtlebot does not know that the other one brought tool 1 after it had left."""
     before = scene(bots=("work area 0", "work area 0"), baskets=([0], [1]), left=[1.0, 27.0])
     ticks = run(PAPER, before, (GO_0, GO_1, WAIT), (GET, GO_0, WAIT), *[(None, GO_0, WAIT)] * 8)
     last = ticks[-1].state
@@ -437,7 +444,7 @@ def test_what_is_remembered_is_the_last_visit():
     assert last.seen.tolist() == [[True, False, False], [True, True, False]]
 
 
-def test_padding():
+def test_observations_and_macros_are_padded():
     assert PAPER.observe(PAPER.reset(KEY)).shape == (3, 24)
     available = PAPER.available(PAPER.reset(KEY))
     assert available.sum(1).tolist() == [4, 4, 6] and macro_count(PAPER) == 6
@@ -462,22 +469,22 @@ def test_three_people_and_four_tools():
     assert not played.held[-1]
 
 
-def test_the_instruction_file_speaks_of_this_world():
+def test_the_instruction_file_uses_names_of_this_world():
     from importlib.resources import files
 
     known = read(str(files("mavic.envs.warehouse") / "instructions.toml"))
     for kind in known.kinds:
-        assert kind.given_if in PAPER.conditions and kind.effect in PAPER.effects
+        assert kind.given_if in PAPER.preconditions and kind.effect in PAPER.effects
         assert set(kind.resolved_by) <= set(PAPER.events)
         assert kind.agents == ("fetch",) and set(kind.forbid["fetch"]) <= {m.name for m in FETCH}
 
 
 @jax.jit
 def wander(env: Warehouse, key, interrupt, instruct):
-    """Random macros, each agent interrupted at random, random effects: 64 lanes of 120 ticks."""
+    """Play 64 episodes of 120 ticks with random macros, random interruptions and random effects."""
     sizes = jnp.array([len(enum) for enum in env.macros])
 
-    def lane(key):
+    def episode(key):
         def step(carry, key):
             state, macro, idle = carry
             by_macro, by_fresh, by_effect, by_world = jax.random.split(key, 4)
@@ -492,7 +499,7 @@ def wander(env: Warehouse, key, interrupt, instruct):
         start = (env.reset(key), jnp.zeros(agents, jnp.int32), jnp.ones(agents, bool))
         return jax.lax.scan(step, start, jax.random.split(key, 120))[1]
 
-    return jax.vmap(lane)(jax.random.split(key, 64))
+    return jax.vmap(episode)(jax.random.split(key, 64))
 
 
 @settings(max_examples=12, deadline=None)
@@ -502,7 +509,7 @@ def wander(env: Warehouse, key, interrupt, instruct):
     instruct=st.sampled_from([0.0, 0.5, 1.0]),
     env=st.sampled_from([PAPER, Warehouse(people=3, tools=4)]),
 )
-def test_laws(seed, interrupt, instruct, env):
+def test_invariants_hold_in_random_play(seed, interrupt, instruct, env):
     run = wander(env, jax.random.key(seed), interrupt, instruct)
     before, macro, fresh, result = jax.tree.map(np.asarray, run)
     after, bots, own = result.state, macro[..., :2], macro[..., 2]
@@ -554,11 +561,11 @@ def test_laws(seed, interrupt, instruct, env):
 
 
 @pytest.mark.parametrize("asked", [None, 0, 1, 2])
-def test_best_plan(asked):
-    played = plan.replay(PAPER, plan.BEST[asked], asked)
-    assert played.solved and played.total == plan.OPTIMUM[asked]
+def test_best_plans_earn_the_optimal_returns(asked):
+    played = plan.replay(PAPER, plan.BEST_PLANS[asked], asked)
+    assert played.solved and played.total == plan.OPTIMAL_RETURNS[asked]
     if asked is not None:
-        assert plan.disobeyed(PAPER, played, asked) == 0
+        assert plan.count_disobedience(PAPER, played, asked) == 0
         delivered = played.events[:, 1:4]
         first = delivered[delivered.any(1)][0]
         assert np.flatnonzero(first).tolist() == [asked]
@@ -574,8 +581,8 @@ def test_the_uninstructed_optimum_is_found_and_nothing_is_better():
 
 
 def best_for_fetch(asked: int) -> plan.Found:
-    """Anything better than obeying, if looking elsewhere costs D13's 25."""
-    return plan.search(PAPER, floor=plan.OPTIMUM[asked] + 1, asked=asked, elsewhere=-25.0)
+    """Search for anything better than obeying. Looking for another tool costs the 25 of D13."""
+    return plan.search(PAPER, floor=plan.OPTIMAL_RETURNS[asked] + 1, asked=asked, elsewhere=-25.0)
 
 
 @pytest.mark.slow
@@ -583,7 +590,7 @@ def best_for_fetch(asked: int) -> plan.Found:
 def test_obeying_is_best(asked):
     found = best_for_fetch(asked)
     assert found.exhaustive and found.plan is None
-    # tool 0 first is the best order anyway, which a bound shows at once; the others have to be searched
+    # For tool 0 the upper bound proves it at once. The others have to be searched.
     assert asked == 0 or found.ticks_tried > 10**6
 
 
@@ -595,23 +602,23 @@ def test_disobeying_can_earn_the_uninstructed_optimum(asked):
 
 
 @pytest.mark.parametrize("asked", [None, 0, 1, 2])
-def test_the_ceiling_never_falls_below_what_is_reached(asked):
-    """Along the best plan the bound must hold; at first it is the 533 of the argument."""
-    played = plan.replay(PAPER, plan.BEST[asked], asked)
+def test_the_upper_bound_never_falls_below_the_return(asked):
+    """The bound must hold along the best plan. At the start it is the 533 of the proof."""
+    played = plan.replay(PAPER, plan.BEST_PLANS[asked], asked)
     states = jax.tree.map(lambda *leaves: np.stack(leaves), *played.states[:-1])
-    node = plan.Node(
+    node = plan.Situations(
         state=states,
         macro=played.macros[:-1],
         idle=played.fresh[1:],
         held=played.held[1:],
         earned=np.cumsum(played.rewards)[:-1],
     )
-    ceilings = plan.ceiling(PAPER, node, asked)
-    assert (ceilings >= played.total).all() and ceilings[0] == 533
-    assert (np.diff(ceilings) <= 0).all()
+    bounds = plan.upper_bound(PAPER, node, asked)
+    assert (bounds >= played.total).all() and bounds[0] == 533
+    assert (np.diff(bounds) <= 0).all()
 
 
-def test_picture():
+def test_the_picture_shows_everything():
     state = scene(
         bots=("work area 0", "table"),
         baskets=([1, 2], []),

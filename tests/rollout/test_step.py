@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 from corridor import ARRIVES, HURRY, PHRASES, RING, WALK, Corridor, Left, Right, draws, setting
 
-from mavic.envs.api import check_env
+from mavic.envs.conformance import check_env
 from mavic.learn.transitions import macro_transitions
 from mavic.rollout.step import draws_for, reset, step
 from mavic.types import Phrases, replace

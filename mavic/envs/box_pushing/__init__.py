@@ -1,4 +1,4 @@
-"""Box Pushing: two robots, two small boxes, and a big one that moves only if both push it."""
+"""Box Pushing: two robots, two small boxes, and a big box that moves only if both robots push it."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ WORLD = built_in(
     BoxPushing,
     title="Box Pushing",
     presets=PRESETS,
-    # D12: solved episodes last 6 ticks, so one instruction per episode needs a higher rate.
+    # D12: a solved episode lasts 6 ticks, so one instruction per episode needs a higher rate.
     schedules={"paper": {"rate": 0.05}},
     optimum=optimum.best_return,
     reference_speed=(49_000, 1_400),

@@ -1,13 +1,13 @@
-"""Box Pushing: two robots, two small boxes, and a big one that moves only if both push it.
+"""Box Pushing: two robots, two small boxes, and a big box that moves only if both robots push it.
 
-Everything is whole cells: x to the right, y up, the goal row is `size - 1`. Boxes move north alone,
-so of a box only its row is state. A tick is elementwise integer arithmetic on scalars, without
-tables or branches: thousands of lanes become one vectorised loop.
+Positions are whole cells: x grows to the right, y grows upwards, and the goal row is `size - 1`. Boxes move north
+only, so the state holds only the row of each box. A tick is elementwise integer arithmetic on scalars, without
+tables or branches, so thousands of environments become one vectorised loop.
 
-Two rule sets. `reference` is the public environment to the bit: a remembered waypoint, not where a
-robot stands, decides whether the shared push starts; once started nothing stops it; a Go-To may
-walk outside the grid. `paper` (appendix, Box Pushing) asks both robots to stand below the halves of
-the big box, lets an interruption stop the push, and keeps everybody inside.
+There are two dynamics. `reference` replays the public environment bit for bit. There the shared push starts if the
+robots' last waypoints were the two spots of the big box, wherever the robots stand now; nothing stops a shared push;
+and a Go-To may walk outside the grid. `paper` follows the paper's appendix. There both robots must stand below the
+two halves of the big box, an interruption stops the push, and nobody leaves the grid.
 """
 
 from __future__ import annotations
@@ -20,54 +20,55 @@ import jax.numpy as jnp
 
 from mavic.envs.box_pushing.macros import Macro
 from mavic.envs.box_pushing.render import picture
+from mavic.hints import suggest
 from mavic.types import Array, Scene, Tick, record, replace, static
 
-RULES = ("paper", "reference")
-CELL = jnp.int16  # positions; the reference lets a robot push on for ever outside the grid
+DYNAMICS = ("paper", "reference")
+CELL = jnp.int16  # positions; under `reference` a robot can walk far outside the grid
 NORTH, EAST, SOUTH, WEST = range(4)
-NOWHERE = -1  # no Go-To has ended yet
+NOWHERE = -1  # the waypoint before any Go-To has ended
 
 
 @record
 class Robot:
-    """One robot: its cell, its heading (0 N, 1 E, 2 S, 3 W), the last waypoint it was sent to."""
+    """One robot. Every leaf is a scalar."""
 
     x: Array
     y: Array
-    heading: Array
-    waypoint: Array  # the Go-To that last ended, or NOWHERE; only `reference` keeps it
+    heading: Array  # 0 north, 1 east, 2 south, 3 west
+    waypoint: Array  # the Go-To that ended last, or NOWHERE; only `reference` updates it
 
 
 @record
 class State:
-    """The whole world; every leaf is a scalar."""
+    """The full state. Every leaf is a scalar."""
 
     robots: tuple[Robot, Robot]
     small: tuple[Array, Array]  # rows of the small boxes
     big: Array  # row of the big box
-    pushing: Array  # the shared push is under way
+    pushing: Array  # bool: both robots are pushing the big box
 
 
 @record
 class BoxPushing:
-    """The world; `size` 4, 6, 8, 10 … Rewards are leaves, so a grid of them is one `vmap`."""
+    """The environment. `size` is 4, 6, 8, 10 … Rewards are leaves, so a grid of rewards is one `vmap`."""
 
     size: int = static(default=6)
-    rules: str = static(default="paper")
-    big: Array | float = 300.0
-    small: Array | float = 10.0
-    penalty: Array | float = -5.0
-    step: Array | float = -0.1
+    dynamics: str = static(default="paper")
+    big: Array | float = 300.0  # the big box reaches the goal row
+    small: Array | float = 10.0  # a small box reaches the goal row
+    penalty: Array | float = -5.0  # a robot pushes against a wall or a box that does not move
+    step: Array | float = -0.1  # every tick
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be laid out."""
+        """Refuse impossible sizes and unknown dynamics."""
         if not isinstance(self.size, int) or self.size < 4 or self.size % 2:
             raise ValueError(
                 f"box_pushing: size {self.size!r} is impossible; it must be even and 4 or more"
             )
-        if self.rules not in RULES:
+        if self.dynamics not in DYNAMICS:
             raise ValueError(
-                f"box_pushing: rules {self.rules!r} are unknown; allowed: {', '.join(RULES)}"
+                f"box_pushing: dynamics {self.dynamics!r}; {suggest(str(self.dynamics), DYNAMICS)}"
             )
 
     name: ClassVar[str] = "box_pushing"
@@ -76,27 +77,27 @@ class BoxPushing:
     horizon: ClassVar[int] = 100
     horizon_ends: ClassVar[bool] = False
     events: ClassVar[tuple[str, ...]] = ("solved", "small-box-home", "penalty", "shared-push")
-    conditions: ClassVar[tuple[str, ...]] = ()
+    preconditions: ClassVar[tuple[str, ...]] = ()
     effects: ClassVar[tuple[str, ...]] = ()
 
     @property
     def goal(self) -> int:
-        """The row where boxes are home."""
+        """The goal row."""
         return self.size - 1
 
     @property
     def box_row(self) -> int:
-        """The row where all boxes start; the waypoints lie one below."""
+        """The row where all boxes start. The waypoints lie one row below."""
         return self.size // 2
 
     @property
     def columns(self) -> tuple[int, int, int, int]:
-        """Columns of small box 0 and 1 and of the big box's halves: also of the four waypoints."""
+        """The columns of small box 0, small box 1 and the two halves of the big box; also those of the waypoints."""
         side = 1 if self.size >= 8 else 0
         return side, self.size - 1 - side, self.size // 2 - 1, self.size // 2
 
     def reset(self, key: Array) -> State:
-        """The only first state: nothing is random, and every robot faces an empty cell."""
+        """Return the only first state. Nothing is random, and each robot faces an empty cell."""
         del key
         first, last, _, _ = self.columns
         row = 1 if self.size >= 6 else 0
@@ -108,7 +109,7 @@ class BoxPushing:
         )
 
     def tick(self, key: Array, state: State, macro: Array, fresh: Array, effect: Array) -> Tick:
-        """One primitive step; robot 1 acts after robot 0, on the boxes as that one left them."""
+        """Run one primitive step. Robot 1 acts after robot 0, on the boxes as robot 0 left them."""
         del key, effect
         chosen = (macro[0].astype(CELL), macro[1].astype(CELL))
         pushing = self._shared_push(state, chosen, (fresh[0], fresh[1]))
@@ -129,7 +130,7 @@ class BoxPushing:
             jnp.where(h, p, 0.0)
             for h, p in zip(home, (self.small, self.small, self.big), strict=True)
         ]
-        # The order of the sum is the reference's, so that doubles agree with it to the last bit.
+        # The sum has the order of the reference, so that doubles agree to the last bit.
         reward = self.step + paid[0] + paid[1] + (prizes[0] + prizes[1] + prizes[2])
         counts = (home[2], home[0] + 1 * home[1], refused[0] + 1 * refused[1], pushing)
         return Tick(
@@ -142,33 +143,33 @@ class BoxPushing:
         )
 
     def check(self, state: State) -> Array:
-        """No conditions: every instruction can be followed in every state."""
+        """Return an empty array: there are no preconditions."""
         del state
         return jnp.zeros(0, bool)
 
     def observe(self, state: State) -> Array:
-        """Small box, big box, empty, wall, teammate: five bits about the cell in front."""
+        """Return [2, 5]: whether the cell in front holds a small box, the big box, nothing, a wall, the teammate."""
         one, two = state.robots
         seen = jnp.stack([self._look(one, two, state), self._look(two, one, state)])
         return ((seen[:, None] >> jnp.arange(5, dtype=CELL)) & 1).astype(jnp.float32)
 
     def available(self, state: State) -> Array:
-        """Everything, always."""
+        """Return all true [2, M]: every macro is always available."""
         del state
         return jnp.ones((len(self.agents), len(Macro)), bool)
 
     def scene(self, state: State, macro: Array) -> Scene:
-        """A picture of the state (on the host)."""
+        """Return a picture of the state. This runs on the host."""
         return picture(self, state, macro)
 
     def _shared_push(
         self, state: State, chosen: tuple[Array, Array], fresh: tuple[Array, Array]
     ) -> Array:
-        """Whether both robots and the big box move up together in this tick."""
+        """Return whether both robots and the big box move up together in this tick."""
         one, two = state.robots
         agreed = (chosen[0] == Macro.PUSH) & (chosen[1] == Macro.PUSH) & fresh[0] & fresh[1]
         ready = agreed & (one.heading == NORTH) & (two.heading == NORTH)
-        if self.rules == "reference":
+        if self.dynamics == "reference":
             spots = (Macro.GO_BIG_SPOT_0, Macro.GO_BIG_SPOT_1)
             return state.pushing | (ready & _share(one.waypoint, two.waypoint, *spots))
         _, _, left, right = self.columns
@@ -179,7 +180,10 @@ class BoxPushing:
     def _act(
         self, robot: Robot, macro: Array, small: tuple[Array, Array], big: Array
     ) -> tuple[Robot, tuple[Array, Array], Array, Array]:
-        """A robot on its own: itself and the small boxes after it, whether it ended, was fined."""
+        """Move one robot without the shared push.
+
+        Return the robot, the rows of the small boxes, whether its macro ended, and whether it was fined.
+        """
         x, y, heading = robot.x, robot.y, robot.heading
         first, last, left, right = self.columns
         go, push = macro < Macro.PUSH, macro == Macro.PUSH
@@ -216,7 +220,7 @@ class BoxPushing:
         ended = reached | (push & (refused | delivered | stopped)) | (macro > Macro.PUSH)
         waypoint = (
             jnp.where(reached, macro, robot.waypoint)
-            if self.rules == "reference"
+            if self.dynamics == "reference"
             else robot.waypoint
         )
         after = Robot(x=new_x, y=new_y, heading=facing.astype(CELL), waypoint=waypoint)
@@ -225,11 +229,11 @@ class BoxPushing:
     def _steer(
         self, robot: Robot, target_x: Array, target_y: int, small: tuple[Array, Array]
     ) -> tuple[Array, Array]:
-        """A Go-To's next direction and what to do about it: 0 go, 1 turn there, 2 turn right once.
+        """Return a Go-To's next direction, and how to take it: 0 go ahead, 1 turn there, 2 turn right once.
 
-        The reference takes the neighbour with the least distance + turn cost, the first of equals,
-        north first. One move changes the distance by one, so farther (16), turn (4) and order (1)
-        make one number to compare.
+        The reference takes the neighbour cell with the lowest sum of distance and turning cost; of equal ones it
+        takes the first in the order north, east, south, west. One move changes the distance by one, so one number
+        compares all three: 16 if the cell is farther, 4 for each quarter turn, 1 for each place in the order.
         """
         x, y = robot.x, robot.y
         nearer = (y < target_y, x < target_x, y > target_y, x > target_x)
@@ -243,15 +247,15 @@ class BoxPushing:
         return best & 3, (best >> 2) & 3
 
     def _shut(self, x: Array, y: Array, small: tuple[Array, Array]) -> Array:
-        """Whether a Go-To avoids the cell: all boxes are looked for in the row of small box 0."""
+        """Return whether a Go-To avoids the cell. As in the reference, all boxes count as in the row of small box 0."""
         first, last, left, right = self.columns
         boxed = (y == small[0]) & ((x == first) | (x == last) | (x == left) | (x == right))
-        if self.rules == "reference":
+        if self.dynamics == "reference":
             return boxed
         return boxed | (x < 0) | (x > self.goal) | (y < 0) | (y > self.goal)
 
     def _walled(self, x: Array, y: Array, heading: Array) -> Array:
-        """Whether the cell is the last one inside the grid in that direction."""
+        """Return whether the next cell in that direction lies outside the grid."""
         return (
             ((heading == NORTH) & (y == self.goal))
             | ((heading == EAST) & (x == self.goal))
@@ -260,7 +264,7 @@ class BoxPushing:
         )
 
     def _look(self, robot: Robot, mate: Robot, state: State) -> Array:
-        """What is ahead as one number: stacks of single bits cost as much as all the rest."""
+        """Return what is ahead as one number of five bits. Stacking single bits would double the cost of a tick."""
         first, last, left, right = self.columns
         x, y = _ahead(robot)
         small = ((x == first) & (y == state.small[0])) | ((x == last) & (y == state.small[1]))
@@ -277,17 +281,17 @@ def _robot(x: int, y: int, heading: int) -> Robot:
 
 
 def _share(one: Array, two: Array, left: int, right: int) -> Array:
-    """Whether one is at `left` and the other at `right`, either way round."""
+    """Return whether one value is `left` and the other is `right`."""
     return ((one == left) & (two == right)) | ((one == right) & (two == left))
 
 
 def _ahead(robot: Robot) -> tuple[Array, Array]:
-    """The cell in front."""
+    """Return the cell in front of a robot."""
     east = (robot.heading == EAST).astype(CELL) - (robot.heading == WEST)
     north = (robot.heading == NORTH).astype(CELL) - (robot.heading == SOUTH)
     return robot.x + east, robot.y + north
 
 
 def _choose(test: Array, yes: Robot, no: Robot) -> Robot:
-    """Robot `yes` where the test holds, else `no`."""
+    """Return robot `yes` where the test holds, else robot `no`."""
     return jax.tree.map(lambda a, b: jnp.where(test, a, b), yes, no)

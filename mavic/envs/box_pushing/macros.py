@@ -1,4 +1,4 @@
-"""The macros of Box Pushing, the same for both robots."""
+"""The macros of Box Pushing. Both robots have the same ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Macro(IntEnum):
-    """What a robot can choose; the numbers are those of the reference."""
+    """The macros of one robot, numbered as in the reference."""
 
     GO_SMALL_BOX_0 = 0
     GO_SMALL_BOX_1 = 1

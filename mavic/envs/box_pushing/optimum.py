@@ -1,9 +1,8 @@
-"""Exact plans for Box Pushing: the optimum of the task, and whether obeying pays under a kind.
+"""Exact planning for Box Pushing: the best return of the task, and whether obeying an instruction pays.
 
-Without interruptions a macro runs to its end, so the joint decision problem has one node per state
-in which somebody is idle, and one edge per choice of those who are; edges are found by ticking the
-world itself. Both robots are planned as one mind that sees everything: an upper bound for any
-learner.
+Without interruptions a macro runs to its end. The joint decision problem then has one node per state in which some
+robot is idle, and one edge per joint choice of the idle robots. Edges are computed with the environment's own `tick`.
+One planner that sees the full state controls both robots, so its value is an upper bound for any learner.
 """
 
 from __future__ import annotations
@@ -20,36 +19,36 @@ from mavic.envs.box_pushing.macros import Macro
 
 Joint = tuple[Macro, Macro]
 
-# Each robot to its near side, then together; `optimum` proves it best at the default rewards.
-BEST: tuple[Joint, ...] = (
+# Each robot goes to its near spot, then both push. `optimal_return` proves it best at the default rewards.
+BEST_PLAN: tuple[Joint, ...] = (
     (Macro.GO_BIG_SPOT_0, Macro.GO_BIG_SPOT_1),
     (Macro.PUSH, Macro.PUSH),
 )
 
-LANES = 1 << 16  # ticks computed at once: one compiled program, whatever the number of edges
-END = -1  # the target of an edge after which the episode is over
-STATUSES = int(Macro.PUSH) + 2  # idle, or running one of the macros that last
-ACCURACY = 1e-4  # of the values
+BATCH = 1 << 16  # ticks computed at once, so that one compiled program serves any number of edges
+END = -1  # the target of an edge that ends the episode
+STATUSES = int(Macro.PUSH) + 2  # idle, or running one of the macros that take more than one tick
+ACCURACY = 1e-4  # of the values that value iteration returns
 
 
 class Graph(NamedTuple):
-    """The decision problem; edges are sorted by the node they leave."""
+    """The decision problem. Edges are sorted by the node they leave."""
 
-    first: np.ndarray  # [nodes] the node's first edge; node 0 is the start
-    target: np.ndarray  # [edges] node, or END
-    ticks: np.ndarray  # [edges] until somebody is idle again
-    macro: np.ndarray  # [edges, 2] what runs
-    chosen: np.ndarray  # [edges, 2] who chose it just now
-    fines: np.ndarray  # [edges] robots fined in the last tick: a fine ends its macro
-    small: np.ndarray  # [edges] small boxes home at the end
-    big: np.ndarray  # [edges] big box home at the end
+    first: np.ndarray  # [nodes] index of the node's first edge; node 0 is the start
+    target: np.ndarray  # [edges] a node, or END
+    ticks: np.ndarray  # [edges] ticks until some robot is idle again
+    macro: np.ndarray  # [edges, 2] the macros that run
+    chosen: np.ndarray  # [edges, 2] whether the robot chose its macro at the node
+    fines: np.ndarray  # [edges] robots fined in the last tick (a fine ends the macro)
+    small: np.ndarray  # [edges] small boxes in the goal row at the end
+    big: np.ndarray  # [edges] whether the big box is in the goal row at the end
 
 
 def best_plan(env: BoxPushing | None = None, gamma: float = 0.995) -> tuple[list[Joint], float]:
-    """The best known plan, one joint choice after another, and the discounted return it gets."""
+    """Return the best plan, one joint choice after another, and its discounted return."""
     env = BoxPushing() if env is None else env
     tick, state, value, time = jax.jit(env.tick), env.reset(jax.random.key(0)), 0.0, 0
-    for joint in BEST:
+    for joint in BEST_PLAN:
         ended = np.ones(2, bool)
         while True:
             out = tick(
@@ -60,21 +59,21 @@ def best_plan(env: BoxPushing | None = None, gamma: float = 0.995) -> tuple[list
             time += 1
             if ended.all() or bool(out.terminal):
                 break
-    return list(BEST), value
+    return list(BEST_PLAN), value
 
 
-def optimum(env: BoxPushing, gamma: float = 0.995) -> float:
-    """The largest discounted return any joint policy can have from the start."""
+def optimal_return(env: BoxPushing, gamma: float = 0.995) -> float:
+    """Return the largest discounted return of any joint policy from the first state, by value iteration."""
     everything = np.ones((2, len(Macro)), bool)
     return float(_values(env, everything, everything, "add", 0.0, 0.0, gamma)[0])
 
 
 def best_return(env: BoxPushing, gamma: float, kind: str | None = None) -> float | None:
-    """Best return of the uninstructed task, planned for any size; None for an instruction."""
+    """Return the best return of the uninstructed task, for any size, or None for an instruction."""
     return None if kind else round(best_plan(env, gamma)[1], 4)
 
 
-def obedience_gap(
+def obedience_values(
     env: BoxPushing,
     allowed: np.ndarray,
     rule: str,
@@ -84,20 +83,20 @@ def obedience_gap(
     start: State | None = None,
     weights: tuple[float, float] = (0.5, 0.5),
 ) -> tuple[float, float]:
-    """Values of the best obeying and of the best free joint policy.
+    """Return the values of the best obeying joint policy and of the best unrestricted one.
 
-    The kind holds for ever from `start`, both robots idle (default: the first state). `allowed` is
-    [N, M]; a robot that may do everything is not addressed. Addressed ones are paid by `rule`
-    ("add": the task and `penalty` for each forbidden choice; "replace": ±`pay` a tick), the others
-    by the task. Where the task ends while everybody who counts is paid by `replace`, what is asked
-    goes on from the state before, as in `learn.learner.values`. A value is the sum of the robots'
-    own returns by `weights`: their mean, or with (1, 0) what is best for robot 0 if the other plays along.
+    The instruction holds forever from `start` (default: the first state), where both robots are idle. `allowed`
+    [N, M] says which macros it allows. A robot that is allowed everything is not addressed. An addressed robot is
+    paid by `rule`: "add" pays the task reward plus `penalty` for each forbidden choice, "replace" pays ±`pay` per
+    tick. Other robots are paid by the task. If the task ends while every robot with a weight is paid by "replace",
+    the instruction goes on from the state before the end, as in `mavic/learn/update.py`. A value is the weighted
+    sum of the robots' own returns. With weights (1, 0) it is the best for robot 0 if robot 1 cooperates.
     """
     allowed = np.asarray(allowed, bool)
     if rule not in ("add", "replace"):
         raise ValueError(f"rule {rule!r} is unknown; allowed: add, replace")
     if not allowed.any(1).all():
-        raise ValueError("a robot is allowed nothing")
+        raise ValueError("a robot is allowed nothing; allow each robot at least one macro")
     free = np.ones_like(allowed)
     obeying, unbound = (
         _values(env, allowed, limit, rule, penalty, pay, gamma, start, weights)[0]
@@ -106,11 +105,13 @@ def obedience_gap(
     return float(obeying), float(unbound)
 
 
-def states_where_disobeying_pays(
+def share_where_disobeying_pays(
     env: BoxPushing, allowed: np.ndarray, rule: str, penalty: float = -50.0, gamma: float = 0.995
 ) -> float:
-    """Share of the states an instruction can arrive in (it ends all macros, so both robots are idle)
-    in which the best free policy earns more than the best obeying one."""
+    """Return the share of states in which the best unrestricted policy earns more than the best obeying one.
+
+    It counts the states in which an instruction can arrive. Its arrival ends all macros, so both robots are idle.
+    """
     allowed = np.asarray(allowed, bool)
     obeying, free = (
         _values(env, allowed, limit, rule, penalty, 1.0, gamma)
@@ -132,9 +133,11 @@ def _values(
     start: State | None = None,
     weights: tuple[float, float] = (0.5, 0.5),
 ) -> np.ndarray:
-    """Value of every node when only macros in `limit` are chosen, by value iteration."""
-    if env.rules != "paper":
-        raise ValueError("only the rules 'paper' are planned: there a state is where things stand")
+    """Return the value of every node if only macros in `limit` [N, M] are chosen, by value iteration."""
+    if env.dynamics != "paper":
+        raise ValueError(
+            f"dynamics {env.dynamics!r} cannot be planned; allowed: paper, whose states hold positions only"
+        )
     first = env.reset(jax.random.key(0)) if start is None else start
     graph = _graph(env.size, _code(env, first))
     agents = np.arange(2)
@@ -157,12 +160,12 @@ def _values(
     reward = np.where(follows, reward, -np.inf)
     over, target = graph.target == END, graph.target
     if rule == "replace" and all(addressed | (np.asarray(weights) == 0)):
-        # the task ends, what is asked does not: it goes on from where the edge began
+        # The task ends but the instruction does not: it goes on from the node where the edge began.
         edges = np.diff(np.append(graph.first, len(target)))
         target = np.where(over, np.repeat(np.arange(len(graph.first)), edges), target)
     else:
         power = np.where(over, 0.0, power)
-    # Any start converges; the value of going on for ever without a fine is soon right.
+    # Any start converges. The value of going on forever without a fine converges fast.
     values = np.full(len(graph.first), idle / (1 - gamma))
     while True:
         better = np.maximum.reduceat(reward + power * values[target], graph.first)
@@ -173,13 +176,13 @@ def _values(
 
 
 def _code(env: BoxPushing, state: State) -> int:
-    """A state with both robots idle, as a number."""
+    """Return the code of a state in which both robots are idle."""
     return int(_encode(env, _stack(state), np.zeros((1, 2), int))[0])
 
 
 @functools.lru_cache(maxsize=4)
 def _graph(size: int, start: int) -> Graph:
-    """All nodes reachable from a code, and their edges."""
+    """Return all nodes that can be reached from the node with code `start`, and their edges."""
     env = BoxPushing(size=size)
     order, parts, frontier = [], [], np.array([start])
     known = np.zeros(_codes(env), bool)
@@ -203,7 +206,10 @@ def _graph(size: int, start: int) -> Graph:
 
 
 def _expand(env: BoxPushing, nodes: np.ndarray) -> Graph:
-    """The edges that leave these nodes (codes); `first` holds how many each has, `target` codes."""
+    """Return the edges that leave the nodes with these codes.
+
+    In this part of a graph, `first` holds the number of edges of each node and `target` holds codes.
+    """
     state, status = _decode(env, nodes)
     idle = status == 0
     counts = np.prod(np.where(idle, len(Macro), 1), 1)
@@ -238,22 +244,22 @@ def _expand(env: BoxPushing, nodes: np.ndarray) -> Graph:
 def _tick(
     env: BoxPushing, state: State, macro: np.ndarray, fresh: np.ndarray
 ) -> tuple[State, np.ndarray, np.ndarray, np.ndarray]:
-    """One tick of any number of lanes: state, who ended, whether it is over, events."""
+    """Run one tick of any number of states. Return states, ended [·, 2], terminal [·] and events [·, V]."""
     count, parts = len(macro), []
-    for begin in range(0, count, LANES):
-        rows = slice(begin, min(begin + LANES, count))
-        lanes = jax.tree.map(lambda leaf, at=rows: _pad(leaf[at]), (state, macro, fresh))
-        out = jax.tree.map(np.asarray, _tick_lanes(env, *lanes))
+    for begin in range(0, count, BATCH):
+        rows = slice(begin, min(begin + BATCH, count))
+        batch = jax.tree.map(lambda leaf, at=rows: _pad(leaf[at]), (state, macro, fresh))
+        out = jax.tree.map(np.asarray, _tick_batch(env, *batch))
         parts.append(jax.tree.map(lambda leaf, n=rows.stop - begin: leaf[:n], out))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 
 def _pad(rows: np.ndarray) -> np.ndarray:
-    return np.concatenate([rows, np.zeros((LANES - len(rows), *rows.shape[1:]), rows.dtype)])
+    return np.concatenate([rows, np.zeros((BATCH - len(rows), *rows.shape[1:]), rows.dtype)])
 
 
 @jax.jit
-def _tick_lanes(env: BoxPushing, state: State, macro: jax.Array, fresh: jax.Array) -> tuple:
+def _tick_batch(env: BoxPushing, state: State, macro: jax.Array, fresh: jax.Array) -> tuple:
     def one(state: State, macro: jax.Array, fresh: jax.Array) -> tuple:
         out = env.tick(jax.random.key(0), state, macro, fresh, jnp.zeros(2, jnp.int32))
         return out.state, out.ended, out.terminal, out.events
@@ -262,12 +268,12 @@ def _tick_lanes(env: BoxPushing, state: State, macro: jax.Array, fresh: jax.Arra
 
 
 def _stack(state: State) -> State:
-    """One lane, as numpy."""
+    """Return a batch of one state, as numpy arrays."""
     return jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)
 
 
 def _shape(env: BoxPushing) -> tuple[int, ...]:
-    """The digits of a node's code: two poses, three rows of boxes, two statuses."""
+    """Return the number of values of each digit of a code: two poses, three rows of boxes, two statuses."""
     rows = env.goal - env.box_row
     return (*(env.size, env.size, 4) * 2, rows, rows, rows, STATUSES, STATUSES)
 
@@ -277,7 +283,7 @@ def _codes(env: BoxPushing) -> int:
 
 
 def _encode(env: BoxPushing, state: State, status: np.ndarray) -> np.ndarray:
-    """Nodes as numbers; garbage for states after the end."""
+    """Return the codes of nodes. States after the end of an episode have no valid code."""
     digits: list[Any] = [digit for r in state.robots for digit in (r.x, r.y, r.heading)]
     digits += [row - env.box_row for row in (*state.small, state.big)]
     digits += [status[:, 0], status[:, 1]]
@@ -285,7 +291,7 @@ def _encode(env: BoxPushing, state: State, status: np.ndarray) -> np.ndarray:
 
 
 def _decode(env: BoxPushing, codes: np.ndarray) -> tuple[State, np.ndarray]:
-    """The states of nodes, and each robot's status: 0 idle, else 1 + the macro it runs."""
+    """Return the states of codes, and each robot's status: 0 if idle, else 1 + the macro it runs."""
     digits: list[Any] = [digit.astype(CELL) for digit in np.unravel_index(codes, _shape(env))]
     nowhere: Any = np.full(len(codes), NOWHERE, CELL)
     robots = tuple(

@@ -1,4 +1,4 @@
-"""The learner's numbers for Box Pushing."""
+"""Hyper-parameters for Box Pushing."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ from dataclasses import replace
 from mavic.preset import TUNED, Preset
 
 PRESETS = {
-    "paper": Preset(),  # the paper's table; its n-step 0 is one-step TD
+    "paper": Preset(),  # the paper's table, whose "N-step 0" means one-step TD
     "tuned": replace(
         TUNED,
         episodes=256_000,
         actor_lr=2e-3,
         critic_final_lr_fraction=0.1,
         n_steps=5,
-        # A push that a person interrupts looks like a push that the other robot spoiled by exploring. With little
-        # exploration such histories are rare, and V(h', none) after an interruption is not too low (lab 59, 60).
+        # To a robot, a push that an instruction interrupts looks like a push that the other robot's exploration
+        # spoiled. Little exploration makes spoiled pushes rare, so V(h', none) after an interruption is not
+        # underestimated (lab 59, 60).
         epsilon_end=(0.005, 0.05),
         epsilon_episodes=32_000,
-        # Uninstructed advantages are not normalized here, so this bonus is in units of the return.
+        # Uninstructed advantages are not normalized here, so the entropy bonus is in units of the return.
         entropy_start=(1.0, 0.2),
         entropy_episodes=160_000,
         actor_hysteresis=(0.1, 1.0),
         critic_hysteresis=(0.3, 1.0),
-        actor_hysteresis_end=(0.1, 1.0),  # else a robot that waits for the other gives up pushing
+        actor_hysteresis_end=(
+            0.1,
+            1.0,
+        ),  # without it, a robot that waits for the other learns not to push
         center_advantages=(0.0, 1.0),
         normalize_advantages=(0.0, 1.0),
         critic_init_scale=1.0,

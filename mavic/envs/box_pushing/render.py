@@ -16,7 +16,7 @@ ROBOT_COLOURS = ("blue", "orange")
 
 
 def picture(env: BoxPushing, state: State, macro: Array) -> Scene:
-    """Goal row, waypoints, boxes, robots; one outside the grid is put at its edge, with a note."""
+    """Return the goal row, waypoints, boxes and robots. A robot outside the grid is drawn at the edge, with a note."""
     size, (first, last, left, _) = env.size, env.columns
     top = size - 1
     sprites = [Sprite(shape="goal", x=0, y=0, width=size, colour="green")]

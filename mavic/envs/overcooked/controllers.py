@@ -1,8 +1,8 @@
-"""From macros to primitives: where each cook's macro leads in this tick, and when it has ended.
+"""From macros to primitives: what each cook's macro does in this tick, and when the macro ends.
 
-Two rule sets. `reference` has the quirks of the reference, cell numbers included. `paper` follows
-the appendix: a macro ends when it is hopeless (nothing to take, nowhere to put it, seen in
-somebody's hands), when the way is blocked by a cook, or when it has done its work.
+There are two dynamics. `reference` has the quirks of the reference, fixed cell numbers included. `paper` follows the
+paper's appendix. There a macro ends when it cannot proceed (the thing is gone or in a cook's hands, or there is no
+place for it), when a cook blocks the way, or when its work is done.
 """
 
 from __future__ import annotations
@@ -13,10 +13,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.envs.overcooked import belief, paths
-from mavic.envs.overcooked.kitchen import NOWHERE, Kitchen, cell_of
+from mavic.envs.overcooked import memory, pathfinding
+from mavic.envs.overcooked.grid import (
+    NOWHERE,
+    STEPS,
+    cell_of,
+    is_beside,
+    is_in_view,
+    look_up,
+    step_from,
+)
+from mavic.envs.overcooked.kitchen import Kitchen
 from mavic.envs.overcooked.macros import Goal, MacroTable, Mode, Primitive, Thing
-from mavic.envs.overcooked.paths import is_beside, is_in_view, look_up
 from mavic.envs.overcooked.state import (
     CHOPS,
     FOODS,
@@ -30,38 +38,39 @@ from mavic.envs.overcooked.state import (
 )
 from mavic.types import Array, record
 
-NOTHING = len(Thing)
+NOTHING = len(Thing)  # what an empty hand holds
 
 
 @record
 class Steering:
-    """What the cooks' macros do in this tick."""
+    """What all cooks do in this tick."""
 
     primitive: Array  # [B]
-    ended: Array  # [B] the macro ends with this tick, whatever happens
-    pushes: Array  # [B] the reference's count of a chop's pushes
+    ended: Array  # [B] the macro ends with this tick, whatever the tick brings
+    chop_pushes: Array  # [B] the new `State.chop_pushes`
 
 
 @record
 class Aim:
-    """A cook's macro taken apart, and where it leads by what the cook remembers."""
+    """What a cook's macro aims at, by what the cook remembers."""
 
-    mode: Array  # []
-    goal: Array  # []
-    target: Array  # [] cell, NOWHERE if the macro leads nowhere
-    held: Array  # [] `Thing` or NOTHING
+    mode: Array  # [] `Mode`
+    goal: Array  # [] `Goal`
+    target: Array  # [] cell, or NOWHERE if the macro has none
+    held: Array  # [] the `Thing` the cook holds, or NOTHING
 
 
 def _read(table: np.ndarray, index: Array) -> Array:
+    """Return table[index] for an index inside the table."""
     return jnp.asarray(table).at[index].get(mode="clip")
 
 
 def aim(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Aim:
-    """[B] of everything."""
+    """Return what each cook's macro aims at, with an axis [B] on every leaf."""
     goal = _read(macros.goal, macro)
     stations = (*kitchen.boards, kitchen.blender, *kitchen.ovens, kitchen.delivery)
     places = jnp.broadcast_to(jnp.asarray(stations, jnp.int32)[None], (macro.size, len(stations)))
-    cells = [state.recalled[:, : len(Thing)], places]
+    cells = [state.last_seen[:, : len(Thing)], places]
     if kitchen.passes:
         cells.append(_first_free_pass(kitchen, state)[:, None])
     known = jnp.concatenate(cells, axis=1)
@@ -76,29 +85,31 @@ def aim(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Aim
 
 
 def _first_free_pass(kitchen: Kitchen, state: State) -> Array:
-    """[B] the first counter inside the room where a cook remembers nothing."""
+    """Return [B], the first counter inside the room on which the cook remembers nothing."""
     passes = jnp.asarray(kitchen.passes, jnp.int32)
-    laden = jnp.any(state.recalled[:, None, : len(Thing)] == passes[None, :, None], axis=2)
+    laden = jnp.any(state.last_seen[:, None, : len(Thing)] == passes[None, :, None], axis=2)
     free = jnp.any(~laden, axis=1)
     return jnp.where(free, passes[jnp.argmin(laden, axis=1)], NOWHERE)
 
 
 def _is_food(thing: Array) -> Array:
+    """Return whether a thing is one of the three foods."""
     return thing < FOODS
 
 
 def _is_plate(thing: Array) -> Array:
+    """Return whether a thing is a plate."""
     return (thing == PLATES[0]) | (thing == PLATES[1])
 
 
 def _flag(flags: Array, thing: Array) -> Array:
-    """flags [6] read at thing [B]; False for NOTHING."""
+    """Return [B], the flags [6] of things [B]; false for NOTHING."""
     chosen = jnp.arange(flags.shape[0])[None] == thing[:, None]
     return jnp.any(chosen & flags[None], axis=1)
 
 
 def workable(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Array:
-    """Bool [B, 4]: the directions where a station waits for the work that the macro does."""
+    """Return bool [B, 4]: the directions in which a station needs the work that the macro does."""
     raw = is_raw(kitchen, state)
     places = [(board, Place.BOARD_1 + k) for k, board in enumerate(kitchen.boards)]
     jobs = [("CHOP", cell, jnp.any(raw & (state.place == place))) for cell, place in places]
@@ -107,7 +118,7 @@ def workable(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -
         for k, oven in enumerate(kitchen.ovens):
             waits = (state.place[Thing.DISH] == Place.OVEN_1 + k) & ~is_patty(state)
             jobs.append(("COOK", oven, waits))
-    around = state.cook[:, None] + jnp.asarray(paths.STEPS[:4])[None]
+    around = state.cook[:, None] + jnp.asarray(STEPS[:4])[None]
     found = jnp.zeros(around.shape, bool)
     for name, cell, waits in jobs:
         chosen = (macro == macros.number(name))[:, None]
@@ -118,26 +129,31 @@ def workable(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -
 def steer_paper(
     kitchen: Kitchen, macros: MacroTable, state: State, macro: Array, polite: bool = False
 ) -> Steering:
-    """The primitives of this tick; if `polite`, the last cook walks round the others."""
+    """Return the primitives of this tick. If `polite`, the last cook walks around the others."""
     goals = aim(kitchen, macros, state, macro)
     work = workable(kitchen, macros, state, macro)
     push = jnp.argmax(work, axis=1)
-    ghosts, people = state.recalled[:, : len(Thing)], state.recalled[:, len(Thing) :]
+    obstacles, people = state.last_seen[:, : len(Thing)], state.last_seen[:, len(Thing) :]
     if polite:
         own = state.cook[:, None]
         last = (jnp.arange(macro.size) == macro.size - 1)[:, None]
         others = jnp.where(last & (people != own), people, NOWHERE)
-        ghosts, people = jnp.concatenate([ghosts, others], axis=1), jnp.where(last, own, people)
-    walk = jax.vmap(partial(paths.shortest, kitchen))(state.cook, goals.target, ghosts, people)
+        obstacles, people = (
+            jnp.concatenate([obstacles, others], axis=1),
+            jnp.where(last, own, people),
+        )
+    walk = jax.vmap(partial(pathfinding.shortest_step, kitchen))(
+        state.cook, goals.target, obstacles, people
+    )
     travels = (goals.mode == Mode.GET) | (goals.mode == Mode.GO)
     primitive = jnp.where(travels, walk, _read(macros.primitive, macro))
     primitive = jnp.where(goals.mode == Mode.WORK, push, primitive)
-    idle = hopeless(kitchen, macros, state, macro)
+    idle = cannot_proceed(kitchen, macros, state, macro)
     primitive = jnp.where(idle, Primitive.STAY, primitive)
     plates = _is_plate(goals.goal) & (goals.held != NOTHING)
     arrives = travels & is_beside(state.cook, goals.target) & ~plates
     ended = idle | (goals.mode == Mode.MOVE) | (primitive == Primitive.STAY) | arrives
-    return Steering(primitive=primitive, ended=ended, pushes=state.pushes)
+    return Steering(primitive=primitive, ended=ended, chop_pushes=state.chop_pushes)
 
 
 def has_ended_paper(
@@ -148,18 +164,18 @@ def has_ended_paper(
     macro: Array,
     primitive: Array,
 ) -> Array:
-    """Bool [B]: macros that end by what came of the tick."""
+    """Return bool [B]: macros that end because of what the tick brought."""
     travels = (_read(macros.mode, macro) == Mode.GET) | (_read(macros.mode, macro) == Mode.GO)
-    onto_floor = look_up(kitchen.is_floor(), paths.step_from(before.cook, primitive))
+    onto_floor = look_up(kitchen.is_floor(), step_from(before.cook, primitive))
     blocked = travels & onto_floor & (after.cook == before.cook)
-    return blocked | hopeless(kitchen, macros, after, macro)
+    return blocked | cannot_proceed(kitchen, macros, after, macro)
 
 
-def hopeless(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Array:
-    """Bool [B]: macros with nothing left to do, as far as the cook can know."""
+def cannot_proceed(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Array:
+    """Return bool [B]: macros that have nothing left to do, by what the cook can know."""
     goals = aim(kitchen, macros, state, macro)
     nowhere = goals.target == NOWHERE
-    get = nowhere | _get_is_hopeless(kitchen, macros, state, macro, goals)
+    get = nowhere | _get_cannot_proceed(kitchen, macros, state, macro, goals)
     go = nowhere | (is_beside(state.cook, goals.target) & ~_has_use(kitchen, state, goals))
     work = (goals.held != NOTHING) | ~jnp.any(workable(kitchen, macros, state, macro), axis=1)
     return (
@@ -170,7 +186,7 @@ def hopeless(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -
 
 
 def _has_use(kitchen: Kitchen, state: State, goals: Aim) -> Array:
-    """Whether what is in hand can be meant for the station."""
+    """Return bool [B]: the station can take what the cook holds."""
     ready = _is_food(goals.held) & ~_flag(is_raw(kitchen, state), goals.held)
     bowl = (goals.held == Thing.DISH) & ~is_patty(state)
     oven = (goals.goal == Goal.OVEN_1) | (goals.goal == Goal.OVEN_2)
@@ -178,9 +194,10 @@ def _has_use(kitchen: Kitchen, state: State, goals: Aim) -> Array:
     return jnp.where(goals.goal == Goal.BLENDER, ready, jnp.where(oven, bowl, any_use))
 
 
-def _get_is_hopeless(
+def _get_cannot_proceed(
     kitchen: Kitchen, macros: MacroTable, state: State, macro: Array, goals: Aim
 ) -> Array:
+    """Return bool [B]: a GET macro cannot take its thing, by what the cook can know."""
     target, held = goals.target, goals.held
     seen = is_in_view(state.cook, target)
     raw = is_raw(kitchen, state)
@@ -204,33 +221,33 @@ def _get_is_hopeless(
     if kitchen.patty:
         in_oven = (target == kitchen.ovens[0]) | (target == kitchen.ovens[1])
         blended = _is_food(goals.goal) & (in_oven | (target == kitchen.blender))
-        not_bowl = (macro == macros.number("GET_BOWL")) & (in_oven | state.recalled_patty)
-        not_patty = (macro == macros.number("GET_PATTY")) & ~state.recalled_patty
+        not_bowl = (macro == macros.number("GET_BOWL")) & (in_oven | state.last_seen_patty)
+        not_patty = (macro == macros.number("GET_PATTY")) & ~state.last_seen_patty
         over = over | blended | not_bowl | not_patty | (seen & (place == Place.DISH))
     return over
 
 
 def _at(values: Array, index: Array) -> Array:
-    """values [6] read at index [B]; 0 beyond."""
+    """Return [B], values [6] at index [B]; 0 if out of range."""
     chosen = jnp.arange(values.shape[0])[None] == index[:, None]
     return jnp.sum(jnp.where(chosen, values[None], 0), axis=1)
 
 
-# Cells that the reference's controllers name.
+# The reference's controllers contain these cells as constants.
 CORNER, BELOW_CORNER, NEAR_DELIVERY = cell_of(1, 1), cell_of(2, 1), cell_of(3, 1)
 FIRST_BOARD = cell_of(1, 0)
 
 
 def steer_reference(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Steering:
-    """The primitives of this tick under the reference's rules."""
+    """Return the primitives of this tick under the reference's dynamics."""
     goals = aim(kitchen, macros, state, macro)
-    grid = jax.vmap(partial(belief.reference_grid, kitchen))(state.recalled, state.cook)
+    grid = jax.vmap(partial(memory.reference_grid, kitchen))(state.last_seen, state.cook)
     one = partial(_steer_one, kitchen, state)
     primitive, ended = jax.vmap(one)(state.cook, goals, grid)
 
     onto = jax.vmap(lambda cells, cell: cells[cell])
     move = _read(macros.primitive, macro)
-    free = onto(grid, paths.step_from(state.cook, move)) == belief.SPACE
+    free = onto(grid, step_from(state.cook, move)) == memory.SPACE
     moves = goals.mode == Mode.MOVE
     primitive = jnp.where(moves, jnp.where(free, move, Primitive.STAY), primitive)
 
@@ -239,23 +256,23 @@ def steer_reference(kitchen: Kitchen, macros: MacroTable, state: State, macro: A
     primitive = jnp.where(
         chops, jnp.where(can, jnp.argmax(work, axis=1), Primitive.STAY), primitive
     )
-    pushes = state.pushes + (chops & can)
+    pushes = state.chop_pushes + (chops & can)
     chopped = pushes >= CHOPS
     ended = jnp.where(chops, ~can | chopped, ended | moves)
-    return Steering(primitive=primitive, ended=ended, pushes=jnp.where(chopped, 0, pushes))
+    return Steering(primitive=primitive, ended=ended, chop_pushes=jnp.where(chopped, 0, pushes))
 
 
 def _steer_one(
     kitchen: Kitchen, state: State, cook: Array, goals: Aim, grid: Array
 ) -> tuple[Array, Array]:
-    """The primitive and end of one cook's GET or GO under the reference's rules."""
+    """Return the primitive of one cook's GET or GO macro and whether it ends, under the reference's dynamics."""
     target, goal, held = goals.target, goals.goal, goals.held
     food, plate = goal < FOODS, _is_plate(goal)
     board = (goal == Goal.BOARD_1) | (goal == Goal.BOARD_2)
     beside, seen = is_beside(cook, target), is_in_view(cook, target)
     cell = target.clip(0, grid.size - 1)
-    crowded = grid == belief.COOK
-    path = paths.reference(cook, cell, crowded | (grid == belief.SPACE), crowded)
+    crowded = grid == memory.COOK
+    path = pathfinding.reference_astar_step(cook, cell, crowded | (grid == memory.SPACE), crowded)
 
     laden = is_raw(kitchen, state) & (state.cell == target)
     on_board = (target == kitchen.boards[0]) | (target == kitchen.boards[1])
@@ -288,7 +305,7 @@ def _steer_one(
 
 
 def has_ended_reference(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Array:
-    """Bool [B]: macros that end by what came of the tick."""
+    """Return bool [B]: macros that end because of what the tick brought."""
     goals = aim(kitchen, macros, state, macro)
     beside = is_beside(state.cook, goals.target)
     station = (goals.goal >= Goal.BOARD_1) & (goals.goal <= Goal.DELIVERY)

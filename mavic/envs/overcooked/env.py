@@ -1,8 +1,8 @@
-"""Overcooked: cooks who chop, blend, cook, plate and deliver, by macros on what they remember.
+"""Overcooked: cooks chop, blend, cook, plate and deliver, with macros that act on what the cooks remember.
 
-`rules="reference"` replays the reference on salad kitchens to the bit; `rules="paper"` is the
-study's: milestones pay once, the one-tick moves work on what they meet, and a macro ends where its
-way is blocked.
+`dynamics="reference"` replays the public environment bit for bit on salad kitchens. `dynamics="paper"` follows the
+paper: milestones pay once per episode, a one-tick move interacts with what it meets, and a macro ends when a cook
+blocks its way.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.envs.overcooked import controllers, partner
-from mavic.envs.overcooked.belief import remember
+from mavic.envs.overcooked import controllers, scripted_cook
+from mavic.envs.overcooked.grid import look_up, step_from
+from mavic.envs.overcooked.interactions import interact
 from mavic.envs.overcooked.kitchen import Kitchen, load
 from mavic.envs.overcooked.macros import NO_MACRO, MacroTable, Mode, enum_for, table_for
-from mavic.envs.overcooked.paths import look_up, step_from
-from mavic.envs.overcooked.pushes import push
-from mavic.envs.overcooked.render import picture
-from mavic.envs.overcooked.sight import (
+from mavic.envs.overcooked.memory import remember
+from mavic.envs.overcooked.observation import (
     REFERENCE_TASKS,
     SLOTS,
     TASKS,
     observe_paper,
     observe_reference,
 )
-from mavic.envs.overcooked.state import Event, Place, State, first_state, follow
+from mavic.envs.overcooked.render import picture
+from mavic.envs.overcooked.state import Event, Place, State, carried_cells, first_state
 from mavic.hints import suggest
 from mavic.types import Array, Scene, Tick, record, replace, static
 
-RULES = ("paper", "reference")
+DYNAMICS = ("paper", "reference")
 MILESTONES = (
     Event.TOMATO_CHOPPED,
     Event.LETTUCE_CHOPPED,
@@ -41,45 +41,53 @@ MILESTONES = (
     Event.BLENDED,
     Event.COOKED,
 )
-BRIDGES = (Event.BOWL_IN_OVEN, Event.PATTY_TAKEN, Event.PATTY_PLATED)
-ONCE = np.isin(np.arange(len(Event)), MILESTONES + BRIDGES)
+SHAPED = (Event.BOWL_IN_OVEN, Event.PATTY_TAKEN, Event.PATTY_PLATED)
+PAID_ONCE = np.isin(np.arange(len(Event)), MILESTONES + SHAPED)
 
 
 @record
 class Overcooked:
-    """A kitchen, a task and what it pays; rewards are leaves, so a grid of them is one `vmap`."""
+    """The environment: a kitchen, a task and its rewards. Rewards are leaves, so a grid of rewards is one `vmap`."""
 
-    map: str = static(default="D")  # a shipped map's letter, or the path of one's own
-    task: str = static(default="")  # default: the patty, or the salad of all three foods
-    cooks: int = static(default=2)  # who choose macros
-    third_cook: bool = static(default=False)  # a scripted one beside them
-    rules: str = static(default="paper")
-    step: Array | float = -0.1
-    milestone: Array | float = 10.0
+    map: str = static(default="D")  # the letter of a shipped map, or the path of your own
+    task: str = static(default="")  # empty: the patty, or the salad of all three foods
+    cooks: int = static(default=2)  # the cooks that choose macros
+    third_cook: bool = static(default=False)  # add a scripted cook
+    dynamics: str = static(default="paper")
+    step: Array | float = -0.1  # every tick
+    milestone: Array | float = 10.0  # each chopped, blended and cooked
     delivery: Array | float = 200.0
     wrong_delivery: Array | float = -5.0
-    bridges: Array | float = 0.0  # bowl into oven, patty taken, patty plated; for training only
+    bridges: Array | float = (
+        0.0  # shaping reward, for training only: bowl in oven, patty taken, patty plated
+    )
 
     def __post_init__(self) -> None:
-        """Refuse what does not go together."""
-        if self.rules not in RULES:
-            raise ValueError(f"overcooked: rules {self.rules!r}; {suggest(self.rules, RULES)}")
+        """Refuse options that do not go together."""
+        if self.dynamics not in DYNAMICS:
+            raise ValueError(
+                f"overcooked: dynamics {self.dynamics!r}; {suggest(str(self.dynamics), DYNAMICS)}"
+            )
         if self.task not in ("", *self.tasks):
             where = f"overcooked: map {self.kitchen.name}: task {self.task!r}"
             raise ValueError(f"{where}; {suggest(self.task, self.tasks)}")
-        if self.rules == "reference" and self.kitchen.patty:
-            raise ValueError(f"overcooked: map {self.kitchen.name}: the reference has no blender")
-        if self.cooks not in (2, SLOTS) or self.bodies > SLOTS:
-            raise ValueError("overcooked: two cooks and perhaps a scripted third, or three cooks")
-        if self.third_cook and self.rules == "reference":
-            raise ValueError("overcooked: the reference has no scripted third cook")
+        if self.dynamics == "reference" and self.kitchen.patty:
+            raise ValueError(
+                f"overcooked: map {self.kitchen.name}: dynamics 'reference' has no blender"
+            )
+        if self.cooks not in (2, SLOTS) or self.cook_count > SLOTS:
+            raise ValueError(
+                "overcooked: allowed are two cooks, two cooks and a scripted third, or three cooks"
+            )
+        if self.third_cook and self.dynamics == "reference":
+            raise ValueError("overcooked: dynamics 'reference' has no scripted third cook")
 
     name: ClassVar[str] = "overcooked"
     horizon: ClassVar[int] = 200  # paper, appendix Overcooked
     horizon_ends: ClassVar[bool] = False
     events: ClassVar[tuple[str, ...]] = tuple(e.name.lower().replace("_", "-") for e in Event)
-    conditions: ClassVar[tuple[str, ...]] = ("plate-1-free", "plate-2-free")
-    effects: ClassVar[tuple[str, ...]] = partner.EFFECTS
+    preconditions: ClassVar[tuple[str, ...]] = ("plate-1-free", "plate-2-free")
+    effects: ClassVar[tuple[str, ...]] = scripted_cook.EFFECTS
 
     @property
     def kitchen(self) -> Kitchen:
@@ -88,12 +96,12 @@ class Overcooked:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """What can be ordered in this kitchen; the last is the default."""
+        """The tasks of this kitchen. The last is the default."""
         return TASKS[-1:] if self.kitchen.patty else REFERENCE_TASKS
 
     @property
     def order(self) -> str:
-        """The task in words."""
+        """The name of the task."""
         return self.task or self.tasks[-1]
 
     @property
@@ -102,52 +110,52 @@ class Overcooked:
         return tuple(f"cook_{k}" for k in range(self.cooks))
 
     @property
-    def bodies(self) -> int:
-        """All cooks in the kitchen, the scripted one included."""
+    def cook_count(self) -> int:
+        """The number of cooks in the kitchen, a scripted one included."""
         return self.cooks + self.third_cook
 
     @property
     def macros(self) -> tuple[type[IntEnum], ...]:
-        """The same enum for every cook."""
+        """Every cook has the same enum."""
         return (enum_for(self.kitchen),) * self.cooks
 
     def reset(self, key: Array) -> State:
-        """Everything at its start; the kitchen is deterministic."""
+        """Return the first state. Nothing is random."""
         del key
-        return first_state(self.kitchen, self.bodies)
+        return first_state(self.kitchen, self.cook_count)
 
     def tick(self, key: Array, state: State, macro: Array, fresh: Array, effect: Array) -> Tick:
-        """One primitive step. Controllers keep nothing of a macro: it can be interrupted."""
+        """Run one primitive step. `fresh` is not needed, because controllers keep no state of a running macro."""
         del key, fresh
         return self.advance(state, macro, effect)[0]
 
-    @jax.jit  # so that a tick outside of any compiled program is fast too
+    @jax.jit  # so that a tick outside a compiled program is fast too
     def advance(self, state: State, macro: Array, effect: Array) -> tuple[Tick, Array]:
-        """One tick, and the primitives [B] by which the cooks carried out their macros."""
-        table, known = self._table(), self.kitchen
+        """Run one tick. Also return the primitives [B] that the cooks' macros chose."""
+        table, kitchen = self._table(), self.kitchen
         running = macro.astype(jnp.int32)
         if self.third_cook:
-            running = jnp.append(running, partner.choose(known, table, state, effect))
-        paper = self.rules == "paper"
+            running = jnp.append(running, scripted_cook.choose(kitchen, table, state, effect))
+        paper = self.dynamics == "paper"
         if paper:
-            steering = controllers.steer_paper(known, table, state, running, self.third_cook)
+            steering = controllers.steer_paper(kitchen, table, state, running, self.third_cook)
         else:
-            steering = controllers.steer_reference(known, table, state, running)
-        moved = replace(state, cook=march(known, state.cook, steering.primitive))
-        moved = replace(moved, pushes=steering.pushes)
+            steering = controllers.steer_reference(kitchen, table, state, running)
+        moved = replace(state, cook=move_cooks(kitchen, state.cook, steering.primitive))
+        moved = replace(moved, chop_pushes=steering.chop_pushes)
         against = step_from(state.cook, steering.primitive)
         after, team, events, named = self._work(moved, against)
-        after = remember(known, replace(after, cell=follow(after)))
+        after = remember(kitchen, replace(after, cell=carried_cells(after)))
         if self.third_cook:
-            after = partner.know_all(after)
+            after = scripted_cook.know_all(after)
         if paper:
             ended = controllers.has_ended_paper(
-                known, table, state, after, running, steering.primitive
+                kitchen, table, state, after, running, steering.primitive
             )
             one_tick = jnp.asarray(table.mode)[running] == Mode.MOVE
             judged = jnp.where(one_tick & (named != NO_MACRO), named, running)
         else:
-            ended = controllers.has_ended_reference(known, table, after, running)
+            ended = controllers.has_ended_reference(kitchen, table, after, running)
             judged = running
         tick = Tick(
             state=after,
@@ -160,47 +168,52 @@ class Overcooked:
         return tick, steering.primitive
 
     def check(self, state: State) -> Array:
-        """The plates that carry nothing."""
+        """Return [2]: which plates are empty."""
         laden = [jnp.any(state.place == place) for place in (Place.PLATE_1, Place.PLATE_2)]
         return ~jnp.stack(laden)
 
     @jax.jit
     def observe(self, state: State) -> Array:
-        """[N, O] what lies in each cook's 5x5 window; `sight` says in which order."""
-        look = observe_paper if self.rules == "paper" else observe_reference
+        """Return [N, O], what lies in each cook's 5x5 window. The module `observation` describes the layout."""
+        look = observe_paper if self.dynamics == "paper" else observe_reference
         return look(self.kitchen, self.order, state, self.cooks)
 
     def available(self, state: State) -> Array:
-        """Everything, always."""
+        """Return all true [N, M]: every macro is always available."""
         del state
         return jnp.ones((self.cooks, len(self.macros[0])), bool)
 
     def scene(self, state: State, macro: Array) -> Scene:
-        """A picture of the kitchen (on the host)."""
+        """Return a picture of the kitchen. This runs on the host."""
         return picture(self, state, macro)
 
     def _table(self) -> MacroTable:
+        """Return what the kitchen's macros do."""
         return table_for(enum_for(self.kitchen))
 
     def _recipe(self) -> np.ndarray:
+        """Return bool [3]: the foods that the task needs."""
         foods = ("tomato", "lettuce", self.kitchen.third_food)
         return np.array([food in self.order for food in foods])
 
     def _prices(self) -> Array:
-        """[V] what each event pays."""
+        """Return [V], what each event pays."""
         chops = (Event.TOMATO_CHOPPED, Event.LETTUCE_CHOPPED, Event.ONION_CHOPPED)
         unwanted = {e for e, wanted in zip(chops, self._recipe(), strict=True) if not wanted}
         worth: dict[Event, Array | float] = dict.fromkeys(Event, 0.0)
         worth |= dict.fromkeys(set(MILESTONES) - unwanted, self.milestone)
-        worth |= dict.fromkeys(BRIDGES, self.bridges)
+        worth |= dict.fromkeys(SHAPED, self.bridges)
         worth |= {Event.SOLVED: self.delivery, Event.WRONG_DELIVERY: self.wrong_delivery}
         return jnp.stack([jnp.asarray(worth[event], float) for event in Event])
 
     def _work(self, state: State, against: Array) -> tuple[State, Array, Array, Array]:
-        """The cooks' pushes in order: state, team reward, events [V], macros that name them [B]."""
-        reference = self.rules == "reference"
-        once, prices = jnp.asarray(ONCE & (not reference)), self._prices()
-        at_work = partial(push, self.kitchen, self._recipe(), self._table(), reference)
+        """Let the cooks interact in order.
+
+        Return the state, the team's reward, events [V], and the macros [B] that do the same work.
+        """
+        reference = self.dynamics == "reference"
+        once, prices = jnp.asarray(PAID_ONCE & (not reference)), self._prices()
+        at_work = partial(interact, self.kitchen, self._recipe(), self._table(), reference)
 
         def work(so_far: tuple[State, Array], turn: tuple[Array, Array]) -> Any:
             state, reward = so_far
@@ -209,15 +222,20 @@ class Overcooked:
             state = replace(done.state, paid=state.paid | (done.events > 0))
             return (state, reward + jnp.sum(prices * earned)), (done.events, done.named)
 
-        turns = (jnp.arange(self.bodies, dtype=jnp.int32), against)
+        turns = (jnp.arange(self.cook_count, dtype=jnp.int32), against)
         start = (state, jnp.asarray(self.step, float))
-        unroll = 1 if reference else self.bodies  # a loop compiles faster, unrolled it runs faster
+        unroll = (
+            1 if reference else self.cook_count
+        )  # a loop compiles faster, an unrolled one runs faster
         (state, reward), (events, named) = jax.lax.scan(work, start, turns, unroll=unroll)
         return state, reward, jnp.sum(events, axis=0), named
 
 
-def march(kitchen: Kitchen, cook: Array, primitive: Array) -> Array:
-    """[B] cells after all have moved: first come first, queues advance, two may swap places."""
+def move_cooks(kitchen: Kitchen, cook: Array, primitive: Array) -> Array:
+    """Return [B], the cells after all cooks have moved.
+
+    The cook with the lower number goes first. A queue of cooks advances together, and two cooks may swap places.
+    """
     number = cook.shape[0]
     wanted = step_from(cook, primitive)
     floor = look_up(kitchen.is_floor(), wanted)

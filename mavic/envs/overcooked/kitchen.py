@@ -1,13 +1,13 @@
-"""Kitchens: text maps, read once on the host and checked; errors point at row and column.
+"""Kitchens: text maps, read once on the host and checked. Errors name the row and column.
 
-A map is 7 rows of 7 letters; the border holds no floor:
+A map is 7 rows of 7 letters. The border holds no floor. The letters are
 
     .  floor           #  counter         *  delivery        K  cutting board (two)
     T  tomato          L  lettuce         N  onion           P  bag of peas
     1  2  plates       B  blender         O  oven (two)      a  b  c  where the cooks start
 
-A kitchen for salads has an onion and neither blender nor oven; one for patties has peas, a blender
-and two ovens. Boards and ovens are numbered from the top left, row by row.
+A kitchen for salads has an onion and neither a blender nor ovens. A kitchen for patties has peas, a blender and two
+ovens. Boards and ovens are numbered from the top left, row by row.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
-SIZE = 7
-STRIDE = 8  # a cell's number is STRIDE * row + column: its row and column are a shift and a mask
-CELLS = STRIDE * STRIDE
-NOWHERE = 127  # the cell of what does not exist: out of everybody's sight
+from mavic.envs.overcooked.grid import CELLS, NOWHERE, SIZE, cell_of, neighbours, row_column
+
 MAPS = Path(__file__).parent / "maps"
 
 FLOOR, COUNTER = ".", "#"
 COOKS = "abc"
-ONCE = "TL12*abc"
+ONCE = "TL12*abc"  # letters that every map has once
 LETTERS = {
     ".": "floor",
     "#": "counter",
@@ -48,45 +46,35 @@ LETTERS = {
 
 
 class MapError(ValueError):
-    """The map is wrong; the message names the map, row and column."""
-
-
-def cell_of(row: int, column: int) -> int:
-    """The number of a cell."""
-    return STRIDE * row + column
-
-
-def row_column(cell: int) -> tuple[int, int]:
-    """The row and column of a cell."""
-    return divmod(cell, STRIDE)
+    """A map is wrong. The message names the map, row and column."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kitchen:
-    """A checked map, as cell numbers; hashable, so that it can be part of a compiled program."""
+    """A checked map as cell numbers. It is hashable, so it can be a static part of a compiled program."""
 
     name: str
     floor: tuple[int, ...]
-    starts: tuple[int, ...]  # of the three cooks
-    homes: tuple[int, ...]  # of tomato, lettuce, onion or peas, plate 1, plate 2
+    starts: tuple[int, ...]  # where the three cooks start
+    homes: tuple[int, ...]  # where tomato, lettuce, onion or peas, plate 1 and plate 2 start
     boards: tuple[int, ...]
     delivery: int
     blender: int = NOWHERE
     ovens: tuple[int, ...] = (NOWHERE, NOWHERE)
-    passes: tuple[int, ...] = ()  # counters inside the room, those in its middle first
+    passes: tuple[int, ...] = ()  # counters inside the room, in order of distance from the middle
 
     @property
     def patty(self) -> bool:
-        """Whether it has blender and ovens, for patties, rather than onions, for salads."""
+        """Whether patties are made here (blender and ovens) rather than salads (onion)."""
         return self.blender != NOWHERE
 
     @property
     def third_food(self) -> str:
-        """What grows beside tomato and lettuce."""
+        """The food beside tomato and lettuce."""
         return "peas" if self.patty else "onion"
 
     def is_floor(self) -> np.ndarray:
-        """Bool [CELLS]."""
+        """Return bool [CELLS]: the cell is floor."""
         table = np.zeros(CELLS, bool)
         table[list(self.floor)] = True
         return table
@@ -94,7 +82,7 @@ class Kitchen:
 
 @lru_cache(maxsize=64)
 def load(name: str | Path) -> Kitchen:
-    """A shipped map by its letter, or a map of one's own by its path."""
+    """Return a shipped map by its letter, or your own map by its path."""
     shipped = MAPS / f"{name}.txt"
     path = shipped if shipped.is_file() else Path(name)
     try:
@@ -108,7 +96,7 @@ def load(name: str | Path) -> Kitchen:
 
 
 def parse(text: str, name: str) -> Kitchen:
-    """Check a map's text and make it a `Kitchen`."""
+    """Check the text of a map and return it as a `Kitchen`."""
     where = _find(text.splitlines(), name)
     floor = where["."] + where["a"] + where["b"] + where["c"]
     patty = bool(where["B"])
@@ -130,11 +118,13 @@ def parse(text: str, name: str) -> Kitchen:
 
 
 def _from_the_middle(cell: int) -> tuple[int, int, int]:
+    """Return a sort key: the distance from the middle of the map, then row and column."""
     row, column = row_column(cell)
     return abs(row - SIZE // 2) + abs(column - SIZE // 2), row, column
 
 
 def _find(rows: list[str], name: str) -> dict[str, list[int]]:
+    """Return the cells of each letter. Refuse unknown letters, wrong sizes and wrong numbers of stations."""
     while rows and not rows[-1].strip():
         rows = rows[:-1]
     if len(rows) != SIZE:
@@ -158,6 +148,7 @@ def _find(rows: list[str], name: str) -> dict[str, list[int]]:
 
 
 def _check_numbers(where: dict[str, list[int]], name: str) -> None:
+    """Refuse a map with too many or too few of a letter."""
     count = Counter({letter: len(cells) for letter, cells in where.items()})
     wanted = dict.fromkeys(ONCE, 1) | {"K": 2}
     patty = any(count[letter] for letter in "PBO")
@@ -165,19 +156,14 @@ def _check_numbers(where: dict[str, list[int]], name: str) -> None:
     for letter, number in wanted.items():
         if count[letter] > number:
             r, c = row_column(where[letter][number])
-            why = "in a kitchen with peas, blender or ovens" if letter == "N" else "too many"
+            why = "not in a kitchen with peas, blender or ovens" if letter == "N" else "too many"
             raise MapError(f"{name}: row {r}, column {c}: {LETTERS[letter]} {letter!r}: {why}")
         if count[letter] < number:
             raise MapError(f"{name}: {LETTERS[letter]} {letter!r}: {count[letter]}; needs {number}")
 
 
-def neighbours(cell: int) -> tuple[int, int, int, int]:
-    """The cells to the right, below, to the left and above."""
-    return cell + 1, cell + STRIDE, cell - 1, cell - STRIDE
-
-
 def _check_reach(kitchen: Kitchen, counters: list[int]) -> None:
-    """A cook can stand at every station, and rooms can hand things over a counter."""
+    """Refuse a map in which a station cannot be reached, or no counter joins the rooms of the first two cooks."""
     rooms = _rooms(kitchen)
     stations = [*kitchen.homes, *kitchen.boards, kitchen.delivery]
     if kitchen.patty:
@@ -201,6 +187,7 @@ def _check_reach(kitchen: Kitchen, counters: list[int]) -> None:
 
 
 def _rooms(kitchen: Kitchen) -> dict[int, int]:
+    """Return the connected room of each floor cell, named by one of its cells."""
     rooms: dict[int, int] = {}
     for seed in kitchen.floor:
         stack = [] if seed in rooms else [seed]

@@ -1,6 +1,6 @@
-"""The cooks' macros: three enums (salads, salads across counters, patties) and their meanings.
+"""The cooks' macros: three enums (salads, salads across counters, patties), and what each macro does.
 
-The order of the salad macros is the reference's; that of the patty macros is the paper's list.
+The salad macros have the order of the reference. The patty macros have the order of the paper's list.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mavic.envs.overcooked.kitchen import Kitchen
 
 
 class Primitive(IntEnum):
-    """What a cook can do in one tick; moving against something works on it."""
+    """What a cook can do in one tick. Moving against a counter or station interacts with it."""
 
     RIGHT = 0
     DOWN = 1
@@ -25,7 +25,7 @@ class Primitive(IntEnum):
 
 
 class Thing(IntEnum):
-    """What can be carried; the third food is onion or peas, the dish a bowl and later a patty."""
+    """What can be carried. The third food is onion or peas; the dish is a bowl and later a patty."""
 
     TOMATO = 0
     LETTUCE = 1
@@ -36,7 +36,7 @@ class Thing(IntEnum):
 
 
 class Goal(IntEnum):
-    """Where a macro leads: to a thing (numbered as in `Thing`) or to a station."""
+    """Where a macro leads: to a thing, numbered as in `Thing`, or to a station."""
 
     TOMATO = 0
     LETTUCE = 1
@@ -55,12 +55,12 @@ class Goal(IntEnum):
 
 
 class Mode(IntEnum):
-    """How a macro goes about it."""
+    """How a macro works."""
 
     MOVE = 0  # one primitive
     GET = 1  # go where the thing was last seen and take it
     GO = 2  # go to the station and use what is in hand there
-    WORK = 3  # push against what stands beside until it is done
+    WORK = 3  # push against the station beside the cook until its work is done
 
 
 class SaladMacro(IntEnum):
@@ -128,7 +128,7 @@ class PattyMacro(IntEnum):
     DELIVER = 20
 
 
-MEANINGS: dict[str, tuple[Mode, Goal]] = {
+MODES_AND_GOALS: dict[str, tuple[Mode, Goal]] = {
     "GET_TOMATO": (Mode.GET, Goal.TOMATO),
     "GET_LETTUCE": (Mode.GET, Goal.LETTUCE),
     "GET_ONION": (Mode.GET, Goal.THIRD),
@@ -153,20 +153,20 @@ NO_MACRO = -1
 
 @dataclass(frozen=True)
 class MacroTable:
-    """The meanings of an enum's macros, as arrays [M]."""
+    """What an enum's macros do, as arrays [M]."""
 
     enum: type[IntEnum]
     mode: np.ndarray
     goal: np.ndarray
-    primitive: np.ndarray  # of the one-tick macros, else STAY
+    primitive: np.ndarray  # the primitive of one-tick macros, STAY for others
 
     def number(self, name: str) -> int:
-        """The macro of that name, `NO_MACRO` where the enum has none."""
+        """Return the macro of that name, or `NO_MACRO` if the enum has none."""
         return int(self.enum[name]) if name in self.enum.__members__ else NO_MACRO
 
 
 def enum_for(kitchen: Kitchen) -> type[IntEnum]:
-    """The enum of macros that a kitchen's cooks have."""
+    """Return the enum of macros that a kitchen's cooks have."""
     if kitchen.patty:
         return PattyMacro
     return SaladPassMacro if kitchen.passes else SaladMacro
@@ -174,12 +174,12 @@ def enum_for(kitchen: Kitchen) -> type[IntEnum]:
 
 @lru_cache(maxsize=8)
 def table_for(enum: type[IntEnum]) -> MacroTable:
-    """The arrays of an enum."""
-    meaning = [MEANINGS.get(macro.name, (Mode.MOVE, Goal.NONE)) for macro in enum]
+    """Return what an enum's macros do, as arrays."""
+    pairs = [MODES_AND_GOALS.get(macro.name, (Mode.MOVE, Goal.NONE)) for macro in enum]
     stay = Primitive.STAY
     return MacroTable(
         enum=enum,
-        mode=np.array([mode for mode, _ in meaning], np.int32),
-        goal=np.array([goal for _, goal in meaning], np.int32),
+        mode=np.array([mode for mode, _ in pairs], np.int32),
+        goal=np.array([goal for _, goal in pairs], np.int32),
         primitive=np.array([Primitive.__members__.get(m.name, stay) for m in enum], np.int32),
     )

@@ -1,15 +1,14 @@
-"""The best plan for map D under the paper's rules, and the search that found it and proves it best.
+"""The best plan for map D under the paper's dynamics, and the search that found it and proves it optimal.
 
-Under these rules every macro is a sequence of the five one-tick macros, so a search over joint
-one-tick moves covers everything two cooks can do. It is a beam search, tick by tick: 25 joint moves
-for every state kept, equal states merged (what cooks remember does not matter to one-tick moves).
-A state's bound is optimistic: what has been earned, and what would follow if every ingredient were
-carried the shortest way with no other cook in it, if work were shared without loss, and if a plate
-came to the oven as early as it can. The beam keeps the states of the highest bound, of equal ones
-those with less left to do.
+Under these dynamics every macro is a sequence of the five one-tick macros. A search over joint one-tick moves
+therefore covers everything that two cooks can do. It is a beam search, tick by tick. It tries 25 joint moves for each
+state and merges equal states; what cooks remember does not matter for one-tick moves. Each state has an upper bound:
+the return so far, plus the return that would follow if every ingredient were carried the shortest way with no cook in
+the way, if the cooks shared the work perfectly, and if a plate reached the oven as early as possible. The beam keeps
+the states with the highest bound, and of equal bounds those with less work left.
 
-With 100,000 states kept (some ten minutes on two cores) no state is dropped whose bound exceeds
-154.562, so nothing can earn more than the plan's 156.612: `BEST` is optimal. It takes 56 ticks.
+With a beam of 100,000 states (about ten minutes on two cores) no state with a bound above 154.562 is dropped. So
+nothing earns more than the 156.612 of `BEST_PLAN`, which takes 56 ticks.
 
     python -m mavic.envs.overcooked.optimum --width 100000
 """
@@ -26,9 +25,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from mavic.envs.overcooked.env import Overcooked
-from mavic.envs.overcooked.kitchen import STRIDE, Kitchen, neighbours
+from mavic.envs.overcooked.grid import STRIDE, column, neighbours, row
+from mavic.envs.overcooked.kitchen import Kitchen
 from mavic.envs.overcooked.macros import PattyMacro, Thing
-from mavic.envs.overcooked.paths import column, row
 from mavic.envs.overcooked.state import (
     BLENDS,
     CHOPS,
@@ -44,7 +43,7 @@ from mavic.envs.overcooked.state import (
 from mavic.types import Array
 
 GAMMA = 0.992
-CROWDED = 0.1  # what a tick of remaining work costs in a state's rank, beyond its bound
+WORK_COST = 0.1  # how much a tick of remaining work lowers a state's rank in the beam
 LETTERS = {
     "S": PattyMacro.STAY,
     "R": PattyMacro.RIGHT,
@@ -52,27 +51,27 @@ LETTERS = {
     "L": PattyMacro.LEFT,
     "U": PattyMacro.UP,
 }
-# One letter per tick and cook.
-BEST = (
+# One letter per tick, one text per cook.
+BEST_PLAN = (
     "RRRDRDRUUULLLLLLLLLRRDDDDDRRDUUUUUDDDDRLUUUUSSSSSLULLDDL",
     "RRLLLLLLLLLDDRRDDDRRUURDDLLDDDDDDDUUUUUUUUUUUUUUURRULSSS",
 )
-OPTIMUM = 156.6119  # its return, discounted with GAMMA
-JOINT = np.array([[a, b] for a in LETTERS.values() for b in LETTERS.values()], np.int32)
+OPTIMAL_RETURN = 156.6119  # the return of BEST_PLAN, discounted with GAMMA
+JOINT_MOVES = np.array([[a, b] for a in LETTERS.values() for b in LETTERS.values()], np.int32)
 
 
 def best_return(env: Overcooked, gamma: float, kind: str | None = None) -> float | None:
-    """Best return of the uninstructed task of the environment as it comes; None for other options or an instruction."""
-    return OPTIMUM if kind is None and env == Overcooked() and gamma == GAMMA else None
+    """Return the best return of the uninstructed task with default options, or None for others and for instructions."""
+    return OPTIMAL_RETURN if kind is None and env == Overcooked() and gamma == GAMMA else None
 
 
 def moves(plan: tuple[str, str]) -> np.ndarray:
-    """[T, 2] the macros of a plan, from one string of letters per cook."""
+    """Return [T, 2], the macros of a plan given as one text of letters per cook."""
     return np.array([[LETTERS[one], LETTERS[two]] for one, two in zip(*plan, strict=True)])
 
 
 def play(env: Overcooked, macros: np.ndarray) -> tuple[np.ndarray, np.ndarray, State]:
-    """Rewards [T], whether the task ended [T], and the states after each tick."""
+    """Return the rewards [T], whether the task ended [T], and the states after each tick [T, …]."""
 
     def step(state: State, macro: Array) -> tuple[State, Any]:
         tick = env.advance(state, macro, jnp.zeros_like(macro))[0]
@@ -84,30 +83,31 @@ def play(env: Overcooked, macros: np.ndarray) -> tuple[np.ndarray, np.ndarray, S
 
 
 def discounted(reward: np.ndarray, gamma: float = GAMMA) -> float:
-    """The return of a sequence of rewards."""
+    """Return the discounted sum of a sequence of rewards."""
     return float(np.sum(reward * gamma ** np.arange(len(reward))))
 
 
 def stand(kitchen: Kitchen, cell: int) -> int:
-    """The only cell from which a border cell is reached."""
+    """Return the only cell from which a border cell can be reached."""
     (there,) = (n for n in neighbours(cell) if n in kitchen.floor)
     return there
 
 
-def _apart(one: Array, other: Array) -> Array:
+def _distance(one: Array, other: Array) -> Array:
+    """Return the Manhattan distance of cells."""
     return jnp.abs(row(one) - row(other)) + jnp.abs(column(one) - column(other))
 
 
 def _stand_at(cell: Array) -> Array:
-    """The floor cell beside a border cell; floor cells stay."""
+    """Return the floor cell beside a border cell. A floor cell is returned unchanged."""
     r, c = jnp.clip(row(cell), 1, 5), jnp.clip(column(cell), 1, 5)
     return STRIDE * r + c
 
 
 def ticks_left(kitchen: Kitchen, state: State) -> tuple[Array, Array, Array, Array]:
-    """Optimistic ticks until the blend, until the patty is cooked, and until it is delivered.
+    """Return lower bounds of the ticks until the blend, until the patty is cooked, and until it is delivered.
 
-    And, to tell states of the same bound apart, the ticks of all that remains one after the other.
+    The fourth number tells states of the same bound apart: the ticks of all remaining work done one after the other.
     """
     cooks, place = state.cook, state.place
     held = in_hand(state)
@@ -118,16 +118,16 @@ def ticks_left(kitchen: Kitchen, state: State) -> tuple[Array, Array, Array, Arr
     free = held == len(Thing)
 
     def come(cell: Array) -> Array:
-        """Ticks until some cook with empty hands stands there; one more if all hands are full."""
-        return jnp.min(_apart(cooks, cell) + ~free)
+        """Return the ticks until a cook with empty hands can stand there. Full hands cost one more tick."""
+        return jnp.min(_distance(cooks, cell) + ~free)
 
     chains, labour = [], []
     for food in range(FOODS):
         cell, where = _stand_at(state.cell[food]), place[food]
         carried = _is_in_hand(where)
         on_board = (where == Place.BOARD_1) | (where == Place.BOARD_2)
-        straight = _apart(cell, blender) + 1
-        via = jnp.min(_apart(cell, boards) + _apart(boards, blender)) + 1 + CHOPS + 1 + 1
+        straight = _distance(cell, blender) + 1
+        via = jnp.min(_distance(cell, boards) + _distance(boards, blender)) + 1 + CHOPS + 1 + 1
         chop_left = CHOPS - state.chopped[food]
         chopping = food != Thing.THIRD
         raw = (state.chopped[food] < CHOPS) & chopping
@@ -146,20 +146,20 @@ def ticks_left(kitchen: Kitchen, state: State) -> tuple[Array, Array, Array, Arr
     blend = jnp.where(no_dish, gathered + walk_in + BLENDS - state.blended, 0)
     cell = _stand_at(state.cell[Thing.DISH])
     in_cook_hand = _is_in_hand(dish)
-    to_oven = jnp.min(_apart(jnp.where(no_dish, blender, cell), ovens)) + 1
+    to_oven = jnp.min(_distance(jnp.where(no_dish, blender, cell), ovens)) + 1
     fetch = jnp.where(no_dish, 1, jnp.where(in_cook_hand, 0, 1 + come(cell)))
     in_oven = (dish == Place.OVEN_1) | (dish == Place.OVEN_2)
     cooking = COOKS - state.cooked + jnp.where(in_oven, come(cell), 0)
     cooked = jnp.where(patty, 0, blend + jnp.where(in_oven, 0, fetch + to_oven) + cooking)
 
-    home = jnp.min(_apart(ovens, star))
-    # From the oven: change places with the cook who brings the plate, fill it, walk, deliver.
+    home = jnp.min(_distance(ovens, star))
+    # From the oven: swap places with the cook who brings the plate, fill the plate, walk, deliver.
     quickest = cooked + jnp.where(patty, 1, 2) + home + 1
-    # Or take the patty by hand: take it, put it onto a plate, take that, walk, deliver.
+    # Or by hand: take the patty, put it onto a plate, take the plate, walk, deliver.
     by_hand = cooked + 3 + home + 1
     plate = jnp.min(jnp.stack([_plate_ticks(kitchen, state, thing) for thing in PLATES]))
     from_oven = jnp.maximum(quickest, jnp.minimum(plate + 1 + home + 1, by_hand))
-    to_star = _apart(cell, star) + 1
+    to_star = _distance(cell, star) + 1
     unplated = to_star + 1 + in_cook_hand
     on_plate = (dish == Place.PLATE_1) | (dish == Place.PLATE_2)
     under = place[jnp.where(dish == Place.PLATE_1, Thing.PLATE_1, Thing.PLATE_2)]
@@ -170,22 +170,23 @@ def ticks_left(kitchen: Kitchen, state: State) -> tuple[Array, Array, Array, Arr
 
 
 def _plate_ticks(kitchen: Kitchen, state: State, plate: Thing) -> Array:
-    """Optimistic ticks until this plate is in the hands of a cook who stands before an oven."""
+    """Return a lower bound of the ticks until a cook with this plate stands in front of an oven."""
     cell = _stand_at(state.cell[plate])
     ovens = jnp.asarray([stand(kitchen, oven) for oven in kitchen.ovens], jnp.int32)
-    come = jnp.min(_apart(state.cook, cell)) + 1
+    come = jnp.min(_distance(state.cook, cell)) + 1
     first = jnp.where(_is_in_hand(state.place[plate]), 0, come)
-    return first + jnp.min(_apart(cell, ovens))
+    return first + jnp.min(_distance(cell, ovens))
 
 
 def _is_in_hand(place: Array) -> Array:
+    """Return whether a place is a cook's hand."""
     return (place >= Place.HAND) & (place < Place.PLATE_1)
 
 
 def bound(
     kitchen: Kitchen, gamma: float, state: State, time: Array, earned: Array
 ) -> tuple[Array, Array]:
-    """Optimistic return of an episode that earned `earned` in `time` ticks; its beam rank."""
+    """Return an upper bound of the return after `earned` in `time` ticks, and the rank in the beam."""
     blend, cooked, delivered, all_in_turn = ticks_left(kitchen, state)
     paid = state.paid
 
@@ -205,12 +206,12 @@ def bound(
         + worth(200.0, delivered)
         + steps
     )
-    return total, total - CROWDED * all_in_turn
+    return total, total - WORK_COST * all_in_turn
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What the search found; `dropped` is the highest bound of a state it did not follow."""
+    """The result of a search. `dropped` is the highest bound of a state that the beam dropped."""
 
     value: float
     macros: np.ndarray
@@ -227,7 +228,7 @@ def _follow(
     macro: Array,
     gamma: float,
 ) -> tuple[State, Array]:
-    """The states after the moves that were kept, and what they have earned."""
+    """Return the states after the moves that the beam keeps, and their returns so far."""
 
     def one(state: State, got: Array, macro: Array) -> tuple[State, Array]:
         tick = env.advance(state, macro, jnp.zeros_like(macro))[0]
@@ -241,21 +242,21 @@ def _follow(
 def _expand(
     env: Overcooked, states: State, earned: Array, time: Array, joint: Array, gamma: float
 ) -> tuple[Array, Array, Array, Array]:
-    """Bound, rank, end and key of every state after every joint move, [W, 25]."""
+    """Return bound, rank, terminal and hash of every state after every joint move, each [W, 25]."""
 
     def one(state: State, got: Array, macro: Array) -> tuple[Array, Array, Array, Array]:
         tick = env.advance(state, macro, jnp.zeros_like(macro))[0]
         total = got + tick.reward[0] * gamma**time
         score, rank = bound(env.kitchen, gamma, tick.state, time + 1.0, total)
-        return jnp.where(tick.terminal, total, score), rank, tick.terminal, _key(tick.state)
+        return jnp.where(tick.terminal, total, score), rank, tick.terminal, _hash(tick.state)
 
     by_move = jax.vmap(one, (None, None, 0))
     return jax.vmap(by_move, (0, 0, None))(states, earned, joint)
 
 
 def search(env: Overcooked, width: int, horizon: int, gamma: float = GAMMA) -> Found:
-    """Beam search over joint one-tick moves."""
-    joint = jnp.asarray(JOINT)
+    """Search for the best plan with a beam of `width` states, over joint one-tick moves."""
+    joint = jnp.asarray(JOINT_MOVES)
     states = jax.tree.map(lambda leaf: leaf[None], env.reset(jax.random.key(0)))
     earned = jnp.zeros(1)
     best, dropped, history, ending = -np.inf, -np.inf, [], None
@@ -269,7 +270,9 @@ def search(env: Overcooked, width: int, horizon: int, gamma: float = GAMMA) -> F
             best, ending = float(scores[at]), (time, at)
         order = np.flatnonzero(~over & (scores > best + 1e-4))
         order = order[np.argsort(-scores[order], kind="stable")]
-        _, first = np.unique(keys[order], return_index=True)  # of equal states the richest
+        _, first = np.unique(
+            keys[order], return_index=True
+        )  # of equal states, the one with the highest return
         order = order[first]
         order = order[np.argsort(-ranks[order], kind="stable")]
         if len(order) > width:
@@ -277,31 +280,34 @@ def search(env: Overcooked, width: int, horizon: int, gamma: float = GAMMA) -> F
         found, order = len(order), order[:width]
         top = scores[order].max() if len(order) else -np.inf
         print(f"tick {time + 1}: {found} states, bound {top:.3f}, best {best:.3f}", flush=True)
-        history.append((order // len(JOINT), order % len(JOINT)))
+        history.append((order // len(JOINT_MOVES), order % len(JOINT_MOVES)))
         if not len(order):
             break
-        room = 8 ** int(np.ceil(np.log(len(order)) / np.log(8)))  # few sizes, so few programs
+        room = 8 ** int(
+            np.ceil(np.log(len(order)) / np.log(8))
+        )  # few sizes, so few compiled programs
         room = min(room, max(width, len(order)))
         padded = np.concatenate([order, np.full(room - len(order), order[0])])
-        parent, move = padded // len(JOINT), padded % len(JOINT)
+        parent, move = padded // len(JOINT_MOVES), padded % len(JOINT_MOVES)
         states, earned = _follow(env, states, earned, now, parent, joint[move], gamma)
     if ending is None:
-        raise RuntimeError("no plan found: widen the beam")
+        raise RuntimeError("no plan found; use a larger --width or --horizon")
     return Found(value=best, macros=_trace(history, ending), dropped=dropped)
 
 
 def _trace(history: list[tuple[np.ndarray, np.ndarray]], ending: tuple[int, int]) -> np.ndarray:
+    """Return [T, 2], the moves that led to the end of the best plan."""
     time, at = ending
-    parent, move = at // len(JOINT), at % len(JOINT)
-    found = [JOINT[move]]
+    parent, move = at // len(JOINT_MOVES), at % len(JOINT_MOVES)
+    found = [JOINT_MOVES[move]]
     for parents, chosen in reversed(history[:time]):
-        found.append(JOINT[chosen[parent]])
+        found.append(JOINT_MOVES[chosen[parent]])
         parent = parents[parent]
     return np.array(found[::-1])
 
 
-def _key(state: State) -> Array:
-    """[2] words that tell states apart, but for what cooks remember."""
+def _hash(state: State) -> Array:
+    """Return [2], a hash of a state without what cooks remember."""
     milestones = state.paid[Event.TOMATO_CHOPPED : Event.COOKED + 1]
     numbers = [*state.cook, *state.cell, *state.place, *state.chopped]
     numbers += [state.blended, state.cooked, *milestones]
@@ -315,7 +321,7 @@ def _key(state: State) -> Array:
 
 
 def main() -> None:
-    """Search from the command line and print the plan."""
+    """Run the search from the command line and print the plan."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--width", type=int, default=20_000)
     parser.add_argument("--horizon", type=int, default=70)
@@ -325,7 +331,7 @@ def main() -> None:
     for cook in (0, 1):
         print("".join(letters[int(m)] for m in found.macros[:, cook]))
     print(
-        f"{len(found.macros)} ticks, {found.value:.4f}; nothing above {found.dropped:.4f} dropped"
+        f"{len(found.macros)} ticks, {found.value:.4f}; highest dropped bound {found.dropped:.4f}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The learner's numbers for Overcooked."""
+"""Hyper-parameters for Overcooked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of a kitchen."""
+"""The picture of an Overcooked state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mavic.envs.overcooked.kitchen import SIZE, cell_of, row_column
+from mavic.envs.overcooked.grid import SIZE, cell_of, row_column
 from mavic.envs.overcooked.macros import Thing
 from mavic.envs.overcooked.state import BLENDS, CHOPS, COOKS, FOODS, PLATES, Place, State
 from mavic.types import Array, Scene, Sprite
@@ -19,7 +19,7 @@ FOOD_COLOURS = {"tomato": "red", "lettuce": "green", "onion": "pink", "peas": "g
 
 
 def picture(env: Overcooked, state: State, macro: Array) -> Scene:
-    """Counters, stations, things and cooks, and what these hold; progress as notes."""
+    """Return counters, stations, things, cooks and what they hold. Notes tell macros and progress."""
     kitchen = env.kitchen
     words = _words(env, state)
     sprites = [
@@ -40,7 +40,7 @@ def picture(env: Overcooked, state: State, macro: Array) -> Scene:
             )
     notes = []
     names = [env.macros[0](int(m)).name for m in np.asarray(macro)]
-    for cook in range(env.bodies):
+    for cook in range(env.cook_count):
         held = [words[t] for t in Thing if int(state.place[t]) == Place.HAND + cook]
         sprites.append(
             Sprite(
@@ -86,7 +86,7 @@ def _colour(env: Overcooked, thing: Thing) -> str:
 
 
 def _words(env: Overcooked, state: State) -> dict[Thing, str]:
-    """A few letters for each thing: tom, tom1, tom2 while being chopped, tom✓ chopped."""
+    """Return a short label for each thing: tom, then tom1 and tom2 while it is chopped, then tom✓."""
     words = {}
     for thing, name in zip(Thing, ("tomato", "lettuce", env.kitchen.third_food), strict=False):
         times = int(state.chopped[thing])

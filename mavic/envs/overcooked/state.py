@@ -1,4 +1,4 @@
-"""What a kitchen's state holds, and where things can be."""
+"""The state of a kitchen, the places where things can be, and questions about them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from enum import IntEnum
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.envs.overcooked.kitchen import CELLS, NOWHERE, Kitchen
+from mavic.envs.overcooked.grid import CELLS, NOWHERE
+from mavic.envs.overcooked.kitchen import Kitchen
 from mavic.envs.overcooked.macros import Thing
 from mavic.types import Array, record
 
-CHOPS, BLENDS, COOKS = 3, 5, 10  # pushes until done; paper, appendix Overcooked
-FOODS = 3
+CHOPS, BLENDS, COOKS = 3, 5, 10  # pushes until done (paper, appendix Overcooked)
+FOODS = 3  # tomato, lettuce, onion or peas: the first three of `Thing`
 PLATES = (Thing.PLATE_1, Thing.PLATE_2)
 
 
 class Place(IntEnum):
-    """Where a thing is. Its cell follows from that, except on a counter."""
+    """Where a thing is. The place determines the cell, except for a counter."""
 
     COUNTER = 0
-    HAND = 1  # of the first cook; then of the second and third
+    HAND = 1  # the hand of the first cook; 2 and 3 are those of the second and third
     PLATE_1 = 4
     PLATE_2 = 5
     BOARD_1 = 6
@@ -28,17 +29,15 @@ class Place(IntEnum):
     BLENDER = 8
     OVEN_1 = 9
     OVEN_2 = 10
-    DISH = 11  # blended: part of the bowl or patty
-    NOWHERE = 12  # the dish that does not exist yet
-    LOST = (
-        13  # under something that was returned to the same cell: the reference never finds it again
-    )
+    DISH = 11  # a blended ingredient, now part of the bowl or patty
+    NOWHERE = 12  # the dish before it exists
+    LOST = 13  # below a thing that came to the same cell; the reference never finds it again
     FLOOR = -1
     DELIVERY = -2
 
 
 class Event(IntEnum):
-    """What can happen in a tick."""
+    """The events of a tick. Names in `Env.events` are these in lower case with hyphens."""
 
     SOLVED = 0
     TOMATO_CHOPPED = 1
@@ -54,22 +53,22 @@ class Event(IntEnum):
 
 @record
 class State:
-    """All that a kitchen and its cooks' controllers remember. `B` cooks, scripted ones included."""
+    """The full state of a kitchen and of its cooks' memories. `B` counts all cooks, a scripted one included."""
 
-    cook: Array  # [B] cells
+    cook: Array  # [B] cell of each cook
     place: Array  # [6] `Place` of each `Thing`
-    cell: Array  # [6] cells
-    chopped: Array  # [3] pushes each food has had
-    blended: Array  # [] pushes the blender's contents have had
-    cooked: Array  # [] pushes the dish has had in the oven
-    paid: Array  # [V] bool, events that have happened
-    pushes: Array  # [B] of the running chop; only `reference` counts, and rarely resets
-    recalled: Array  # [B, 6 + B] cells where each cook last saw the things and the cooks
-    recalled_patty: Array  # [B] bool, whether the dish was a patty when last seen
+    cell: Array  # [6] cell of each `Thing`
+    chopped: Array  # [3] chopping pushes each food has had
+    blended: Array  # [] blending pushes the blender's contents have had
+    cooked: Array  # [] cooking pushes the dish has had in the oven
+    paid: Array  # [V] bool, events that have happened in this episode
+    chop_pushes: Array  # [B] pushes of the running CHOP; only `reference` counts them, and rarely resets them
+    last_seen: Array  # [B, 6 + B] cells where each cook last saw the things and the cooks
+    last_seen_patty: Array  # [B] bool, whether the dish was a patty when the cook last saw it
 
 
 def first_state(kitchen: Kitchen, cooks: int) -> State:
-    """Everything at its start; every cook knows where."""
+    """Return the first state: everything at its start, and every cook knows where it is."""
     cook = jnp.asarray(kitchen.starts[:cooks], jnp.int32)
     cell = jnp.asarray((*kitchen.homes, NOWHERE), jnp.int32)
     known = jnp.concatenate([cell, cook])
@@ -81,14 +80,14 @@ def first_state(kitchen: Kitchen, cooks: int) -> State:
         blended=jnp.int32(0),
         cooked=jnp.int32(0),
         paid=jnp.zeros(len(Event), bool),
-        pushes=jnp.zeros(cooks, jnp.int32),
-        recalled=jnp.broadcast_to(known[None], (cooks, known.size)),
-        recalled_patty=jnp.zeros(cooks, bool),
+        chop_pushes=jnp.zeros(cooks, jnp.int32),
+        last_seen=jnp.broadcast_to(known[None], (cooks, known.size)),
+        last_seen_patty=jnp.zeros(cooks, bool),
     )
 
 
-def ground(kitchen: Kitchen) -> np.ndarray:
-    """Per cell the `Place` of what is put there."""
+def place_of_cell(kitchen: Kitchen) -> np.ndarray:
+    """Return [CELLS], the `Place` that a thing put onto the cell gets."""
     table = np.full(CELLS, Place.COUNTER, np.int32)
     table[list(kitchen.floor)] = Place.FLOOR
     table[kitchen.delivery] = Place.DELIVERY
@@ -100,37 +99,37 @@ def ground(kitchen: Kitchen) -> np.ndarray:
 
 
 def in_hand(state: State) -> Array:
-    """[B] the `Thing` each cook holds, len(Thing) for none."""
+    """Return [B], the `Thing` each cook holds, or len(Thing) for none."""
     cooks = jnp.arange(state.cook.shape[0])
     held = state.place[None, :] == Place.HAND + cooks[:, None]
     return jnp.where(jnp.any(held, axis=1), jnp.argmax(held, axis=1), len(Thing)).astype(jnp.int32)
 
 
 def can_be_chopped(kitchen: Kitchen) -> np.ndarray:
-    """Bool [6]: peas go into the blender as they are."""
+    """Return bool [6]: things that can be chopped. Peas go into the blender unchopped."""
     return np.array([True, True, not kitchen.patty, False, False, False])
 
 
 def is_raw(kitchen: Kitchen, state: State) -> Array:
-    """Bool [6]: food that still needs chopping."""
+    """Return bool [6]: food that still needs chopping."""
     done = jnp.concatenate([state.chopped >= CHOPS, jnp.zeros(len(Thing) - FOODS, bool)])
     return jnp.asarray(can_be_chopped(kitchen)) & ~done
 
 
 def is_patty(state: State) -> Array:
-    """Whether the dish is cooked."""
+    """Return whether the dish is cooked, which makes it a patty."""
     return state.cooked >= COOKS
 
 
 def can_be_blended(kitchen: Kitchen, state: State) -> Array:
-    """Whether all three ingredients are in the blender."""
+    """Return whether all three ingredients are in the blender."""
     if not kitchen.patty:
         return jnp.asarray(False)
     return jnp.all(state.place[:FOODS] == Place.BLENDER)
 
 
-def follow(state: State) -> Array:
-    """[6] cells once everything carried, plated or blended has followed what it is in."""
+def carried_cells(state: State) -> Array:
+    """Return [6], the cells of all things: what is carried, plated or blended has the cell of its holder."""
     cell, place = state.cell, state.place
     for cook in range(state.cook.shape[0]):
         cell = jnp.where(place == Place.HAND + cook, state.cook[cook], cell)

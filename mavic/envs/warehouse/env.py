@@ -1,11 +1,11 @@
-"""The rules of Warehouse Tool Delivery, one tick at a time.
+"""Warehouse Tool Delivery: two Turtlebots carry the tools that a Fetch robot finds to people at work.
 
-`reference` is the public Warehouse-A to the bit; `paper`, the default, is what the paper describes
-where that is sane. They differ where `self.paper` stands below: a driving Turtlebot is at no place,
-each wait at the table has its full length, a Look that can find nothing ends at once, a failed pass
-puts the tool back on its shelf, and Turtlebots and Fetch see what people have received.
+There are two dynamics. `reference` replays the public Warehouse-A bit for bit. `paper`, the default, follows the
+paper's description where it is consistent. Under `paper` a driving Turtlebot is at no place, each wait at the table
+has its full length, a Look that can find nothing ends at once, a failed pass puts the tool back on its shelf, and
+Turtlebots and Fetch see what people have received. In the code the two differ wherever `self.follows_paper` is read.
 
-Axes beside the usual ones: `B` Turtlebots (2), `P` people, `K` tools, `H` = 2 hand-over spots.
+Axes beside the usual ones: `B` Turtlebots (2), `P` people, `K` tools, `H` hand-over spots (2).
 """
 
 from __future__ import annotations
@@ -19,34 +19,39 @@ import jax.numpy as jnp
 import numpy as np
 
 from mavic.envs.warehouse import macros, render
+from mavic.hints import suggest
 from mavic.types import Array, Scene, Tick, record, replace, static
 
-RULES = ("paper", "reference")
-SPOTS = 2  # hand-over spots
-EMPTY = -1  # nothing on a hand-over spot
+DYNAMICS = ("paper", "reference")
+SPOTS = 2  # hand-over spots beside Fetch
+EMPTY = -1  # the tool number of an empty hand-over spot
 
 
 @record
 class State:
-    """Everything the world remembers; a boundary of an instruction never changes it."""
+    """The full state. The arrival or end of an instruction never changes it."""
 
     xy: Array  # [B, 2] metres
-    place: Array  # [B] waypoint (numbered as the macro that goes there), or P + 2: at none
-    timer: Array  # [B] > 0: metres left after the last move; < 0: ticks waited at the table
-    basket: Array  # [B, K] how many of each tool
-    seen: Array  # [B, K] tools the person visited last had received when the Turtlebot was there
-    busy: Array  # [] ticks that Fetch's macro still needs
-    doomed: Array  # [] the running pass found its Turtlebot not ready and will fail
-    staged: Array  # [H] tools on the hand-over spots, front first
-    shelf: Array  # [K] copies not yet found
-    step: Array  # [P] completed steps of the assembly
-    left: Array  # [P] ticks left of the present step, ≤ 0 while waiting for its tool
-    served: Array  # [P] this step's tool is in hand
-    received: Array  # [P, K]
+    place: Array  # [B] waypoint, numbered as the macro that goes there; P + 2 if at none
+    timer: (
+        Array  # [B] positive: metres left after the last move; negative: ticks waited at the table
+    )
+    basket: Array  # [B, K] number of each tool
+    seen: Array  # [B, K] tools that the last visited person had received at the time of the visit
+    busy: Array  # [] ticks until Fetch's macro ends
+    doomed: (
+        Array  # [] the running pass will fail, because its Turtlebot was not ready when it began
+    )
+    staged: Array  # [H] tools on the hand-over spots, the front one first
+    shelf: Array  # [K] copies that Fetch has not found yet
+    step: Array  # [P] completed assembly steps
+    left: Array  # [P] ticks left of the current step; 0 or less while it waits for its tool
+    served: Array  # [P] the person has the tool of the current step
+    received: Array  # [P, K] the person has received the tool
 
 
 def _pick(index: Array, values: Sequence[float] | Array) -> Array:
-    """`values[index]` by comparison: a gather would keep the lanes from being vectorised."""
+    """Return `values[index]` by comparison. A gather would prevent vectorisation over environments."""
     return reduce(
         lambda rest, item: jnp.where(index == item[0], item[1], rest),
         list(enumerate(values))[1:],
@@ -55,94 +60,105 @@ def _pick(index: Array, values: Sequence[float] | Array) -> Array:
 
 
 def _one_hot(index: Array, size: int) -> Array:
-    """Bool, one axis more; an index outside is nowhere."""
+    """Return a bool one-hot on a new last axis. An index out of range is all false."""
     axis = jnp.arange(size).reshape((1,) * index.ndim + (size,))
     return index[..., None] == axis
 
 
 @record
 class Warehouse:
-    """Two Turtlebots carry what Fetch finds to people who each need every tool once."""
+    """The environment. Each person needs every tool once. Rewards and durations are leaves."""
 
-    rules: str = static(default="paper")
+    dynamics: str = static(default="paper")
     people: int = static(default=2)
     tools: int = static(default=3)
-    noise: float = static(default=0.0)  # of a move, in metres; static, so that none costs nothing
-    delivery: float | Array = 100.0
-    delay: float | Array = -20.0  # for a tool that comes when its step's time is over
+    noise: float = static(
+        default=0.0
+    )  # standard deviation of a move in metres; static, so that 0 costs nothing
+    delivery: float | Array = 100.0  # for each tool delivered
+    delay: float | Array = -20.0  # for a tool delivered after its step's time is over
     drop: float | Array = -10.0  # for a failed pass
-    tick_cost: float | Array = -1.0
-    speed: float | Array = 0.8  # metres a tick
+    tick_cost: float | Array = -1.0  # every tick
+    speed: float | Array = 0.8  # metres per tick
     look: float | Array = 6.0  # ticks, at least 2
     hand_over: float | Array = 4.0  # ticks of a pass, at least 2
-    # Ticks of each assembly step, [≥ K+1] for everybody or [P, ≥ K+1]; a tuple can be hashed.
+    # Ticks of each assembly step: [≥ K+1] for all people, or [P, ≥ K+1]. The default is a tuple, which can be hashed.
     step_times: tuple | np.ndarray | Array = (27.0,) + (20.0,) * macros.MOST_TOOLS
 
     def __post_init__(self) -> None:
-        if self.rules not in RULES:
-            raise ValueError(f"rules {self.rules!r} are unknown; allowed: {', '.join(RULES)}")
+        """Refuse unknown dynamics and impossible numbers of people and tools."""
+        if self.dynamics not in DYNAMICS:
+            raise ValueError(
+                f"warehouse: dynamics {self.dynamics!r}; {suggest(str(self.dynamics), DYNAMICS)}"
+            )
         if not 1 <= self.people <= macros.MOST_PEOPLE:
-            raise ValueError(f"people must be 1 to {macros.MOST_PEOPLE}, not {self.people}")
+            raise ValueError(
+                f"warehouse: people must be 1 to {macros.MOST_PEOPLE}, not {self.people}"
+            )
         if not 1 <= self.tools <= macros.MOST_TOOLS:
-            raise ValueError(f"tools must be 1 to {macros.MOST_TOOLS}, not {self.tools}")
+            raise ValueError(f"warehouse: tools must be 1 to {macros.MOST_TOOLS}, not {self.tools}")
 
     @property
-    def paper(self) -> bool:
-        """Whether the paper's rules hold rather than the reference's."""
-        return self.rules == "paper"
+    def follows_paper(self) -> bool:
+        """Whether the dynamics are the paper's rather than the reference's."""
+        return self.dynamics == "paper"
 
     @property
     def name(self) -> str:
-        """World id."""
+        """The world's id."""
         return "warehouse"
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """Two carriers and one searcher."""
+        """Two Turtlebots, which carry tools, and Fetch, which finds them."""
         return ("turtlebot_0", "turtlebot_1", "fetch")
 
     @property
     def macros(self) -> tuple[type[IntEnum], ...]:
-        """Turtlebots drive, Fetch searches and hands over."""
+        """The Turtlebots drive and wait; Fetch looks for tools and passes them."""
         turtlebot = macros.turtlebot_macros(self.people)
         return (turtlebot, turtlebot, macros.fetch_macros(self.tools))
 
     @property
     def horizon(self) -> int:
-        """The paper's 200 ticks."""
+        """200 ticks, as in the paper."""
         return 200
 
     @property
     def horizon_ends(self) -> bool:
-        """Undiscounted, so the horizon is a true end."""
+        """The return is not discounted, so the horizon is a true end."""
         return True
 
     @property
     def events(self) -> tuple[str, ...]:
-        """Done, a delivery of each tool, a late delivery, a failed pass."""
+        """The task is done, each tool delivered, a late delivery, a failed pass."""
         delivered = (f"delivered-tool-{tool}" for tool in range(self.tools))
         return ("solved", *delivered, "late", "failed-pass")
 
     @property
-    def conditions(self) -> tuple[str, ...]:
-        """Somebody lacks the tool (tools are never lost, so it can then still be brought); and besides, Fetch can see
-        to it that no other is delivered before: nothing already found is what someone who has it asks for."""
+    def preconditions(self) -> tuple[str, ...]:
+        """Two facts per tool: it is wanted, and it can be the next one to be delivered.
+
+        A tool is wanted while some person lacks it; it can then still be brought, because tools are never lost. It
+        can be first unless a tool that was already found may be handed over before it: one that is asked for by a
+        person who already has the tool in question.
+        """
         return tuple(
             f"tool-{t}-{what}" for what in ("wanted", "can-be-first") for t in range(self.tools)
         )
 
     @property
     def effects(self) -> tuple[str, ...]:
-        """Everybody who lacks the tool asks for it first. Read from Fetch's entry alone."""
+        """One per tool: each person who lacks the tool asks for it first. Only Fetch's entry is read."""
         return tuple(f"request-tool-{tool}" for tool in range(self.tools))
 
     @property
     def copies(self) -> int:
-        """Of each tool there is one for everybody."""
+        """The number of copies of each tool: one per person."""
         return self.people
 
     def reset(self, key: Array) -> State:
-        """Robots at their starts, everything on the shelves, everybody at the first step."""
+        """Return the first state: robots at their starts, all tools on the shelves, all people at the first step."""
         people, tools, bots = self.people, self.tools, macros.TURTLEBOTS
         return State(
             xy=jnp.asarray(macros.START),
@@ -161,7 +177,7 @@ class Warehouse:
         )
 
     def tick(self, key: Array, state: State, macro: Array, fresh: Array, effect: Array) -> Tick:
-        """Turtlebots drive and deliver, Fetch works, people work: in the reference's order."""
+        """Run one tick in the order of the reference: Turtlebots drive and deliver, Fetch works, people work."""
         bots = macros.TURTLEBOTS
         state, ended = self._drive(key, state, macro[:bots], fresh[:bots])
         state, handed = self._deliver(state, macro[:bots], effect[bots])
@@ -182,7 +198,7 @@ class Warehouse:
         )
 
     def check(self, state: State) -> Array:
-        """Which tools somebody still lacks, and which of them can still be the next to be delivered."""
+        """Return [2 K]: which tools are wanted, and which of them can be the next to be delivered."""
         wanted = ~state.received.all(0)
         staged = _one_hot(state.staged, self.tools).any(0)
         found = (state.basket > 0).any(0) | staged
@@ -190,13 +206,13 @@ class Warehouse:
         return jnp.concatenate([wanted, wanted & ~(state.received & served_next[:, None]).any(0)])
 
     def observe(self, state: State) -> Array:
-        """What each robot sees, padded with zeros.
+        """Return [N, O], what each robot sees, padded with zeros.
 
-        A Turtlebot: one-hot place (work areas, tool room, table, none); of each person, if it is
-        there, the one-hot step and, under `paper`, the received set; its basket; whether one or two
-        tools are staged, unless it is in a work area. Fetch: counts of the staged tools; which
-        Turtlebots are at the table; under `paper`, for each of those, what the person it visited
-        last had received then.
+        A Turtlebot sees its place (one-hot over work areas, tool room, table, none). Beside a person it sees that
+        person's step (one-hot) and, under `paper`, the tools that the person has received. It sees its basket, and
+        outside the work areas whether one or two tools are staged. Fetch sees the number of staged copies of each
+        tool and which Turtlebots are at the table. Under `paper` it also sees, for each Turtlebot at the table, the
+        tools that the person it visited last had received by then.
         """
         people, tools = self.people, self.tools
         place = _one_hot(state.place, people + 3)  # [B, P+3]
@@ -204,13 +220,16 @@ class Warehouse:
         step = beside & _one_hot(state.step, tools + 1)[None]
         staged = (state.staged != EMPTY).sum()
         ready = (state.place >= people)[:, None] & _one_hot(staged - 1, SPOTS)[None]
-        carrier = [place, *([step, beside & state.received[None]] if self.paper else [step])]
+        carrier = [
+            place,
+            *([step, beside & state.received[None]] if self.follows_paper else [step]),
+        ]
         carrier += [state.basket, ready]
-        # By position: the reference's remembered waypoint is out of date while driving.
+        # By position, because the waypoint that the reference remembers is out of date while driving.
         at_table = (state.xy == jnp.asarray(macros.TABLE, state.xy.dtype)).all(1)
         counts = _one_hot(state.staged, tools).sum(0)
         known = state.seen & at_table[:, None]
-        searcher = [counts, at_table, *([known.reshape(-1)] if self.paper else [])]
+        searcher = [counts, at_table, *([known.reshape(-1)] if self.follows_paper else [])]
         bots = jnp.concatenate(
             [part.reshape(macros.TURTLEBOTS, -1).astype(jnp.float32) for part in carrier], axis=1
         )
@@ -220,21 +239,22 @@ class Warehouse:
         return jnp.concatenate([bots, jnp.pad(fetch, (0, longest - fetch.shape[0]))[None]])
 
     def available(self, state: State) -> Array:
-        """Every macro an agent has, always."""
+        """Return [N, M]: an agent may always choose any macro it has."""
         most = max(len(macros) for macros in self.macros)
         return jnp.asarray([[i < len(macros) for i in range(most)] for macros in self.macros])
 
     def scene(self, state: State, macro: Array) -> Scene:
-        """The room from above."""
+        """Return a picture of the room from above. This runs on the host."""
         return render.picture(self, state, macro)
 
     def _times(self) -> Array:
+        """Return [P, K+1], the ticks of each person's assembly steps."""
         return jnp.broadcast_to(
             jnp.asarray(self.step_times)[..., : self.tools + 1], (self.people, self.tools + 1)
         )
 
     def _drive(self, key: Array, state: State, macro: Array, fresh: Array) -> tuple[State, Array]:
-        """Move towards the macro's waypoint; wait for a tool at the table; whose macro ended."""
+        """Move the Turtlebots towards their waypoints, or let them wait at the table. Also return ended [B]."""
         ways = [macros.waypoints(self.people, bot) for bot in range(macros.TURTLEBOTS)]
         goal = jnp.stack(
             [
@@ -243,14 +263,16 @@ class Warehouse:
             ]
         ).astype(state.xy.dtype)
         gap = goal - state.xy
-        distance = jnp.round(jnp.sqrt((gap * gap).sum(1)) * 100) / 100  # as the reference rounds
+        distance = (
+            jnp.round(jnp.sqrt((gap * gap).sum(1)) * 100) / 100
+        )  # rounded to centimetres, as in the reference
         timer = state.timer
-        if self.paper:  # the reference lets a wait that follows a time-out begin at 1
+        if self.follows_paper:  # under `reference`, a wait after a time-out begins at 1
             timer = jnp.where(fresh, jnp.maximum(timer, 0), timer)
         near = distance <= self.speed
         arriving = near & (timer > 0)
         getting = macro == self.people + 1
-        waiting = near & getting & ~arriving  # the tick of arrival is not yet a tick of waiting
+        waiting = near & getting & ~arriving  # the tick of arrival does not count as waiting
         timer = jnp.where(near, jnp.where(arriving, 0, timer), distance - self.speed) - waiting
         given_up = waiting & (timer <= -(self.look + self.hand_over))
         move = (self.speed / jnp.maximum(distance, self.speed))[:, None] * gap
@@ -259,8 +281,8 @@ class Warehouse:
         moved = state.xy + move
         if self.noise:
             moved = jnp.clip(moved, 0, jnp.asarray([macros.ROOM]))
-        # A driving Turtlebot is nowhere; the reference remembers its last waypoint instead.
-        away = self.people + 2 if self.paper else state.place
+        # A driving Turtlebot is at no place. Under `reference` it keeps its last waypoint.
+        away = self.people + 2 if self.follows_paper else state.place
         state = replace(
             state,
             xy=jnp.where(near[:, None], goal, moved),
@@ -270,7 +292,7 @@ class Warehouse:
         return state, (near & ~getting) | given_up
 
     def _requests(self, received: Array, effect: Array) -> Array:
-        """Bool [P, K]: the one tool each person asks for, none if it has all."""
+        """Return bool [P, K], the one tool that each person asks for; none if the person has all."""
         lacked = ~received
         lowest = lacked & (jnp.cumsum(lacked, 1) == 1)
         asked = _one_hot(effect - 1, self.tools)[None]
@@ -278,7 +300,7 @@ class Warehouse:
         return jnp.where(heard, lacked & asked, lowest)
 
     def _deliver(self, state: State, macro: Array, effect: Array) -> tuple[State, Array]:
-        """Who stands with a person that asks for what it carries hands it over: [B, P, K]."""
+        """Let each Turtlebot hand the person beside it the tool that person asks for. Also return handed [B, P, K]."""
         beside = (macro == state.place)[:, None] & _one_hot(macro, self.people)  # [B, P]
         wanted = self._requests(state.received, effect) & ~state.served[:, None]
         handed = beside[:, :, None] & wanted[None] & (state.basket > 0)[:, None, :]
@@ -294,7 +316,7 @@ class Warehouse:
         return state, handed
 
     def _fetch(self, state: State, macro: Array, fresh: Array) -> tuple[State, Array, Array, Array]:
-        """Fetch's tick: its macro ended, whose wait [B] a pass ended, a pass failed."""
+        """Run Fetch's macro. Also return whether it ended, whose wait [B] a pass ended, and whether a pass failed."""
         own = macro[macros.TURTLEBOTS]
         target = _one_hot(own - macros.PASS, macros.TURTLEBOTS)  # [B]
         sought = _one_hot(own - macros.LOOK, self.tools)  # [K]
@@ -303,7 +325,7 @@ class Warehouse:
         findable = ~full & (sought & (state.shelf > 0)).any()
 
         cost = jnp.where(passing, self.hand_over, jnp.where(looking, self.look, 1))
-        if self.paper:
+        if self.follows_paper:
             cost = jnp.where(looking & ~findable, 1, cost)
         busy = jnp.where(fresh, cost, state.busy) - 1
         finishing = ~fresh & (busy <= 0)
@@ -316,7 +338,7 @@ class Warehouse:
         failed = finishing & passing & ~released.any()
 
         front = _one_hot(state.staged[0], self.tools)
-        dropped = failed & self.paper
+        dropped = failed & self.follows_paper
         found = finishing & findable
         gone = released.any() | dropped
         spot_0, spot_1 = state.staged[0], state.staged[1]
@@ -338,7 +360,7 @@ class Warehouse:
         return state, ended, released, failed
 
     def _work(self, state: State) -> State:
-        """A person whose time is up and whose tool is there goes on to the next step."""
+        """Let people work. A person whose step is over and whose tool is there goes on to the next step."""
         last = self.tools
         left = state.left - ~((state.step == last) & (state.left <= 0))
         advancing = state.served & (left <= 0) & (state.step < last)
@@ -352,7 +374,7 @@ class Warehouse:
         )
 
     def _remember(self, state: State) -> State:
-        """A Turtlebot with a person sees what that person has."""
+        """Let each Turtlebot beside a person remember what that person has received."""
         beside = _one_hot(state.place, self.people)  # [B, P]
         now = (beside[:, :, None] & state.received[None]).any(1)
         return replace(state, seen=jnp.where(beside.any(1)[:, None], now, state.seen))

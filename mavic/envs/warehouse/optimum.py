@@ -1,20 +1,24 @@
-"""The best that can be done: plans, the bound they meet, and the search that finds and proves them.
+"""The best plans for Warehouse, a proof that they are best, and the search that finds and confirms them.
 
-`BEST[None]` is the uninstructed task: 533. No plan does better, since Fetch needs 6 × (look 6 +
-pass 4) ticks before its last tool is on the way and a Turtlebot needs 7 more from table to person:
-600 − 67. `BEST[k]` is for "fetch tool k first" holding from the start until the first delivery
-resolves it, at which everybody decides anew. The return counted is the task's, without Fetch's
-credits. Whoever disobeys can still earn 533. Whoever never looks elsewhere while it holds earns
+`BEST_PLANS[None]` solves the uninstructed task with a return of 533. No plan does better: Fetch needs 6 × (look 6 +
+pass 4) = 60 ticks before its last tool leaves the table, and a Turtlebot needs 7 more ticks from the table to a
+person, so the return is at most 600 − 67.
+
+`BEST_PLANS[k]` is for "fetch tool k first", given at the start. The first delivery resolves the instruction, and all
+agents then decide anew. Returns are those of the task, without Fetch's credit. A team that disobeys can still earn
+533. A team in which Fetch looks for no other tool while the instruction holds can earn
 
     k = 0: 533, by the same bound;
-    k = 1, 2: 513, one late delivery. Were none late, both people would have a tool by tick 27. The
-    first delivery comes at 17 or later, another tool than k then 17 ticks after that; so both tools
-    would be k, handed over in the same tick, as after the first nobody asks for k: tick 27, when
-    both passes are done and driven. The two next tools, sought from then on, arrive at 44 and 54,
-    and the second of these is late at 48.
+    k = 1, 2: 513, because one delivery is late.
 
-With D13's credits Fetch gets 533 + 50 = 583 or 513 + 50 = 563; disobeying gets at most
-533 + 50 − 25 = 558. So obeying is best. `search` confirms all of it by exhaustion.
+The proof for k = 1, 2 is by contradiction. If no delivery were late, both people would have a tool by tick 27. The
+first delivery happens at tick 17 or later, and a tool other than k arrives at least 17 ticks after it. So both first
+tools would be k. They would be handed over in the same tick, because after the first delivery nobody asks for k
+first. The earliest such tick is 27, when both passes and both drives are done. Fetch can look for the two next tools
+only from then on. They arrive at ticks 44 and 54, but a delivery is late from tick 48 on.
+
+With the credits of D13 Fetch gets 533 + 50 = 583 or 513 + 50 = 563 by obeying, and at most 533 + 50 − 25 = 558 by
+disobeying. So obeying is best. `search` confirms all of this exhaustively.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ from mavic.envs.warehouse import macros
 from mavic.envs.warehouse.env import EMPTY, State, Warehouse
 from mavic.types import Array
 
-Plan = tuple[tuple[str, ...], ...]  # macro names by agent, one a decision; the last is repeated
+Plan = tuple[tuple[str, ...], ...]  # per agent one macro name per decision; the last is repeated
 
 
 def _plan(*by_agent: str) -> Plan:
@@ -41,14 +45,14 @@ def _plan(*by_agent: str) -> Plan:
 
 _TO_0_AT_20 = "GET_TOOL GO_TOOL_ROOM GO_TOOL_ROOM GO_TOOL_ROOM GO_TOOL_ROOM GO_WORK_AREA_0"
 
-BEST: dict[int | None, Plan] = {
+BEST_PLANS: dict[int | None, Plan] = {
     None: _plan(
         "GET_TOOL GO_WORK_AREA_0 GET_TOOL GO_WORK_AREA_0 GET_TOOL GO_WORK_AREA_0",
         "GET_TOOL GET_TOOL GO_WORK_AREA_1 GET_TOOL GO_WORK_AREA_1 GET_TOOL GO_WORK_AREA_1",
         "LOOK_FOR_0 PASS_TO_0 LOOK_FOR_0 PASS_TO_1 LOOK_FOR_1 PASS_TO_0 LOOK_FOR_1 PASS_TO_1 "
         "LOOK_FOR_2 PASS_TO_0 LOOK_FOR_2 PASS_TO_1 WAIT",
     ),
-    # The first delivery interrupts everybody, so it waits for tick 20, when a pass has just ended.
+    # The first delivery ends all macros, so the plan delays it to tick 20, when a pass has just ended.
     0: _plan(
         f"{_TO_0_AT_20} GET_TOOL GO_WORK_AREA_0 GET_TOOL GO_WORK_AREA_0",
         "GET_TOOL GET_TOOL GO_WORK_AREA_1 GET_TOOL GO_WORK_AREA_1 GET_TOOL GO_WORK_AREA_1",
@@ -68,32 +72,32 @@ BEST: dict[int | None, Plan] = {
         "LOOK_FOR_1 PASS_TO_1 LOOK_FOR_1 PASS_TO_0 WAIT",
     ),
 }
-GAMMA = 1.0  # nothing is discounted
-OPTIMUM: dict[int | None, float] = {None: 533.0, 0: 533.0, 1: 513.0, 2: 513.0}
+GAMMA = 1.0  # the return is not discounted
+OPTIMAL_RETURNS: dict[int | None, float] = {None: 533.0, 0: 533.0, 1: 513.0, 2: 513.0}
 
 
 def best_return(env: Warehouse, gamma: float, kind: str | None = None) -> float | None:
-    """Best return of the environment as it comes, by the kind held from the start; None for other options."""
+    """Return the best return with default options and a kind that holds from the start, or None for other options."""
     if env != Warehouse() or gamma != GAMMA:
         return None
-    return OPTIMUM[None if kind is None else int(kind.split("-")[2])]
+    return OPTIMAL_RETURNS[None if kind is None else int(kind.split("-")[2])]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """What came of a plan, tick by tick; states and macros as `Warehouse.scene` takes them."""
+    """The outcome of a plan, tick by tick. States and macros have the form that `Warehouse.scene` takes."""
 
     states: tuple[State, ...]
     macros: np.ndarray  # [T, N]
-    fresh: np.ndarray  # [T, N]
+    fresh: np.ndarray  # [T, N] the macro was chosen in this tick
     rewards: np.ndarray  # [T]
     events: np.ndarray  # [T, V]
-    held: np.ndarray  # [T] the instruction governed this tick
+    held: np.ndarray  # [T] the instruction held in this tick
     solved: bool
 
     @property
     def total(self) -> float:
-        """The task's undiscounted return."""
+        """The undiscounted return of the task."""
         return float(self.rewards.sum())
 
 
@@ -101,10 +105,10 @@ _tick = jax.jit(Warehouse.tick)
 
 
 def replay(env: Warehouse, plan: Plan, asked: int | None = None) -> Replay:
-    """Play a plan to the end of the episode.
+    """Play a plan to the end of the episode and return what happened.
 
-    With `asked` the world hears "fetch that tool first" until the first delivery; then, as at every
-    boundary of an instruction, all running macros end.
+    With `asked`, the instruction "fetch that tool first" holds until the first delivery. As at every end of an
+    instruction, all running macros then end.
     """
     key = jax.random.key(0)
     state, rows = env.reset(key), []
@@ -138,39 +142,42 @@ def replay(env: Warehouse, plan: Plan, asked: int | None = None) -> Replay:
     )
 
 
-def disobeyed(env: Warehouse, played: Replay, asked: int) -> int:
-    """How often Fetch began to look for another tool than the one asked for while it was asked."""
+def count_disobedience(env: Warehouse, played: Replay, asked: int) -> int:
+    """Return how often Fetch began to look for another tool while the instruction held."""
     own = played.macros[:, -1]
     other = (own >= macros.LOOK) & (own != macros.LOOK + asked)
     return int((other & played.fresh[:, -1] & played.held).sum())
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
-    """Many situations between two ticks, each of them different: numpy arrays, lane first."""
+class Situations:
+    """A batch of distinct situations between two ticks, as numpy arrays with a leading axis L."""
 
     state: State
-    macro: np.ndarray  # [L, N] running
-    idle: np.ndarray  # [L, N] its macro has ended
+    macro: np.ndarray  # [L, N] the last macro of each agent
+    idle: np.ndarray  # [L, N] that macro has ended
     held: np.ndarray  # [L] the instruction holds
-    earned: np.ndarray  # [L]
+    earned: np.ndarray  # [L] the return so far
 
-    def __getitem__(self, lanes: np.ndarray) -> Node:
-        return Node(
-            state=jax.tree.map(lambda leaf: leaf[lanes], self.state),
-            macro=self.macro[lanes],
-            idle=self.idle[lanes],
-            held=self.held[lanes],
-            earned=self.earned[lanes],
+    def __getitem__(self, rows: np.ndarray) -> Situations:
+        """Return the situations of these rows."""
+        return Situations(
+            state=jax.tree.map(lambda leaf: leaf[rows], self.state),
+            macro=self.macro[rows],
+            idle=self.idle[rows],
+            held=self.held[rows],
+            earned=self.earned[rows],
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """The outcome of a search: a plan, or none; `exhaustive` if nothing was left out."""
+    """The outcome of a search: a plan or None. `exhaustive` is false if a beam dropped situations."""
 
     plan: Plan | None
-    total: float  # of the plan, with what looking elsewhere cost; −inf without one
+    total: (
+        float  # return of the plan, with the cost of looking for other tools; −inf if there is none
+    )
     exhaustive: bool
     ticks_tried: int
 
@@ -182,19 +189,19 @@ def search(
     elsewhere: float = 0.0,
     width: int | None = None,
 ) -> Found:
-    """The best plan of at least `floor`, by trying every macro at every decision.
+    """Return the best plan with a return of at least `floor`, by trying every macro at every decision.
 
-    Breadth first, a tick a layer, through the world's own `tick`. Left out are only: copies of a
-    situation with no better return so far; situations from which `ceiling` says `floor` cannot be
-    reached; looks that find nothing, which are waits. Looking for another tool while `asked` holds
-    pays `elsewhere` (−inf: it is forbidden). With `width`, only that many situations of a layer are
-    kept and the result proves nothing.
+    The search is breadth first, one layer per tick, with the environment's own `tick`. It leaves out three things:
+    duplicates of a situation with no higher return so far, situations from which `floor` cannot be reached by
+    `upper_bound`, and looks that find nothing, which are the same as waiting. Looking for another tool while the
+    instruction `asked` holds pays `elsewhere`; −inf forbids it. With `width`, only that many situations of a layer
+    are kept, and the result proves nothing.
     """
-    if not env.paper or env.noise:
-        raise ValueError("search knows the paper's rules without noise alone")
+    if not env.follows_paper or env.noise:
+        raise ValueError("search needs dynamics 'paper' and noise 0")
     first = jax.tree.map(lambda leaf: np.asarray(leaf)[None], env.reset(jax.random.key(0)))
     agents = len(env.agents)
-    node = Node(
+    node = Situations(
         state=first,
         macro=np.zeros((1, agents), np.int32),
         idle=np.ones((1, agents), bool),
@@ -228,39 +235,42 @@ def search(
                 fresh[winner : winner + 1],
             )
             plan = _trace(env, [*layers, row])
-        keep = np.flatnonzero(~terminal & (ceiling(env, node, asked) >= floor))
+        keep = np.flatnonzero(~terminal & (upper_bound(env, node, asked) >= floor))
         if not len(keep):
             break
         keep = keep[_distinct(node[keep])]
         if width is not None and len(keep) > width:
             exhaustive = False
-            keep = keep[np.argsort(-ceiling(env, node[keep], asked), kind="stable")[:width]]
+            keep = keep[np.argsort(-upper_bound(env, node[keep], asked), kind="stable")[:width]]
         node = node[keep]
         layers.append((parent[keep], chosen[keep], fresh[keep]))
     return Found(plan=plan, total=best, exhaustive=exhaustive, ticks_tried=tried)
 
 
-def ceiling(env: Warehouse, node: Node, asked: int | None = None) -> np.ndarray:
-    """[L] no continuation earns more in all: what is missing comes, late only if it must, soon."""
+def upper_bound(env: Warehouse, node: Situations, asked: int | None = None) -> np.ndarray:
+    """Return [L], an upper bound of each situation's total return.
+
+    It assumes that every missing tool is delivered as soon as possible, and late only where that is unavoidable.
+    """
     missing = (~node.state.received).sum((1, 2))
     promised = env.delivery * missing + env.delay * _unavoidably_late(env, node, asked)
     return node.earned + promised + env.tick_cost * _ticks_needed(env, node.state, node)
 
 
 def _drive_ticks(env: Warehouse, xy: np.ndarray | Array) -> np.ndarray:
-    """[…, P] at least so many ticks from a point to each person; the slack covers the rounding."""
+    """Return […, P], a lower bound of the ticks from a point to each person. 0.05 covers rounding."""
     people = np.array(macros.WORK_AREAS[: env.people])
     distance = np.linalg.norm(np.asarray(xy)[..., None, :] - people, axis=-1)
     return np.maximum(np.ceil(distance / env.speed - 0.05), 1)
 
 
 def _hauls(env: Warehouse) -> float:
-    """At least so many ticks from the table to a person."""
+    """Return a lower bound of the ticks from the table to a person."""
     return float(_drive_ticks(env, np.array(macros.TABLE)).min())
 
 
-def _under_way(node: Node) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Bool [L]: Fetch is looking, is passing with success in view; and the ticks it still needs."""
+def _under_way(node: Situations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return bool [L] whether Fetch is looking, bool [L] whether it is passing and will succeed, and its ticks left."""
     busy = np.where(node.idle[:, -1], 0, node.state.busy)
     own, staged = node.macro[:, -1], node.state.staged[:, 0] != EMPTY
     looking = (busy > 0) & (own >= macros.LOOK)
@@ -268,8 +278,12 @@ def _under_way(node: Node) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return looking, passing & ~node.state.doomed & staged, busy
 
 
-def _ticks_needed(env: Warehouse, state: State, node: Node) -> np.ndarray:
-    """[L] ticks until all is delivered, at least: by Fetch, by each person, by each basket."""
+def _ticks_needed(env: Warehouse, state: State, node: Situations) -> np.ndarray:
+    """Return [L], a lower bound of the ticks until all tools are delivered.
+
+    It is the maximum of three bounds: Fetch's remaining work, each person's remaining steps, and the drives of tools
+    in baskets.
+    """
     looking, passing, busy = _under_way(node)
     staged = (state.staged != EMPTY).sum(1)
     work = state.shelf.sum(1) * (env.look + env.hand_over) + staged * env.hand_over
@@ -290,8 +304,8 @@ def _ticks_needed(env: Warehouse, state: State, node: Node) -> np.ndarray:
     return np.maximum(needed, carried.max((1, 2)))
 
 
-def _unavoidably_late(env: Warehouse, node: Node, asked: int | None) -> np.ndarray:
-    """[L] how many people cannot get a tool they would take before their step's time is over."""
+def _unavoidably_late(env: Warehouse, node: Situations, asked: int | None) -> np.ndarray:
+    """Return [L], the number of people who cannot get a tool they accept before their step's time is over."""
     state = node.state
     looking, passing, busy = _under_way(node)
     tools = np.arange(env.tools)
@@ -311,48 +325,48 @@ def _unavoidably_late(env: Warehouse, node: Node, asked: int | None) -> np.ndarr
     return (lacked.any(2) & ~state.served & (arrival > state.left)).sum(1)
 
 
-def _choices(env: Warehouse, node: Node) -> tuple[np.ndarray, np.ndarray]:
-    """Every joint choice of the idle agents in every lane: lane [R], macro [R, N] (−1: runs on)."""
-    lanes, rows = [], []
+def _choices(env: Warehouse, node: Situations) -> tuple[np.ndarray, np.ndarray]:
+    """Return every joint choice of the idle agents: the situation [R] and the macros [R, N]. −1 lets a macro run on."""
+    parents, choices = [], []
     for pattern in itertools.product((False, True), repeat=len(env.agents)):
-        lane = np.flatnonzero((node.idle == pattern).all(1))
+        matching = np.flatnonzero((node.idle == pattern).all(1))
         menus = [
             range(len(m)) if idle else (-1,) for m, idle in zip(env.macros, pattern, strict=True)
         ]
         menu = np.array(list(itertools.product(*menus)), np.int32)
-        lanes.append(np.repeat(lane, len(menu)))
-        rows.append(np.tile(menu, (len(lane), 1)))
-    parent, choice = np.concatenate(lanes), np.concatenate(rows)
+        parents.append(np.repeat(matching, len(menu)))
+        choices.append(np.tile(menu, (len(matching), 1)))
+    parent, choice = np.concatenate(parents), np.concatenate(choices)
     tool = np.maximum(choice[:, -1] - macros.LOOK, 0)
     full = node.state.staged[parent, -1] != EMPTY
     idle_look = (choice[:, -1] >= macros.LOOK) & (full | (node.state.shelf[parent, tool] == 0))
     return parent[~idle_look], choice[~idle_look]
 
 
-_CHUNK = 1 << 14
+_CHUNK = 1 << 14  # ticks computed at once
 _ticks = jax.jit(jax.vmap(Warehouse.tick, (None, None, 0, 0, 0, 0)))
 
 
 def _chunks(size: int) -> Iterator[np.ndarray]:
-    """Lanes in pieces of one length, the last filled up by repeating: one compiled program."""
+    """Yield row numbers in chunks of one length, the last one padded by repetition, for one compiled program."""
     for start in range(0, size, _CHUNK):
         yield np.minimum(np.arange(start, start + _CHUNK), size - 1)
 
 
 def _advance(
-    env: Warehouse, start: Node, macro: np.ndarray, fresh: np.ndarray, asked: int | None
-) -> tuple[Node, np.ndarray]:
-    """One tick of every lane: where it leads, and whether the task is done."""
+    env: Warehouse, start: Situations, macro: np.ndarray, fresh: np.ndarray, asked: int | None
+) -> tuple[Situations, np.ndarray]:
+    """Run one tick of every situation. Return the situations after it and whether the task is done [L]."""
     size, key = len(macro), jax.random.key(0)
     effect = np.zeros_like(macro)
     effect[:, -1] = np.where(start.held, 0 if asked is None else 1 + asked, 0)
     pieces = []
-    for lanes in _chunks(size):
-        inputs = jax.tree.map(lambda leaf, i=lanes: leaf[i], (start.state, macro, fresh, effect))
+    for rows in _chunks(size):
+        inputs = jax.tree.map(lambda leaf, i=rows: leaf[i], (start.state, macro, fresh, effect))
         pieces.append(jax.tree.map(np.asarray, _ticks(env, key, *inputs)))
     tick = jax.tree.map(lambda *parts: np.concatenate(parts)[:size], *pieces)
     resolved = start.held & tick.events[:, 1 : 1 + env.tools].any(1)
-    node = Node(
+    node = Situations(
         state=tick.state,
         macro=macro,
         idle=tick.ended | resolved[:, None],
@@ -362,10 +376,10 @@ def _advance(
     return node, tick.terminal
 
 
-def _distinct(node: Node) -> np.ndarray:
-    """Lanes without copies; of equal situations the one that has earned most.
+def _distinct(node: Situations) -> np.ndarray:
+    """Return the rows of distinct situations. Of equal ones it keeps the one with the highest return so far.
 
-    What a Turtlebot remembers of its last visit is left out of the comparison: it moves nothing.
+    The comparison leaves out what Turtlebots remember of their last visits, which does not change the dynamics.
     """
     state = node.state
     fine: list[Any] = [np.round(1000 * state.xy), np.round(1000 * state.timer)]
@@ -388,11 +402,11 @@ def _distinct(node: Node) -> np.ndarray:
 
 
 def _trace(env: Warehouse, layers: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Plan:
-    """The choices that led to the only lane of the last layer."""
-    lane, rows = 0, []
+    """Return the plan that led to the only situation of the last layer."""
+    row, rows = 0, []
     for parent, macro, fresh in reversed(layers):
-        rows.append((macro[lane], fresh[lane]))
-        lane = parent[lane]
+        rows.append((macro[row], fresh[row]))
+        row = parent[row]
     rows.reverse()
     return tuple(
         tuple(names(int(macro[agent])).name for macro, fresh in rows if fresh[agent])

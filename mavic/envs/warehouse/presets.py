@@ -1,4 +1,4 @@
-"""The learner's numbers for Warehouse Tool Delivery."""
+"""Hyper-parameters for Warehouse Tool Delivery."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRESETS = {
         episodes=179_200,
         batch=256,
         td_lambda=0.95,
-        epsilon_episodes=100_000,  # long, because the order 0, 0, 1, 1 is found by chance
+        epsilon_episodes=100_000,  # long, because the tool order 0, 0, 1, 1 must be found by exploration
         entropy_start=(0.05, 0.05),
         entropy_episodes=150_000,
         uninstructed_episode_prob=0.5,

@@ -1,4 +1,7 @@
-"""The warehouse from above: a cell is half a metre, tool room on the left, people on the right."""
+"""The picture of a Warehouse state, seen from above. A cell is half a metre.
+
+The tool room is on the left and the people are on the right.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,15 @@ if TYPE_CHECKING:
 
 CELLS = 2  # per metre
 WIDTH, HEIGHT = (CELLS * length for length in macros.ROOM)
-WALL = 3.5  # metres; the paper's wall halves the room, its door is wide enough for every drive
+WALL = 3.5  # metres; the paper's wall divides the room, and its door is wide enough for every drive
 DOOR = (0.75, 4.25)
-SPOTS = ((1.6, 2.8), (1.6, 2.2))  # metres: the hand-over spots, front first
+SPOTS = ((1.6, 2.8), (1.6, 2.2))  # metres: the hand-over spots, the front one first
 ROBOT_COLOURS = ("blue", "orange", "purple")
 TOOL_COLOURS = ("sky", "yellow", "green", "pink", "red", "sand", "white", "brown")
 
 
 def picture(env: Warehouse, state: State, macro: Array) -> Scene:
-    """Room, shelves, hand-over spots, people with what they have, robots with what they carry."""
+    """Return shelves, hand-over spots, people with their tools, and robots with what they carry."""
     state = _host(state)
     chosen = [env.macros[agent](int(m)).name for agent, m in enumerate(np.asarray(macro))]
     sprites = [*_room(env, state), *_people(state), *_robots(state)]
@@ -41,14 +44,17 @@ def _host(state: State) -> State:
 
 
 def _sprite(shape: str, centre: tuple[float, float], **more: str) -> Sprite:
-    """One cell around a point of the room, kept inside the picture; metres go up, cells down."""
+    """Return a sprite of one cell around a point in metres, moved inside the picture.
+
+    Metres grow upwards, and cells grow downwards.
+    """
     x, y = CELLS * float(centre[0]) - 0.5, HEIGHT - CELLS * float(centre[1]) - 0.5
     x, y = min(max(x, 0), WIDTH - 1), min(max(y, 0), HEIGHT - 1)
     return Sprite(shape=shape, x=x, y=y, **more)  # type: ignore[arg-type]
 
 
 def _names(counts: np.ndarray) -> str:
-    """`0 2 2` for one tool 0 and two tools 2."""
+    """Return the tools in a count, such as `0 2 2` for one tool 0 and two tools 2."""
     return " ".join(str(tool) for tool, count in enumerate(counts) for _ in range(int(count)))
 
 

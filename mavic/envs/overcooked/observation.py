@@ -1,9 +1,9 @@
-"""What the cooks observe: whatever lies in the 5x5 window around each of them, now, without memory.
+"""What the cooks observe: everything in the 5x5 window around each cook, without memory.
 
-`reference`: foods (row, column, chop count), plates, boards, delivery, cooks, then the task of
-seven. `paper`: the same with always three cooks, then blender, ovens and dish where the kitchen has
-them, what the cook itself holds, and the task of ten. Rows and columns are shares of the map's
-size, everything out of view is zero.
+Under `reference` the observation holds foods (row, column, chop count), plates, boards, delivery, cooks, and one of
+seven tasks (one-hot). Under `paper` it holds the same with always three cooks; then blender, ovens and dish where the
+kitchen has them; what the cook itself holds; and one of ten tasks. Rows and columns are fractions of the map's size.
+Everything out of view is zero.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.envs.overcooked.kitchen import NOWHERE, SIZE, Kitchen
+from mavic.envs.overcooked.grid import NOWHERE, SIZE, column, is_in_view, row
+from mavic.envs.overcooked.kitchen import Kitchen
 from mavic.envs.overcooked.macros import Thing
-from mavic.envs.overcooked.paths import column, is_in_view, row
 from mavic.envs.overcooked.state import (
     BLENDS,
     CHOPS,
@@ -39,22 +39,22 @@ TASKS = (
     "lettuce-peas-tomato patty",
 )
 REFERENCE_TASKS = TASKS[:7]
-SLOTS = 3  # of cooks: a policy of two also runs beside a third
+SLOTS = 3  # places for cooks, so that a policy of two cooks also runs beside a third
 
 
 def observe_reference(kitchen: Kitchen, task: str, state: State, cooks: int) -> Array:
-    """[N, O] the reference's numbers."""
-    fixed, bodies = _fixed(kitchen, state), state.cook
-    parts = [_foods(state, cooks), _places(state, fixed, cooks), _places(state, bodies, cooks)]
+    """Return [N, O], the numbers of the reference."""
+    fixed, cook_cells = _fixed(kitchen, state), state.cook
+    parts = [_foods(state, cooks), _places(state, fixed, cooks), _places(state, cook_cells, cooks)]
     return jnp.concatenate([*parts, _task(task, REFERENCE_TASKS, cooks)], axis=1)
 
 
 def observe_paper(kitchen: Kitchen, task: str, state: State, cooks: int) -> Array:
-    """[N, O] with statuses of stations and what is in hand."""
+    """Return [N, O] with the status of stations and what the cook holds."""
     fixed = _fixed(kitchen, state)
     absent = jnp.full(SLOTS - state.cook.shape[0], NOWHERE, jnp.int32)
-    bodies = jnp.concatenate([state.cook, absent])
-    parts = [_foods(state, cooks), _places(state, fixed, cooks), _places(state, bodies, cooks)]
+    cook_cells = jnp.concatenate([state.cook, absent])
+    parts = [_foods(state, cooks), _places(state, fixed, cooks), _places(state, cook_cells, cooks)]
     if kitchen.patty:
         parts += _stations(kitchen, state, cooks)
     return jnp.concatenate(
@@ -63,31 +63,34 @@ def observe_paper(kitchen: Kitchen, task: str, state: State, cooks: int) -> Arra
 
 
 def _fixed(kitchen: Kitchen, state: State) -> Array:
+    """Return [5], the cells of plates, boards and delivery."""
     stations = jnp.asarray((*kitchen.boards, kitchen.delivery), jnp.int32)
     return jnp.concatenate([state.cell[Thing.PLATE_1 : Thing.PLATE_2 + 1], stations])
 
 
 def _seen(state: State, cells: Array, cooks: int) -> Array:
-    """Bool [N, K]."""
+    """Return bool [N, K]: the cook sees the cell."""
     return is_in_view(state.cook[:cooks, None], cells[None])
 
 
 def _shares(cells: Array) -> Array:
-    """[K, 2]"""
+    """Return [K, 2], rows and columns as fractions of the map's size."""
     return jnp.stack([row(cells), column(cells)], axis=-1).astype(float) / SIZE
 
 
 def _shown(seen: Array, facts: Array) -> Array:
-    """[N, K * F] from seen [N, K] and facts [K, F]."""
+    """Return [N, K * F]: facts [K, F] where seen [N, K], else zero."""
     masked = jnp.where(seen[:, :, None], facts[None], 0.0)
     return masked.reshape(masked.shape[0], -1)
 
 
 def _places(state: State, cells: Array, cooks: int) -> Array:
+    """Return [N, 2 K], the places of cells [K] that a cook sees."""
     return _shown(_seen(state, cells, cooks), _shares(cells))
 
 
 def _foods(state: State, cooks: int) -> Array:
+    """Return [N, 9]: place and chopping progress of the three foods."""
     cells = jnp.where(state.place[:FOODS] == Place.DISH, NOWHERE, state.cell[:FOODS])
     chopped = state.chopped.astype(float) / CHOPS
     facts = jnp.concatenate([_shares(cells), chopped[:, None]], axis=1)
@@ -95,7 +98,10 @@ def _foods(state: State, cooks: int) -> Array:
 
 
 def _stations(kitchen: Kitchen, state: State, cooks: int) -> list[Array]:
-    """Blender: ingredients, progress, finished. Ovens: bowl, progress, patty. Dish: which."""
+    """Return what a cook sees of the blender, the ovens and the dish.
+
+    Blender: ingredients, progress, finished. Each oven: bowl, progress, patty. Dish: bowl, patty.
+    """
     dish, patty = state.place[Thing.DISH], is_patty(state)
     inside = state.place[:FOODS] == Place.BLENDER
     finished = dish == Place.BLENDER
@@ -121,7 +127,7 @@ def _numbers(*values: Array) -> Array:
 
 
 def _hands(kitchen: Kitchen, state: State, cooks: int) -> Array:
-    """[N, H] one-hot: three foods, two plates and, with a blender, bowl and patty."""
+    """Return [N, H], one-hot over three foods, two plates and, with a blender, bowl and patty."""
     held = in_hand(state)[:cooks, None]
     if not kitchen.patty:
         return (held == jnp.arange(Thing.DISH)[None]).astype(float)
@@ -131,5 +137,6 @@ def _hands(kitchen: Kitchen, state: State, cooks: int) -> Array:
 
 
 def _task(task: str, tasks: tuple[str, ...], cooks: int) -> Array:
+    """Return [N, tasks], the task as one-hot."""
     wanted = np.array([[one == task for one in tasks]], float)
     return jnp.broadcast_to(jnp.asarray(wanted, float), (cooks, len(tasks)))

@@ -1,18 +1,17 @@
-"""The scripted third cook, who does what an instruction said somebody else would do.
+"""The scripted third cook, who does the work that an instruction takes away from the other cooks.
 
-While "partner chops" holds for anyone it fetches raw vegetables, puts them on a free board and
-chops them; while "partner delivers" holds it fetches the plated patty and delivers it. An errand in
-hand is finished even when the instruction ends; otherwise it stands still. It knows where
-everything is.
+While the effect "partner-chops" holds for any cook, it fetches raw vegetables, puts them on a free board and chops
+them. While "partner-delivers" holds, it fetches the plated patty and delivers it. It brings away what it already
+carries even after the instruction has ended. Otherwise it stands still. It knows where everything is.
 """
 
 from __future__ import annotations
 
 import jax.numpy as jnp
 
+from mavic.envs.overcooked.grid import is_beside
 from mavic.envs.overcooked.kitchen import Kitchen
 from mavic.envs.overcooked.macros import NO_MACRO, MacroTable, Thing
-from mavic.envs.overcooked.paths import is_beside
 from mavic.envs.overcooked.state import PLATES, Place, State, in_hand, is_raw
 from mavic.types import Array, replace
 
@@ -20,7 +19,7 @@ EFFECTS = ("partner-chops", "partner-delivers")
 
 
 def choose(kitchen: Kitchen, macros: MacroTable, state: State, effect: Array) -> Array:
-    """The macro of the last cook in this tick."""
+    """Return the macro of the scripted cook, which is the last one, in this tick."""
     raw, place = is_raw(kitchen, state), state.place
     held, cell = in_hand(state)[-1], state.cook[-1]
     chops = jnp.any(effect == 1 + EFFECTS.index("partner-chops"))
@@ -56,6 +55,6 @@ def choose(kitchen: Kitchen, macros: MacroTable, state: State, effect: Array) ->
 
 
 def know_all(state: State) -> State:
-    """The last cook remembers the truth."""
+    """Let the scripted cook remember the true cells of everything."""
     truth = jnp.concatenate([state.cell, state.cook])
-    return replace(state, recalled=state.recalled.at[-1].set(truth))
+    return replace(state, last_seen=state.last_seen.at[-1].set(truth))

@@ -1,9 +1,9 @@
-"""The first step of a shortest path through what a cook believes, in two ways.
+"""The first step of a shortest path through the kitchen as a cook remembers it.
 
-`shortest` spreads a set of cells, held in the bits of one word, from the target until it touches
-the cook: a few integer operations a sweep, whatever the lane, and ties are broken in a fixed order.
-`reference` replays the reference's A* with its binary heap, which decides ties in an order of its
-own.
+`shortest_step` is for the paper's dynamics. It spreads a set of cells, held as bits of one integer, from the target
+until it touches the cook. Each sweep is a few integer operations that are the same for every environment, and ties
+are broken in a fixed order. `reference_astar_step` replays the reference's A* with its binary heap, whose internal
+order decides ties.
 """
 
 from __future__ import annotations
@@ -14,65 +14,34 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.envs.overcooked.kitchen import (
+from mavic.envs.overcooked.grid import (
     CELLS,
-    NOWHERE,
     SIZE,
-    STRIDE,
-    Kitchen,
+    STEPS,
+    column,
+    look_up,
     neighbours,
+    row,
     row_column,
+    step_from,
 )
+from mavic.envs.overcooked.kitchen import Kitchen
 from mavic.envs.overcooked.macros import Primitive
 from mavic.types import Array
 
-STEPS = np.array([1, STRIDE, -1, -STRIDE, 0], np.int32)  # right, down, left, up, stay
-ROOM = SIZE - 2
-BITS_PER_ROW = (
-    ROOM + 1
-)  # one bit more than the room is wide, never floor: rows do not run into each other
-
-
-def step_from(cell: Array, primitive: Array) -> Array:
-    """The cell that a primitive moves to, or against."""
-    return cell + jnp.asarray(STEPS)[primitive]
-
-
-def row(cell: Array) -> Array:
-    """The row of a cell."""
-    return cell >> 3
-
-
-def column(cell: Array) -> Array:
-    """The column of a cell."""
-    return cell & (STRIDE - 1)
-
-
-def is_beside(one: Array, other: Array) -> Array:
-    """Whether two cells share an edge."""
-    apart = jnp.abs(one - other)
-    return (apart == 1) | (apart == STRIDE)
-
-
-def is_in_view(cook: Array, cell: Array) -> Array:
-    """Whether a cell lies in the 5x5 window around a cook."""
-    return (jnp.abs(row(cook) - row(cell)) <= 2) & (jnp.abs(column(cook) - column(cell)) <= 2)
-
-
-def look_up(table: np.ndarray, cell: Array) -> Array:
-    """A table over cells read at `cell`; what is nowhere reads like the last, unused cell."""
-    return jnp.asarray(table).at[cell].get(mode="clip")
+ROOM = SIZE - 2  # rows and columns inside the border
+BITS_PER_ROW = ROOM + 1  # the extra bit is never floor, so a shift does not wrap into the next row
 
 
 def bit_of(cell: int) -> int:
-    """The bit that stands for a cell of the room."""
+    """Return the bit that stands for a cell inside the border."""
     r, c = row_column(cell)
     return 1 << (BITS_PER_ROW * (r - 1) + c - 1)
 
 
 @lru_cache(maxsize=64)
 def bit_tables(kitchen: Kitchen) -> tuple[np.ndarray, np.ndarray, int]:
-    """Per cell its bit, 0 unless floor, and the bits of the floor beside it; and all floor."""
+    """Return per cell its own bit (0 unless floor) and the bits of the floor beside it, and the bits of all floor."""
     own, beside = np.zeros(CELLS, np.uint32), np.zeros(CELLS, np.uint32)
     for cell in kitchen.floor:
         own[cell] = bit_of(cell)
@@ -81,25 +50,27 @@ def bit_tables(kitchen: Kitchen) -> tuple[np.ndarray, np.ndarray, int]:
     return own, beside, int(own.sum())
 
 
-def spread(bits: Array) -> Array:
-    """A set of cells and all cells beside it."""
+def grow(bits: Array) -> Array:
+    """Return a set of cells and all cells beside it."""
     return bits | bits << 1 | bits >> 1 | bits << BITS_PER_ROW | bits >> BITS_PER_ROW
 
 
-def shortest(kitchen: Kitchen, cook: Array, target: Array, ghosts: Array, cooks: Array) -> Array:
-    """The primitive that starts a shortest path from `cook` to `target`, or pushes against it.
+def shortest_step(
+    kitchen: Kitchen, cook: Array, target: Array, obstacles: Array, cooks: Array
+) -> Array:
+    """Return the primitive that starts a shortest path from `cook` to `target`, or that pushes against the target.
 
-    `ghosts` [G] are remembered cells that block; `cooks` [B] remembered cells of cooks, passable,
-    but of two equally short ways the one that does not begin with a cook is taken; then right,
-    down, left, up. STAY if none.
+    `obstacles` [G] are remembered cells that block the way. `cooks` [B] are remembered cells of cooks, which do not
+    block. Of equally short ways it prefers one that does not begin at a cook, then the order right, down, left, up.
+    It returns STAY if there is no way.
     """
     own, beside, floor = bit_tables(kitchen)
     people = _union(look_up(own, cooks))
-    passable = jnp.uint32(floor) & ~_union(look_up(own, ghosts)) | people
+    passable = jnp.uint32(floor) & ~_union(look_up(own, obstacles)) | people
     goal = look_up(beside, cook) & passable
     reached = look_up(beside, target) & passable
     for _ in range(len(kitchen.floor) - 2):
-        reached = jnp.where((reached & goal) != 0, reached, spread(reached) & passable)
+        reached = jnp.where((reached & goal) != 0, reached, grow(reached) & passable)
     ways = look_up(own, cook + jnp.asarray(STEPS[:4])) & reached
     free = ways & ~people
     ways = jnp.where(jnp.any(free != 0), free, ways)
@@ -109,22 +80,23 @@ def shortest(kitchen: Kitchen, cook: Array, target: Array, ghosts: Array, cooks:
 
 
 def _union(bits: Array) -> Array:
+    """Return the union of sets [G] of cells."""
     total = bits[0]
     for k in range(1, bits.shape[0]):
         total = total | bits[k]
     return total
 
 
-# The reference's A*: neighbours are tried in this order; equal nodes count as "less".
+# The reference's A* tries neighbours in this order, and its comparison calls equal nodes "less".
 TRIED = np.array([Primitive.RIGHT, Primitive.LEFT, Primitive.DOWN, Primitive.UP], np.int32)
 HEAP = 32  # at most 25 nodes
 LEVELS = 5
 
 
-def reference(cook: Array, target: Array, walkable: Array, crowded: Array) -> Array:
-    """The first primitive of the reference's A* from `cook` to `target`, STAY without a path.
+def reference_astar_step(cook: Array, target: Array, walkable: Array, crowded: Array) -> Array:
+    """Return the first primitive of the reference's A* from `cook` to `target`, or STAY if there is no path.
 
-    `walkable`, `crowded` [CELLS]: cells that the belief grid shows as space or cook, and as cook.
+    `walkable` [CELLS] marks the cells that the memory grid shows as space or cook; `crowded` [CELLS] marks cooks.
     """
 
     def distance(cell: Array) -> Array:
@@ -161,12 +133,13 @@ def reference(cook: Array, target: Array, walkable: Array, crowded: Array) -> Ar
 
 
 def _push(heap: Array, size: Array, node: Array, wanted: Array) -> tuple[Array, Array]:
+    """Return the heap and its size after the node is pushed, or unchanged if not `wanted`."""
     risen = _rise(heap.at[size].set(node), size)
     return jnp.where(wanted, risen, heap), size + wanted
 
 
 def _rise(heap: Array, place: Array) -> Array:
-    """The node at `place` moves above every parent that is not smaller."""
+    """Move the node at `place` above every parent that is not smaller."""
     node = heap[place]
 
     def climb(_: Array, search: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -181,7 +154,7 @@ def _rise(heap: Array, place: Array) -> Array:
 
 
 def _pop(heap: Array, size: Array) -> tuple[Array, Array, Array]:
-    """The root; the last leaf takes its place, sinks along the smaller children, rises again."""
+    """Return the root, and the heap and size without it. The last leaf fills the gap as in `heapq`."""
     root, size = heap[0], size - 1
     last = heap[size]
 
@@ -197,6 +170,3 @@ def _pop(heap: Array, size: Array) -> tuple[Array, Array, Array]:
 
     heap, place = jax.lax.fori_loop(0, LEVELS, sink, (heap, jnp.int32(0)))
     return root, _rise(heap.at[place].set(last), place), size
-
-
-assert NOWHERE >= CELLS

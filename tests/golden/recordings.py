@@ -1,0 +1,81 @@
+"""The recorded episodes of the reference environments: `*.npz` files in the folder that MAVIC_GOLDEN names.
+
+The start of a file's name tells the world. The options of its environment are read from the rest of the name and from
+the file's arrays, so a further file is tested without a change here.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PREFIXES = {"bp": "box_pushing", "wtd": "warehouse", "oc": "overcooked"}
+UNSET = "MAVIC_GOLDEN does not name the folder of recorded episodes"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One file: episodes of one environment, one after another along the first axis of its arrays."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending."""
+        return self.path.stem
+
+    @property
+    def world(self) -> str | None:
+        """The id of the recorded world. None if the name does not begin with one of `PREFIXES`."""
+        return PREFIXES.get(self.name.split("_")[0].rstrip("0123456789"))
+
+    @cached_property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Every array of the file, in memory. (An open file would decompress at each access.)"""
+        with np.load(self.path) as stored:
+            return {key: stored[key] for key in stored.files}
+
+    @property
+    def alive(self) -> np.ndarray:
+        """Bool [E, T]: the tick belongs to the episode."""
+        lengths = self.arrays["ep_len"]
+        alive = np.arange(lengths.max())[None] < lengths[:, None]
+        assert alive.sum() == len(self.arrays["act"])
+        return alive
+
+    def by_episode(self, key: str) -> np.ndarray:
+        """Return an array as [E, T, …]. Episodes that are shorter than T are padded with zeros."""
+        rows, alive = self.arrays[key], self.alive
+        padded = np.zeros((*alive.shape, *rows.shape[1:]), rows.dtype)
+        padded[alive] = rows
+        return padded
+
+
+@lru_cache(maxsize=1)
+def recordings(folder: str | None) -> tuple[Recording, ...]:
+    """Return the recordings in a folder, in the order of their names."""
+    return tuple(map(Recording, sorted(Path(folder).glob("*.npz")))) if folder else ()
+
+
+def all_of_world(world: str) -> tuple[Recording, ...]:
+    """Return all recordings of a world. Without MAVIC_GOLDEN the calling test is skipped."""
+    folder = os.environ.get("MAVIC_GOLDEN")
+    if not folder:
+        pytest.skip(UNSET)
+    return tuple(recording for recording in recordings(folder) if recording.world == world)
+
+
+def of_world(world: str) -> pytest.MarkDecorator:
+    """Parametrize a test by all recordings of a world. Without MAVIC_GOLDEN the test is skipped."""
+    folder = os.environ.get("MAVIC_GOLDEN")
+    found = [recording for recording in recordings(folder) if recording.world == world]
+    if folder:
+        cases = [pytest.param(recording, id=recording.name) for recording in found]
+    else:
+        cases = [pytest.param(None, id="unset", marks=pytest.mark.skip(reason=UNSET))]
+    return pytest.mark.parametrize("recording", cases, scope="module")
