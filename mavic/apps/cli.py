@@ -117,7 +117,7 @@ class Train(Command):
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         changes = {k: v for k, v in dataclasses.asdict(self.numbers).items() if v is not None}
         if self.words:  # what it needs is missed now, not after the training
-            unseen_phrases.words_of(make_task(self.world, **options))
+            unseen_phrases.sets_of(make_task(self.world, **options))
         groups = runner.groups_of(cells, seeds, **changes)
         if not self.overwrite:
             for path, what in runner.in_the_way(groups, folder):
@@ -137,7 +137,7 @@ class Train(Command):
                 ) from None
             CONSOLE.print("judging…")
             scale = 0.25 if self.quick else 1.0
-            said = unseen_phrases.judge(trained, scale=scale) if self.words else {}
+            said = unseen_phrases.evaluate(trained, scale=scale) if self.words else {}
             for cell, score in evaluate.evaluate(trained, scale=scale).items():
                 score["words"] = said.get(cell, {})
                 records.write(
@@ -175,9 +175,8 @@ class Report(Command):
                 raise Problem("the table of words is only printed; leave out --out")
             from mavic.apps import words
 
-            for prefix in words.TITLES:
-                for table in words.targets(prefix):
-                    CONSOLE.print(table, highlight=False)
+            for table in words.report_tables():
+                CONSOLE.print(table, highlight=False)
             return
         from mavic.reporting import report
 
@@ -213,7 +212,7 @@ class Evaluate(Command):
         (cell,) = trained.group.cells
         score = evaluate.evaluate(trained, scale=scale)[cell]
         if self.words:
-            score["words"] = unseen_phrases.judge(trained, scale=scale).get(cell, {})
+            score["words"] = unseen_phrases.evaluate(trained, scale=scale).get(cell, {})
         if self.json:
             print(json.dumps(records.plain(score)))
             return
@@ -385,7 +384,7 @@ class Words(Command):
 
     def _ablate(self) -> None:
         from mavic.apps import words
-        from mavic.language.reader.measure import Ablation
+        from mavic.language.reader.ablation import Ablation
 
         if self.texts or self.json:
             raise Problem("--ablation takes a world alone")
@@ -401,17 +400,17 @@ class Words(Command):
     def _understand(self) -> None:
         import json
 
-        from mavic.envs import api
+        from mavic.apps.words import instruction_path
         from mavic.language import lexicon, text
-        from mavic.language.reader import understanding
+        from mavic.language.reader import read
 
-        lex = lexicon.load(api.world(self.world).instructions or self.world)
+        lex = lexicon.load(instruction_path(self.world))
         words = [text.given(t) for t in self.texts]
         if not words and sys.stdin is not None:
             words = text.lines(sys.stdin.buffer.read())
         if not words:
             raise Problem("nothing to understand: give sentences, or one a line on standard input")
-        for found in understanding.understand_all(lex, words):
+        for found in read.understand_all(lex, words):
             nearest = [
                 (round(float(cosine), 3), kind, near) for near, kind, cosine in found.nearest
             ]

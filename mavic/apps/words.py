@@ -1,44 +1,83 @@
-"""Tables of words for the terminal: targets reached on test phrases, what encoders tell apart."""
+"""Tables about the reader of sentences for the terminal: shares of right answers, and what encoders tell apart."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from string import ascii_uppercase
 
 from rich import box
 from rich.table import Table
 
-from mavic.language import lexicon
+from mavic.envs import api
+from mavic.experiments.config import instructions_of
+from mavic.hints import suggest
+from mavic.instruct import spec as instructions
+from mavic.instruct.spec import InstructionFile
 from mavic.language.encoder import EncoderError
-from mavic.language.reader import measure
-from mavic.language.reader.phrases import JUDGED, has
+from mavic.language.reader import ablation as ablations
+from mavic.language.reader import measure, phrase_file
+from mavic.language.reader.phrase_file import PhraseFile
 
-TITLES = {
-    JUDGED: "test phrases, never used for any choice",
-    "final": "development sets of the third author, trained on",
-    "test": "development sets of the second author, trained on",
-    "dev": "development sets of the first author, trained on",
-}
+# What the report shows, in its order: a set, an author ("" for all) and the title of the table.
+REPORTED = (
+    ("blind", "", "blind test phrases, never used for any choice"),
+    ("development", "third", "development sets of the third author, trained on"),
+    ("development", "second", "development sets of the second author, trained on"),
+    ("development", "first", "development sets of the first author, trained on"),
+)
 
 
-def targets(prefix: str) -> Iterator[Table]:
-    """A table a world of its shares on an author's test or development sets, where it has them."""
-    for world in lexicon.WORLDS:
-        if not has(lexicon.world_folder(world), f"{prefix}_novel"):
-            continue
-        shares, _ = measure.report_words(world, prefix=prefix)
-        files = " ".join(dict.fromkeys(share.file for share in shares))
-        table = _table(f"{world}: {TITLES[prefix]}", "measure", "of", "share", "95 %", "target")
-        table.caption = f"phrases of mavic/envs/{world}: {files}"
-        for share in shares:
-            table.add_row(
-                share.measure,
-                f"{share.hits}/{share.total}",
-                f"{share.share:.1%}",
-                f"{share.low:.1%} to {share.high:.1%}",
-                _target(share),
-            )
-        yield table
+def instruction_path(world_or_file: str) -> Path:
+    """The instruction file of a world, or the file that is named."""
+    if world_or_file in api.names():
+        return instructions_of(world_or_file)
+    path = Path(world_or_file)
+    if path.suffix != ".toml" and not path.is_file():
+        raise ValueError(
+            f"{world_or_file!r} is neither a world nor a file; {suggest(world_or_file, api.names())}"
+        )
+    return path
+
+
+def report_tables(worlds: Sequence[str] | None = None) -> Iterator[Table]:
+    """Tables of the reader's shares of right answers, for every world (or those named) that has a phrase file."""
+    files = {world: files_of(world) for world in worlds or api.names() if api.world(world).phrases}
+    for set, author, title in REPORTED:
+        for world, (file, phrases) in files.items():
+            if phrases.sentences(set, "novel", author):
+                shares, _ = measure.measure(file, phrases, set, author)
+                yield _share_table(f"{world}: {title}", f"mavic/envs/{world}", shares)
+
+
+def files_of(world: str) -> tuple[InstructionFile, PhraseFile]:
+    """The instruction file and the phrase file of a world; a world without phrases is a `ValueError`."""
+    path = api.world(world).phrases
+    if path is None:
+        raise ValueError(f"world {world!r} has no phrase file")
+    file = instructions.read(instructions_of(world))
+    return file, phrase_file.read(path, file.names())
+
+
+def _share_table(title: str, folder: str, shares: Sequence[measure.Share]) -> Table:
+    sources = "; ".join(dict.fromkeys(share.source for share in shares))
+    table = _table(title, "measure", "of", "share", "95 %", "target")
+    table.caption = f"phrases of {folder}: {sources}"
+    for share in shares:
+        table.add_row(
+            share.measure,
+            f"{share.hits}/{share.total}",
+            f"{share.share:.1%}",
+            f"{share.low:.1%} to {share.high:.1%}",
+            _target(share),
+        )
+    return table
+
+
+def _target(share: measure.Share) -> str:
+    if share.target is None:
+        return ""
+    return f"{share.target:.0%} " + ("[green]met[/]" if share.met else "[red]missed[/]")
 
 
 def _table(title: str, first: str, *others: str) -> Table:
@@ -49,41 +88,35 @@ def _table(title: str, first: str, *others: str) -> Table:
     return table
 
 
-def _target(share: measure.Share) -> str:
-    if share.target is None:
-        return ""
-    return f"{share.target:.0%} " + ("[green]met[/]" if share.met else "[red]missed[/]")
-
-
-def ablation(world: str) -> Iterator[measure.Ablation | str]:
-    """The rows of every variant; for one whose weights are missing, what to type."""
-    lexicon.world_folder(world)
-    for variant in measure.VARIANTS:
+def ablation(world: str) -> Iterator[ablations.Ablation | str]:
+    """The rows of every variant; for a variant whose weights are missing, a line that says how to install them."""
+    file, phrases = files_of(world)
+    for variant in ablations.VARIANTS:
         try:
-            yield from measure.ablation(world, (variant,))
+            yield from ablations.ablation(file, phrases, (variant,))
         except EncoderError as error:
             yield f"{variant}: {error}"
 
 
-def ablation_tables(world: str, rows: Sequence[measure.Ablation]) -> Iterator[Table]:
-    """Accuracy in all and left-right, then accuracy by kind on each set of phrases."""
+def ablation_tables(world: str, rows: Sequence[ablations.Ablation]) -> Iterator[Table]:
+    """A table of accuracies, overall and between mirrored kinds; then a table by kind for each set of phrases."""
     variants = dict.fromkeys(row.variant for row in rows)
     letters = dict(zip(variants, ascii_uppercase, strict=False))
-    whole = _table(
-        f"{world}: a linear reader trained on the training phrases alone",
+    overall = _table(
+        f"{world}: a linear classifier trained on the training phrases alone",
         "variant",
         "phrases",
         "accuracy",
         "left-right",
     )
     for row in rows:
-        whole.add_row(
+        overall.add_row(
             f"{letters[row.variant]} {row.variant}",
             f"{row.phrases} ({row.total})",
             f"{row.accuracy:.1%}",
             f"{row.left_right:.1%} ({row.left_right_total})" if row.left_right_total else "",
         )
-    yield whole
+    yield overall
     for phrases in dict.fromkeys(row.phrases for row in rows):
         chosen = [row for row in rows if row.phrases == phrases]
         by_kind = _table(f"{world}: % right by kind, {phrases}", "kind", *letters.values())

@@ -1,12 +1,14 @@
-"""How teams follow words they were not trained on: held-out and novel phrases, and the paper's own.
+"""How teams follow instructions in phrases that they were not trained on: held-out, novel and the paper's own.
 
-Where the lexicon is unsure what a phrase asks for, nothing is asked, so two figures belong together: how many phrases
-are understood, and how many of the instructions given in them are followed. A team can hear such a phrase in two ways:
-as the trained phrase nearest to it of the kind it is understood as (ours), or as its own vector (the paper's).
+When the reader is unsure what a phrase asks for, the team is not instructed. So two figures belong together: how many
+phrases are understood, and how many of the instructions given in them are followed. A team can hear such a phrase in
+two ways: as the nearest training phrase of the kind that the reader finds (ours), or as the phrase's own vector (the
+paper's).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,80 +16,86 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.experiments import evaluate
+from mavic.envs import api
+from mavic.experiments import evaluate as evaluation
 from mavic.experiments.config import ExperimentConfig, Task, run_of, stack
 from mavic.experiments.methods import METHODS
 from mavic.experiments.runner import Trained
 from mavic.language import lexicon as lexicons
-from mavic.language.reader import measure, phrases, understanding
+from mavic.language.lexicon import Lexicon
+from mavic.language.reader import phrase_file, read
+from mavic.language.reader.phrase_file import Example
 from mavic.types import Phrases, replace
 
-# in a world's folder of phrases, where it has them
-FILES = {"novel": f"{phrases.JUDGED}_novel", "paper": "paper_novel"}
+SETS = {"novel": "blind", "paper": "published"}  # name in records → set in a world's phrases.toml
 
-
-@dataclass(frozen=True, kw_only=True)
-class Words:
-    """Phrases that a team never heard, and what the lexicon makes of them."""
-
-    kinds: tuple[int, ...]  # meant
-    texts: tuple[str, ...]
-    understood: tuple[bool, ...]  # whether it is sure of a kind
-    trained: tuple[int, ...]  # row of the trained phrase it stands for
-
-
-def words_of(bench: Task) -> dict[str, Words]:
-    """The sets of a world's own words; empty for a world that has none."""
-    lexicon, world = bench.lexicon, bench.file.world
-    if world not in lexicons.WORLDS:
-        return {}
-    folder = lexicons.world_folder(world)
-    names = lexicon.names
-    found = {"held-out": measure.held_out(world)}
-    for name, file in FILES.items():
-        if phrases.has(folder, file):
-            found[name] = phrases.read_tests(folder, file, names[1:])
-    made = {}
-    for name, examples in found.items():
-        texts = tuple(example.text for example in examples)
-        answers = understanding.understand_all(lexicon, texts)
-        made[name] = Words(
-            kinds=tuple(names.index(example.kind) for example in examples),
-            texts=texts,
-            understood=tuple(not answer.unsure for answer in answers),
-            trained=tuple(
-                lexicons.closest(lexicon, vector, names.index(answer.kind))
-                for vector, answer in zip(
-                    lexicons.vectors(texts, lexicon.encoder), answers, strict=True
-                )
-            ),
-        )
-    return made
-
-
-WAYS = {  # how a team hears: as its own vector, unsure or not
+# How a team hears a phrase: by its own vector, and even when the reader is unsure.
+WAYS = {
     "per_instruction": (False, False),
     "own_vector": (True, False),
     "own_vector_anyway": (True, True),
 }
 
 
-def counts_of(words: Words, given: np.ndarray) -> dict[str, int]:
-    """How many of the phrases are of kinds that are `given` [C], and how many of those are understood."""
-    said = given[list(words.kinds)]
+@dataclass(frozen=True, kw_only=True)
+class Unseen:
+    """Phrases that a team was not trained on, and what the reader makes of them: one entry per phrase."""
+
+    kinds: tuple[int, ...]
+    """What the author meant."""
+    texts: tuple[str, ...]
+    understood: tuple[bool, ...]
+    """Whether the reader is sure of a kind."""
+    trained: tuple[int, ...]
+    """The lexicon row of the training phrase that stands for the phrase."""
+
+
+def sets_of(task: Task) -> dict[str, Unseen]:
+    """A world's unseen phrases by set; empty for a world without a phrase file."""
+    world = task.file.world
+    path = api.world(world).phrases if world in api.names() else None
+    if path is None:
+        return {}
+    phrases = phrase_file.read(path, task.file.names())
+    sets = {"held-out": phrase_file.held_out_examples(task.file)}
+    sets |= {name: phrases.sentences(set, "novel") for name, set in SETS.items()}
+    return {name: _read(task.lexicon, examples) for name, examples in sets.items() if examples}
+
+
+def _read(lexicon: Lexicon, examples: Sequence[Example]) -> Unseen:
+    texts = tuple(example.text for example in examples)
+    answers = read.understand_all(lexicon, texts)
+    vectors = lexicons.vectors(texts, lexicon.encoder)
+    return Unseen(
+        kinds=tuple(lexicon.names.index(example.kind) for example in examples),
+        texts=texts,
+        understood=tuple(not answer.unsure for answer in answers),
+        trained=tuple(
+            lexicons.closest(lexicon, vector, lexicon.names.index(answer.kind))
+            for vector, answer in zip(vectors, answers, strict=True)
+        ),
+    )
+
+
+def counts(unseen: Unseen, given: np.ndarray) -> dict[str, int]:
+    """How many phrases ask for kinds that are `given` [C], and how many of those are understood."""
+    said = given[list(unseen.kinds)]
     return {
         "phrases": int(said.sum()),
-        "understood": int((said & np.array(words.understood)).sum()),
+        "understood": int((said & np.array(unseen.understood)).sum()),
     }
 
 
-def table_of(words: Words, first: int, kinds: int, longest: int, way: str) -> Phrases:
-    """The phrases as a schedule draws them; vectors of their own lie from row `first` on."""
+def phrase_table(unseen: Unseen, first: int, kinds: int, longest: int, way: str) -> Phrases:
+    """The phrases as a schedule draws them: rows [kinds, longest] and counts [kinds].
+
+    The phrases' own vectors lie from row `first` on.
+    """
     own, anyway = WAYS[way]
     rows: list[list[int]] = [[] for _ in range(kinds)]
-    for place, kind in enumerate(words.kinds):
-        if words.understood[place] or anyway:
-            rows[kind].append(first + place if own else words.trained[place])
+    for place, kind in enumerate(unseen.kinds):
+        if unseen.understood[place] or anyway:
+            rows[kind].append(first + place if own else unseen.trained[place])
     table = [[mine[i % len(mine)] if mine else 0 for i in range(longest)] for mine in rows]
     return Phrases(
         table=jnp.asarray(table, jnp.int32),
@@ -95,30 +103,30 @@ def table_of(words: Words, first: int, kinds: int, longest: int, way: str) -> Ph
     )
 
 
-def judge(
-    trained: Trained, *, lanes: int = 256, scale: float = 1.0
+def evaluate(
+    trained: Trained, *, num_envs: int = 256, scale: float = 1.0
 ) -> dict[ExperimentConfig, dict[str, Any]]:
-    """For each cell that hears: its compliance in each set of words, one number a seed."""
-    group, bench = trained.group, trained.bench
-    hearing = [cell for cell in group.cells if METHODS[cell.method].instructions != "none"]
-    sets = words_of(bench)
+    """The compliance in each set of unseen phrases, one number per seed, for each config that hears instructions."""
+    group, task = trained.group, trained.bench
+    hearing = [config for config in group.cells if METHODS[config.method].instructions != "none"]
+    sets = sets_of(task)
     if not hearing or not sets:
         return {}
-    places = np.array([place for cell in hearing for place in trained.places(cell)])
+    places = np.array([place for config in hearing for place in trained.places(config)])
     learner = jax.tree.map(lambda x: x[places], trained.learner)
-    runs = stack([run_of(c, group.preset, bench, s) for c in hearing for s in group.seeds])
-    texts = [text for words in sets.values() for text in words.texts]
+    runs = stack([run_of(c, group.preset, task, s) for c in hearing for s in group.seeds])
+    texts = [text for unseen in sets.values() for text in unseen.texts]
     vectors = jnp.concatenate(
-        [bench.lexicon.vectors, jnp.asarray(lexicons.vectors(texts, bench.lexicon.encoder))]
+        [task.lexicon.vectors, jnp.asarray(lexicons.vectors(texts, task.lexicon.encoder))]
     )
-    kinds = len(bench.lexicon.names)
-    longest = max(max(np.bincount(words.kinds)) for words in sets.values())
-    first = bench.lexicon.vectors.shape[0]
+    kinds = len(task.lexicon.names)
+    longest = max(max(np.bincount(unseen.kinds)) for unseen in sets.values())
+    first = task.lexicon.vectors.shape[0]
     found: dict[str, dict[str, Any]] = {}
-    for name, words in sets.items():
+    for name, unseen in sets.items():
         shares = {}
         for way in WAYS:
-            spoken = table_of(words, first, kinds, longest, way)
+            spoken = phrase_table(unseen, first, kinds, longest, way)
             rules = runs.test.rules
             test = replace(
                 runs.test,
@@ -127,22 +135,22 @@ def judge(
                 ),
                 rules=replace(rules, given=rules.given & (spoken.count > 0)),
             )
-            sums = evaluate.until_enough(
-                trained.fixed, lanes, vectors, replace(runs, test=test), learner,
-                told=True, greedy=False, enough=evaluate.INSTRUCTIONS * scale,
+            sums = evaluation.until_enough(
+                trained.fixed, num_envs, vectors, replace(runs, test=test), learner,
+                told=True, greedy=False, enough=evaluation.INSTRUCTIONS * scale,
             )  # fmt: skip
             shares[way] = sums["followed"].sum(-1) / sums["given"].sum(-1)
-        first += len(words.texts)
+        first += len(unseen.texts)
         found[name] = shares
     seeds = len(group.seeds)
 
-    def own(cell: int) -> dict[str, Any]:
-        given = np.asarray(runs.test.rules.given)[cell * seeds]
-        part = slice(cell * seeds, (cell + 1) * seeds)
+    def of_config(number: int) -> dict[str, Any]:
+        given = np.asarray(runs.test.rules.given)[number * seeds]
+        part = slice(number * seeds, (number + 1) * seeds)
         return {
-            name: {**counts, **{way: share[part] for way, share in found[name].items()}}
-            for name, words in sets.items()
-            if (counts := counts_of(words, given))["phrases"]
+            name: {**counted, **{way: share[part] for way, share in found[name].items()}}
+            for name, unseen in sets.items()
+            if (counted := counts(unseen, given))["phrases"]
         }
 
-    return {cell: own(number) for number, cell in enumerate(hearing)}
+    return {config: of_config(number) for number, config in enumerate(hearing)}

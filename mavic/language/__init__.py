@@ -1,1 +1,1 @@
-
+"""Sentences to vectors, and sentences to kinds of instruction."""

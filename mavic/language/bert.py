@@ -1,7 +1,6 @@
-"""A BERT encoder's forward pass in numpy: any saved one runs without a deep-learning framework.
+"""The forward pass of a BERT encoder (Devlin et al. 2019) in numpy, so that no deep-learning framework is needed.
 
-Devlin et al. 2019. Reads the folder of a saved Hugging Face model: `config.json` and
-`model.safetensors`.
+A model is read from the folder in which Hugging Face saved it: `config.json` and `model.safetensors`.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ ACTIVATIONS = ("gelu", "gelu_new", "relu")
 
 
 class BertError(ValueError):
-    """The folder does not hold a BERT we can run; the message says what is missing."""
+    """The folder holds no BERT that can be run; the message says what is missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bert:
-    """Weights by name (without prefix) and the numbers of the configuration that matter."""
+    """Weights by name, without prefix, and the part of the configuration that the forward pass needs."""
 
     weights: Weights
     layers: int
@@ -35,7 +34,7 @@ class Bert:
 
     @property
     def dimension(self) -> int:
-        """Width of a token's hidden state."""
+        """The width of a token's hidden state."""
         return int(self.weights["embeddings.word_embeddings.weight"].shape[1])
 
 
@@ -54,7 +53,7 @@ def load(folder: Path) -> Bert:
 
 
 def assemble(config: dict[str, Any], weights: Weights, source: str) -> Bert:
-    """Check that configuration and weights belong to a BERT and join them."""
+    """A `Bert` from its configuration and weights; anything else is a `BertError`."""
     if config.get("model_type", "bert") != "bert":
         raise BertError(f"{source}: model_type is {config['model_type']!r}; only 'bert' can be run")
     if config.get("position_embedding_type", "absolute") != "absolute":
@@ -78,7 +77,7 @@ def assemble(config: dict[str, Any], weights: Weights, source: str) -> Bert:
 def random(
     seed: int, *, vocabulary: int, width: int, layers: int, heads: int, longest: int = 128
 ) -> tuple[dict[str, Any], Weights]:
-    """Configuration and untrained weights (normal, 0.02, BERT's own initialisation)."""
+    """Configuration and untrained weights, drawn as BERT initialises them (normal with standard deviation 0.02)."""
     draw = np.random.default_rng(seed)
     config = {
         "model_type": "bert",
@@ -123,7 +122,7 @@ def random(
 
 
 def hidden(bert: Bert, tokens: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Last hidden states [B, S, D] of token numbers [B, S]; `mask` [B, S] is 1 on real tokens."""
+    """The last hidden states [B, S, D] of tokens [B, S]; `mask` [B, S] is 1 for real tokens and 0 for padding."""
     w, (batch, length), width = bert.weights, tokens.shape, bert.dimension
     x = (
         w["embeddings.word_embeddings.weight"][tokens]
@@ -162,7 +161,7 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def _plain(name: str) -> str:
-    """The name without the prefix of a model with a head; old checkpoints say gamma and beta."""
+    """The name without the prefix that models with a head have. Old checkpoints call weight and bias gamma and beta."""
     name = name.removeprefix("bert.")
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
         "LayerNorm.beta", "LayerNorm.bias"
@@ -193,7 +192,7 @@ def _activate(name: str, x: np.ndarray) -> np.ndarray:
 
 
 def _erf(x: np.ndarray) -> np.ndarray:
-    """The error function to 3e-7 (Numerical Recipes' rational Chebyshev fit of erfc)."""
+    """The error function with an error below 3e-7 (Numerical Recipes' Chebyshev fit of erfc)."""
     t = 1 / (1 + np.float32(0.5) * np.abs(x))
     fit = np.full_like(t, ERFC[-1])
     for coefficient in ERFC[-2::-1]:

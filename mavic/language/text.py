@@ -1,28 +1,27 @@
-"""What is done to a text before anything else: cleaned, folded, named by a hash."""
+"""The first steps with any text: normalise it, check it, name it by a hash."""
 
 from __future__ import annotations
 
 import hashlib
 import unicodedata
 
-LONGEST = 10_000  # characters kept of a text; the encoders read the first 128 word pieces anyway
+MAX_CHARACTERS = 10_000  # the rest is cut; encoders read only the first 128 word pieces anyway
 
 
 class TextError(ValueError):
-    """The text cannot be understood as a sentence; the message says why."""
+    """The text cannot be read as a sentence; the message says why."""
 
 
 def fold(text: str) -> str:
-    """One spelling for what is said alike: case, spaces, typographic quotes, closing marks."""
-    text = (
-        unicodedata.normalize("NFKC", text[:LONGEST]).replace("\u2019", "'").replace("\u2018", "'")
-    )
+    """The text in one spelling: lower case, single spaces, plain apostrophes, no closing punctuation."""
+    text = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS])
+    text = text.replace("\u2019", "'").replace("\u2018", "'")
     text = "".join(" " if unicodedata.category(c).startswith("C") else c for c in text)
     return " ".join(text.lower().split()).rstrip(" .!?,;:\u2026")
 
 
 def check(text: str) -> str:
-    """The folded text, or a `TextError` saying why nothing can be made of it."""
+    """The folded text. A text without a letter or digit is a `TextError`."""
     folded = fold(text)
     if not folded:
         raise TextError("the text is empty")
@@ -32,19 +31,20 @@ def check(text: str) -> str:
 
 
 def name(text: str) -> str:
-    """A short hash of the folded text, by which vectors are kept."""
+    """A short hash of the folded text; vectors and states are stored under it."""
     return hashlib.sha256(fold(text).encode()).hexdigest()[:16]
 
 
 def shown(text: str, longest: int = 200) -> str:
-    """The text as a terminal may show it: on one line, without control characters, cut if long."""
-    plain = "".join(" " if unicodedata.category(c).startswith("C") else c for c in text[:LONGEST])
+    """The text as a terminal can show it: one line, no control characters, at most `longest` characters."""
+    text = text[:MAX_CHARACTERS]
+    plain = "".join(" " if unicodedata.category(c).startswith("C") else c for c in text)
     plain = " ".join(plain.split())
     return plain if len(plain) <= longest else plain[: longest - 1] + "\u2026"
 
 
 def given(text: str) -> str:
-    """A text from the command line as it is; a `TextError` if its bytes were not UTF-8."""
+    """A text from the command line, unchanged. If its bytes were not UTF-8, it is a `TextError`."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -53,7 +53,7 @@ def given(text: str) -> str:
 
 
 def lines(raw: bytes) -> list[str]:
-    """The texts of a file, one a line, blank lines left out; a `TextError` if it is not UTF-8."""
+    """The lines of a file that are not blank. If the file is not UTF-8, it is a `TextError`."""
     try:
         decoded = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -16,7 +16,7 @@ from mavic.apps import cli
 from mavic.envs import api
 from mavic.experiments import evaluate, records, runner, train
 from mavic.language.encoder import EncoderError
-from mavic.language.reader import understanding
+from mavic.language.reader import read
 
 NAMES = [command.__name__.lower() for command in get_args(cli.COMMANDS)]
 TINY = (
@@ -70,14 +70,13 @@ def test_help_lists_the_commands():
 PLUGIN = """
 from mavic.envs import api
 from mavic.envs.box_pushing import BoxPushing
-from mavic.language.lexicon import instruction_path
 
 
 class Own(BoxPushing):
     name = "own"
 
 
-api.register("own", Own, instructions=instruction_path("box_pushing"))
+api.register("own", Own, instructions=api.world("box_pushing").instructions)
 """
 
 
@@ -233,7 +232,7 @@ def test_a_missing_encoder_is_missed_before_the_training(tmp_path, monkeypatch):
     def missing(lexicon, texts):
         raise EncoderError("the encoder is not installed")
 
-    monkeypatch.setattr(understanding, "understand_all", missing)
+    monkeypatch.setattr(read, "understand_all", missing)
     monkeypatch.setattr(runner, "train_group", lambda *_, **__: pytest.fail("it trained"))
     status, _, complaint = run(f"{TINY} --words --out {tmp_path}")
     assert status == 1 and "not installed" in complaint

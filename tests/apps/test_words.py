@@ -1,20 +1,19 @@
-"""Words on the command line: what is understood, the tables, and bad input answered in words."""
+"""`mavic words`: what a sentence is understood as, the tables, and clear answers to bad input."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import json
 from pathlib import Path
 
+import built_in
 import pytest
 from rich.console import Console
 
-from mavic.apps import cli
-from mavic.language import lexicon
+from mavic.apps import cli, words
 from mavic.language.encoder import EncoderError
-from mavic.language.reader import measure
+from mavic.language.reader import ablation, measure
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +22,7 @@ def own_cache(tmp_path, monkeypatch):
 
 
 def run(*args, stdin=b""):
-    """What a command wrote, and its exit status."""
+    """The exit status of a command and what it wrote to both streams."""
     out, err, status = io.StringIO(), io.StringIO(), 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cli, "CONSOLE", Console(file=out, width=80))
@@ -60,7 +59,7 @@ def test_a_built_in_phrase_is_understood_without_an_encoder(monkeypatch):
         ("¿¡ -- ;;", "no letter"),
     ],
 )
-def test_bad_text_is_unsure_and_says_why(text, note):
+def test_a_text_that_is_no_sentence_is_unsure_with_a_reason(text, note):
     status, said, complaint = run("words", "overcooked", text)
     assert (status, complaint) == (0, "")
     assert "→ unsure (" in said and note in said
@@ -70,7 +69,7 @@ def test_bad_text_is_unsure_and_says_why(text, note):
     assert (line["text"], line["nearest"], line["probability"]) == (text, [], 0)
 
 
-def test_standard_input_is_read_a_text_a_line():
+def test_standard_input_has_one_sentence_per_line():
     status, said, _ = run("words", "box_pushing", "--json", stdin=b"push\n\n  \nstay\r\n")
     assert status == 0
     assert [json.loads(line)["kind"] for line in said.splitlines()] == ["push", "stay"]
@@ -89,59 +88,70 @@ def test_standard_input_is_read_a_text_a_line():
         (("box_pushin", "push"), b"", "did you mean 'box_pushing'?"),
         (("", "push"), b"", "neither a world nor a file"),
         ((str(Path(__file__).parent), "push"), b"", "neither a world nor a file"),
-        (("kitchen", "--ablation"), b"", "world 'kitchen' is unknown"),
+        (("kitchen", "--ablation"), b"", "no world is called 'kitchen'"),
         (("overcooked", "push", "--ablation"), b"", "--ablation takes a world alone"),
     ],
 )
-def test_what_cannot_be_read_is_refused_in_words(args, stdin, complaint):
+def test_unreadable_input_is_refused_with_a_message(args, stdin, complaint):
     status, said, told = run("words", *args, stdin=stdin)
     assert (status, said) == (1, "")
     assert complaint in told and told.startswith("mavic: ") and "Traceback" not in told
 
 
-def test_a_missing_encoder_says_what_to_type(monkeypatch):
+def test_a_missing_encoder_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr("mavic.language.encoder.open_encoder", missing)
     status, _, told = run("words", "box_pushing", "a sentence nobody has said before")
     assert status == 1 and "pip install 'mavic[language]'" in told
 
 
-def test_the_table_of_targets_names_every_file_it_used(monkeypatch):
-    # the third takes as long as both
-    monkeypatch.setattr(lexicon, "WORLDS", ("box_pushing", "warehouse"))
-    monkeypatch.setattr(measure, "report_words", functools.cache(measure.report_words))
-    status, said, _ = run("report", "words")
-    assert status == 0
-    plain = " ".join(said.split())
-    for world in lexicon.WORLDS:
-        shares, _ = measure.report_words(world, prefix=measure.JUDGED)
-        assert f"{world}: test phrases, never used for any choice" in plain
-        assert f"{world}: development sets of the second author, trained on" in plain
-        assert f"{world}: development sets of the first author, trained on" in plain
-        assert f"phrases of mavic/envs/{world}: phrases/final_infeasible.toml" in plain
+def test_the_report_shows_every_share_with_its_source_and_target():
+    worlds = ("box_pushing", "warehouse")  # the third one takes as long as both
+    out = io.StringIO()
+    for table in words.report_tables(worlds):
+        Console(file=out, width=80).print(table, highlight=False)
+    plain = " ".join(out.getvalue().split())
+    for world in worlds:
+        shares, _ = measure.measure(built_in.instructions(world), built_in.phrases(world))
+        assert f"{world}: blind test phrases, never used for any choice" in plain
+        for author in ("first", "second", "third"):
+            assert f"{world}: development sets of the {author} author, trained on" in plain
+        assert f"phrases of mavic/envs/{world}: phrases.toml, development, third" in plain
         for share in shares:
             row = f"{share.measure} {share.hits}/{share.total} {share.share:.1%}"
-            assert row in plain and share.file in plain
-    targets = len(measure.TARGETS) * len(lexicon.WORLDS)
-    assert said.count("% met") + said.count("% missed") == targets
-    assert run("report", "words", "--out", "x")[0] == 1
+            assert row in plain and share.source in plain
+    targets = len(measure.TARGETS) * len(worlds)
+    assert plain.count("% met") + plain.count("% missed") == targets
 
 
-def test_ablation_shows_what_is_there_and_what_to_type_for_the_rest(monkeypatch):
+def test_the_report_covers_every_world_with_phrases_and_no_other(monkeypatch):
+    measured = []
+
+    def record(file, phrases, set, author):
+        measured.append((file.world, set, author))
+        return (), ()
+
+    monkeypatch.setattr(measure, "measure", record)
+    assert len(list(words.report_tables())) == 4 * len(built_in.WORLDS)
+    assert measured[: len(built_in.WORLDS)] == [(world, "blind", "") for world in built_in.WORLDS]
+
+
+def test_ablation_shows_the_installed_variants_and_how_to_install_the_others(monkeypatch):
     def variant(name):
         def prepare(train):
             if name == "absent":
                 raise EncoderError("not installed; type: this")
-            return measure._bag_of_words(train)
+            return ablation._bag_of_words(train)
 
         return prepare
 
     monkeypatch.setattr(
-        measure, "VARIANTS", {"words": variant("words"), "absent": variant("absent")}
+        ablation, "VARIANTS", {"words": variant("words"), "absent": variant("absent")}
     )
     status, said, _ = run("words", "warehouse", "--ablation")
     assert status == 0 and "left out: absent: not installed; type: this" in said
     plain = " ".join(said.split())
-    for row in measure.ablation("warehouse", ("words",)):
+    file, phrases = built_in.instructions("warehouse"), built_in.phrases("warehouse")
+    for row in ablation.ablation(file, phrases, ("words",)):
         assert f"{row.accuracy:.1%}" in said and f"{row.left_right:.1%}" in said
         assert f"warehouse: % right by kind, {row.phrases}" in plain
     assert said.count("fetch-tool-1-first") == 2

@@ -23,7 +23,6 @@ from mavic.experiments.methods import preset_of
 from mavic.experiments.policy_file import PolicyError
 from mavic.experiments.runner import Group, SessionError, as_trained, groups_of, train_group
 from mavic.instruct import schedule
-from mavic.language import lexicon as lexicons
 from mavic.learn import act as deciding
 from mavic.learn import networks
 from mavic.preset import Preset
@@ -180,7 +179,7 @@ def test_a_group_is_of_its_instructions_and_not_of_numbers_left_alone(monkeypatc
         assert runner.name_of(more) == before  # nobody names the new number
         other = dataclasses.replace(more, preset=dataclasses.replace(more.preset, new=4))
         assert runner.name_of(other) != before
-    text = lexicons.instruction_path("box_pushing").read_text()
+    text = api.world("box_pushing").instructions.read_text()
     own = tmp_path / "own.toml"
     monkeypatch.setattr(api, "INSTRUCTIONS", {"box_pushing": own})
     for same, written in ((True, text), (False, text.replace("rule =", "penalty = -3\nrule =", 1))):
@@ -502,7 +501,7 @@ def test_a_world_of_ones_own_is_trained_by_name(monkeypatch):
     api.register("mine", Mine)
     with pytest.raises(ValueError, match="'mine' has no instruction file; register it with one"):
         make_task("mine")
-    own = lexicons.instruction_path("box_pushing")
+    own = api.world("box_pushing").instructions
     api.register("mine", Mine, instructions=own)
     assert make_task("mine", size=4).file.source == str(own)
     (group,) = groups_of([ExperimentConfig(world="mine")], [0], episodes=64)

@@ -1,4 +1,4 @@
-"""In other words: who is told what in phrases nobody was trained on."""
+"""Instructions in phrases that no team was trained on: who hears them, and how they are counted."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from mavic.experiments import runner, train, unseen_phrases
 from mavic.experiments.config import ExperimentConfig, make_task, run_of, stack
 from mavic.experiments.methods import preset_of
 from mavic.experiments.runner import Group, Trained
-from mavic.experiments.unseen_phrases import Words, table_of
+from mavic.experiments.unseen_phrases import Unseen, phrase_table
 from mavic.language import lexicon as lexicons
 
-CELLS = tuple(ExperimentConfig(world="warehouse", method=method) for method in ("mavic", "vanilla"))
+CONFIGS = tuple(
+    ExperimentConfig(world="warehouse", method=method) for method in ("mavic", "vanilla")
+)
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +22,9 @@ def untrained():
     bench = make_task("warehouse")
     preset = preset_of("tuned", "warehouse")
     fixed = bench.fixed(preset, "protected")
-    runs = stack([run_of(cell, preset, bench, 0) for cell in CELLS])
+    runs = stack([run_of(config, preset, bench, 0) for config in CONFIGS])
     return Trained(
-        group=Group(cells=CELLS, seeds=(0,), preset=preset),
+        group=Group(cells=CONFIGS, seeds=(0,), preset=preset),
         bench=bench,
         fixed=fixed,
         learner=train.start(fixed, runs),
@@ -31,38 +33,38 @@ def untrained():
     )
 
 
-def test_the_schedule_draws_understood_phrases_by_the_kind_that_is_meant():
-    words = Words(
+def test_the_schedule_draws_understood_phrases_of_the_meant_kind():
+    unseen = Unseen(
         kinds=(1, 2, 2), texts=("a", "b", "c"), understood=(True, True, False), trained=(5, 6, 7)
     )
-    ours = table_of(words, 100, 4, 2, "per_instruction")
+    ours = phrase_table(unseen, 100, 4, 2, "per_instruction")
     assert ours.count.tolist() == [0, 1, 1, 0]
     assert ours.table[1].tolist() == [5, 5] and ours.table[2].tolist() == [6, 6]
-    own = table_of(words, 100, 4, 2, "own_vector")
+    own = phrase_table(unseen, 100, 4, 2, "own_vector")
     assert own.count.tolist() == [0, 1, 1, 0] and own.table[2].tolist() == [101, 101]
-    anyway = table_of(words, 100, 4, 2, "own_vector_anyway")
+    anyway = phrase_table(unseen, 100, 4, 2, "own_vector_anyway")
     assert anyway.count.tolist() == [0, 1, 2, 0] and anyway.table[2].tolist() == [101, 102]
 
 
 def test_phrases_of_kinds_that_are_not_given_do_not_count():
-    words = Words(
+    unseen = Unseen(
         kinds=(1, 2, 2, 3),
         texts=("a", "b", "c", "d"),
         understood=(True, True, False, True),
         trained=(1, 2, 2, 3),
     )
     for given, phrases, understood in (("1110", 3, 2), ("1111", 4, 3), ("1000", 0, 0)):
-        found = unseen_phrases.counts_of(words, np.array([g == "1" for g in given]))
+        found = unseen_phrases.counts(unseen, np.array([g == "1" for g in given]))
         assert found == {"phrases": phrases, "understood": understood}
 
 
-def test_a_worlds_words_are_none_it_trains_on(untrained):
+def test_unseen_phrases_are_not_among_the_training_phrases(untrained):
     lexicon = untrained.bench.lexicon
     trained = {lexicon.texts[row] for row in np.asarray(lexicon.table).ravel()}
-    for name, words in unseen_phrases.words_of(untrained.bench).items():
-        assert len(words.texts) >= (3 if name == "paper" else 9), name
-        assert not trained & set(words.texts)
-        for kind, sure, row in zip(words.kinds, words.understood, words.trained, strict=True):
+    for name, unseen in unseen_phrases.sets_of(untrained.bench).items():
+        assert len(unseen.texts) >= (3 if name == "paper" else 9), name
+        assert not trained & set(unseen.texts)
+        for kind, sure, row in zip(unseen.kinds, unseen.understood, unseen.trained, strict=True):
             assert kind > 0
             assert lexicon.texts[row] in trained or not sure
 
@@ -77,17 +79,17 @@ def test_the_closest_phrase_is_of_the_kind_asked_for(untrained):
     assert lexicons.closest(lexicon, lexicon.vectors[1], 0) == 0
 
 
-def test_whoever_hears_is_judged_in_every_set_of_words(untrained):
-    found = unseen_phrases.judge(untrained, lanes=16, scale=0.005)
-    assert set(found) == {CELLS[0]}  # vanilla hears nothing
-    for name, entry in found[CELLS[0]].items():
+def test_every_hearing_method_is_evaluated_in_every_set(untrained):
+    found = unseen_phrases.evaluate(untrained, num_envs=16, scale=0.005)
+    assert set(found) == {CONFIGS[0]}  # vanilla hears nothing
+    for name, entry in found[CONFIGS[0]].items():
         assert 0 < entry["understood"] <= entry["phrases"], name
         for way in unseen_phrases.WAYS:
             assert entry[way].shape == (1,) and 0 <= entry[way][0] <= 1
 
 
-def test_a_policy_file_can_be_judged_so(untrained, tmp_path):
-    path = runner.save_policy(tmp_path / "team", untrained, CELLS[0], 0)
+def test_a_policy_file_can_be_evaluated_too(untrained, tmp_path):
+    path = runner.save_policy(tmp_path / "team", untrained, CONFIGS[0], 0)
     again = runner.trained_of(path)
     assert again.group.preset == untrained.group.preset
-    assert again.group.cells == CELLS[:1]
+    assert again.group.cells == CONFIGS[:1]

@@ -10,7 +10,6 @@ from mavic.envs import api
 from mavic.instruct import reward
 from mavic.instruct import spec as instructions
 from mavic.instruct.spec import InstructionFileError
-from mavic.language import lexicon as lexicons
 
 GOOD = """
 world = "corridor"
@@ -121,7 +120,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 @pytest.mark.parametrize("world", api.names())
 def test_built_in_files_become_rules_that_can_be_obeyed(world):
     env = api.make(world)
-    made = reward.rules_of(env, lexicons.instruction_path(world))
+    made = reward.rules_of(env, api.world(world).instructions)
     own = np.array([[m < len(e) for m in range(api.macro_count(env))] for e in env.macros])
     allowed, addressed = np.asarray(made.allowed), np.asarray(made.addressed)
     assert allowed[0].all() and not addressed[0].any() and addressed[1:].any(1).all()
@@ -129,5 +128,5 @@ def test_built_in_files_become_rules_that_can_be_obeyed(world):
     forbids = (~allowed & own & addressed[..., None]).any((1, 2))
     assert some.all(), "an addressed agent could not obey"
     assert forbids[1:].all(), "a kind forbids nothing"
-    kinds = instructions.read(lexicons.instruction_path(world)).kinds
+    kinds = instructions.read(api.world(world).instructions).kinds
     assert made.given.tolist() == [False] + [not kind.extra for kind in kinds]

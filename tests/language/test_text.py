@@ -1,4 +1,4 @@
-"""Texts as people type them."""
+"""Texts as people type them: normalised, checked, split into lines."""
 
 import pytest
 from hypothesis import given, settings
@@ -17,27 +17,27 @@ from mavic.language.text import TextError, check, fold, lines, name
         ("plate 1.", "plate 1"),
     ],
 )
-def test_what_is_said_alike_is_spelt_alike(typed, folded):
+def test_equal_sentences_fold_to_one_spelling(typed, folded):
     assert fold(typed) == folded and name(typed) == name(folded)
 
 
 @settings(derandomize=True)
 @given(st.text(max_size=200))
-def test_folding_never_fails_and_is_final(text):
+def test_folding_never_fails_and_changes_nothing_twice(text):
     assert fold(fold(text)) == fold(text)
 
 
-def test_ten_thousand_characters_and_more_are_cut():
+def test_a_text_is_cut_after_ten_thousand_characters():
     assert len(fold("a" * 50_000)) == 10_000
 
 
 @pytest.mark.parametrize(("text", "why"), [(" \x07", "empty"), ("-- ¿", "no letter or digit")])
-def test_what_cannot_be_a_sentence_is_refused(text, why):
+def test_a_text_that_is_no_sentence_is_refused(text, why):
     with pytest.raises(TextError, match=why):
         check(text)
 
 
-def test_a_file_gives_a_text_a_line():
+def test_a_file_has_one_text_per_line():
     assert lines(b"\xef\xbb\xbfstay\r\n\n  go left\n") == ["stay", "  go left"]
     with pytest.raises(TextError, match=r"not UTF-8 .* at byte 2"):
         lines(b"ok\xff\xfe")

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mavic.envs import api
 from mavic.envs.api import make
 from mavic.instruct import reward, schedule
 from mavic.language import lexicon as lexicons
@@ -20,10 +21,10 @@ BOTH = jnp.array([True, True])
 @pytest.fixture(scope="module")
 def setting() -> InstructedEnv:
     env = make("box_pushing")
-    lexicon = lexicons.load("box_pushing")
+    lexicon = lexicons.load(api.world("box_pushing").instructions)
     return InstructedEnv(
         env=env,
-        rules=reward.rules_of(env, lexicons.instruction_path("box_pushing")),
+        rules=reward.rules_of(env, api.world("box_pushing").instructions),
         schedule=schedule.make_schedule(),
         phrases=Phrases(table=lexicon.table, count=lexicon.count),
     )
@@ -140,10 +141,10 @@ def test_a_word_to_one_agent_wakes_its_teammate_too(setting):
 
 def test_only_those_a_kind_is_meant_for_are_addressed():
     env = make("warehouse")
-    lexicon = lexicons.load("warehouse")
+    lexicon = lexicons.load(api.world("warehouse").instructions)
     warehouse = InstructedEnv(
         env=env,
-        rules=reward.rules_of(env, lexicons.instruction_path("warehouse")),
+        rules=reward.rules_of(env, api.world("warehouse").instructions),
         schedule=schedule.make_schedule(),
         phrases=Phrases(table=lexicon.table, count=lexicon.count),
     )

@@ -1,114 +1,131 @@
-"""Make what is shipped, vectors, heads and states of all worlds: `python -m mavic.language.reader.ship`."""
+"""Makes the files in `mavic/language/data`: heads, states and vectors of the worlds whose folders are named.
+
+    python -m mavic.language.reader.ship mavic/envs/box_pushing mavic/envs/warehouse
+
+A folder holds `instructions.toml` and `phrases.toml`. A new head needs minutes and is calibrated anew.
+"""
 
 from __future__ import annotations
 
 import argparse
-from functools import partial
+from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 
 from mavic.instruct import spec as instructions
+from mavic.instruct.spec import InstructionFile
 from mavic.language import encoder as encoders
-from mavic.language import lexicon as lexicons
-from mavic.language.reader import head as heads
-from mavic.language.reader import understanding
-from mavic.language.reader.phrases import (
-    DEVELOPMENT,
-    NONE,
-    TESTS,
-    Example,
-    has,
-    read_tests,
-    training_set,
-)
-from mavic.language.reader.spelling import mend
+from mavic.language import shipped
+from mavic.language.reader import fit, model, phrase_file
+from mavic.language.reader.ablation import TEST_AUTHOR
+from mavic.language.reader.data import training_set_of
+from mavic.language.reader.phrase_file import NONE, PhraseFile
+from mavic.language.reader.spelling import correct
 from mavic.language.text import name as text_name
 
 
-def instructions_of(world: str) -> list[str]:
-    """Every phrase of a world's instruction file."""
-    file = instructions.read(lexicons.instruction_path(world))
+def instruction_phrases(file: InstructionFile) -> list[str]:
+    """The training and held-out phrases of an instruction file."""
     return [phrase for kind in file.kinds for phrase in kind.train + kind.held_out]
 
 
-def texts_of(world: str) -> list[str]:
-    """Every phrase of a world that is read as it stands: instructions, test, development files."""
-    folder = lexicons.world_folder(world)
-    kinds = instructions.read(folder / "instructions.toml").names()
-    texts = instructions_of(world)
-    for name in filter(partial(has, folder), TESTS + DEVELOPMENT):
-        texts += [example.text for example in read_tests(folder, name, kinds)]
-    return texts
+def exact_texts(file: InstructionFile, phrases: PhraseFile) -> list[str]:
+    """The texts whose float32 vectors are shipped, because teams hear them in training or evaluation."""
+    heard = phrases.sentences("blind", "novel") + phrases.sentences("published")
+    return instruction_phrases(file) + [example.text for example in heard]
 
 
-def examples_of(world: str) -> list[Example]:
-    """A world's whole training set for the head."""
-    folder = lexicons.world_folder(world)
-    file = instructions.read(folder / "instructions.toml")
-    return training_set({kind.name: list(kind.train) for kind in file.kinds}, world, folder)
+def half_texts(phrases: PhraseFile) -> list[str]:
+    """The texts whose float16 vectors are shipped, so that measuring needs no weights of that encoder."""
+    measured = phrases.sentences("blind")
+    measured += phrases.sentences("development", "novel", TEST_AUTHOR)
+    return [example.text for example in measured]
 
 
-def ship_vectors(world: str, encoder: str) -> int:
+def ship_vectors(file: InstructionFile, phrases: PhraseFile, encoder: str) -> int:
     """Write the vectors of a world under an encoder; returns how many."""
-    by_name = {text_name(text): text for text in texts_of(world)}
-    names = sorted(by_name)
+    exact = _by_name(exact_texts(file, phrases))
+    half = {name: t for name, t in _by_name(half_texts(phrases)).items() if name not in exact}
     opened = encoders.open_encoder(encoder)
-    np.savez_compressed(
-        lexicons.shipped_path(world, encoder),
-        names=np.array(names),
-        vectors=opened.encode([by_name[name] for name in names]),
-        encoder_hash=np.array(opened.hash),
+    write_vectors(
+        shipped.vectors_path(file.world, encoder),
+        dict(zip(exact, opened.encode(list(exact.values())), strict=True)),
+        dict(zip(half, opened.encode(list(half.values())), strict=True)),
+        opened.hash,
     )
-    lexicons.shipped.cache_clear()
-    return len(names)
+    return len(exact) + len(half)
 
 
-def ship_states(world: str) -> int:
-    """Write the states of a world's instructions, mended as its head reads them; how many."""
-    words = heads.load(understanding.head_path(world)).words
-    by_name = {text_name(text): text for text in (mend(t, words) for t in instructions_of(world))}
-    names = sorted(by_name)
-    opened = encoders.open_encoder()
-    states = opened.states([by_name[name] for name in names])
+def write_vectors(
+    path: Path, exact: dict[str, np.ndarray], half: dict[str, np.ndarray], encoder_hash: str
+) -> None:
+    """Write vectors [D] by name, in the format that `shipped.vectors` reads."""
     np.savez_compressed(
-        lexicons.states_path(world),
-        names=np.array(names),
+        path,
+        names=np.array(list(exact)),
+        vectors=np.stack(list(exact.values())).astype(np.float32),
+        half_names=np.array(list(half)),
+        half_vectors=np.stack(list(half.values())).astype(np.float16),
+        encoder_hash=np.array(encoder_hash),
+    )
+    shipped.vectors.cache_clear()
+
+
+def ship_states(file: InstructionFile) -> int:
+    """Write the states of a world's instruction phrases, corrected as its head reads them; returns how many."""
+    words = model.load(shipped.head_path(file.world)).words
+    by_name = _by_name(correct(text, words) for text in instruction_phrases(file))
+    opened = encoders.open_encoder()
+    states = opened.states(list(by_name.values()))
+    np.savez_compressed(
+        shipped.states_path(file.world),
+        names=np.array(list(by_name)),
         lengths=np.array([len(s) for s in states]),
         states=np.concatenate(states).astype(np.float16),
         encoder_hash=np.array(opened.hash),
     )
-    lexicons.shipped_states.cache_clear()
-    return len(names)
+    shipped.states.cache_clear()
+    return len(by_name)
 
 
-def ship_head(world: str) -> heads.Head:
-    """Train and write the head of a world, on the default encoder's vectors."""
-    file = instructions.read(lexicons.instruction_path(world))
-    names = (NONE, *file.names())
-    head = heads.fit(examples_of(world), names, encoders.open_encoder())
-    heads.save(head, understanding.head_path(world))
-    heads.load.cache_clear()
+def ship_head(file: InstructionFile, phrases: PhraseFile) -> model.Head:
+    """Train and write the head of a world on the default encoder's states."""
+    examples = training_set_of(file, phrases)
+    head = fit.fit(examples, (NONE, *file.names()), encoders.open_encoder())
+    model.save(head, shipped.head_path(file.world))
+    model.load.cache_clear()
     return head
 
 
+def _by_name(texts: Iterable[str]) -> dict[str, str]:
+    """Texts by the hash of their folded form, sorted by it."""
+    return dict(sorted({text_name(text): text for text in texts}.items()))
+
+
 def main() -> None:
-    """Ship the worlds and encoders named."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Make the files of the worlds and encoders that are named."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", nargs="+", type=Path, help="folder of a world")
     parser.add_argument("--encoder", nargs="*", default=list(encoders.BUILT_IN))
-    parser.add_argument("--world", nargs="*", default=list(lexicons.WORLDS))
     parser.add_argument("--only", choices=("vectors", "heads"))
     chosen = parser.parse_args()
-    for world in chosen.world:
+    for folder in chosen.folder:
+        file = instructions.read(folder / "instructions.toml")
+        phrases = phrase_file.read(folder / "phrases.toml", file.names())
         if chosen.only != "vectors":
-            head = ship_head(world)
+            head = ship_head(file, phrases)
             print(
-                f"{world}: head of {len(head.words)} words, "
+                f"{file.world}: head of {len(head.words)} words, "
                 f"temperature {head.temperature:.2f}, threshold {head.threshold:.2f}",
                 flush=True,
             )
-            print(f"{world}: states of {ship_states(world)} instructions", flush=True)
+            print(f"{file.world}: states of {ship_states(file)} instruction phrases", flush=True)
         for encoder in chosen.encoder if chosen.only != "heads" else ():
-            print(f"{world} {encoder}: {ship_vectors(world, encoder)} vectors", flush=True)
+            count = ship_vectors(file, phrases, encoder)
+            print(f"{file.world} {encoder}: {count} vectors", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""Slips of the keyboard: which are mended, which are left, and which are made."""
+"""Typing errors: which are corrected, which words are left alone, and which errors are added."""
 
 import random
 
 import pytest
 
-from mavic.language.reader.spelling import known_words, mend, slip, vocabulary, words_of
+from mavic.language.reader.spelling import add_typo, correct, known_words, vocabulary, words_of
 
 KNOWN = known_words(2 * ["the lettuce, the left board, the tool, the first plate, oven don't"])
 
 
 @pytest.mark.parametrize(
-    ("typed", "mended"),
+    ("typed", "corrected"),
     [
         ("dont take teh letuce", "don't take the lettuce"),
         ("the frist tol", "the first tool"),
@@ -23,30 +23,30 @@ KNOWN = known_words(2 * ["the lettuce, the left board, the tool, the first plate
         ("xq zzz qwrtp", "xq zzz qwrtp"),
     ],
 )
-def test_a_slip_is_mended_and_another_word_is_left_alone(typed, mended):
-    assert mend(typed, KNOWN) == mended
-    assert mend(mended, KNOWN) == mended
+def test_a_typing_error_is_corrected_and_a_known_word_is_left_alone(typed, corrected):
+    assert correct(typed, KNOWN) == corrected
+    assert correct(corrected, KNOWN) == corrected
 
 
-def test_of_two_words_as_near_the_commoner_is_meant():
+def test_of_two_equally_near_words_the_more_frequent_is_chosen():
     often, seldom = 9 * ["zorbet"], 2 * ["zorbed"]
     assert "zorbe" not in vocabulary()
-    assert mend("zorbe", known_words(often + seldom)) == "zorbet"
-    assert mend("zorbe", known_words(2 * ["zorbet"] + 9 * ["zorbed"])) == "zorbed"
+    assert correct("zorbe", known_words(often + seldom)) == "zorbet"
+    assert correct("zorbe", known_words(2 * ["zorbet"] + 9 * ["zorbed"])) == "zorbed"
 
 
-def test_words_and_pairs_know_start_end_and_what_belongs_to_a_thing():
+def test_pairs_include_start_and_end_and_a_possessive_is_its_own_word():
     assert words_of("The board's dirty, don't") == (
         ["the", "board", "'s", "dirty", "don't"],
         ["^_the", "the_board", "board_'s", "'s_dirty", "dirty_don't", "don't_$"],
     )
 
 
-def test_a_slip_is_one_letter_or_mark_and_most_are_mended():
-    drawn, text = random.Random(0), "don't take the left board, the first lettuce"
+def test_an_added_typo_is_small_and_most_typos_are_corrected():
+    rng, text = random.Random(0), "don't take the left board, the first lettuce"
     known = known_words(2 * [text, "take"])
-    slips = [slip(text, drawn) for _ in range(300)]
-    assert len(set(slips)) > 50
-    assert all(abs(len(made) - len(text)) <= 2 for made in slips)
-    assert sum(mend(made, known) == text for made in slips) > 150
-    assert slip("1 2", random.Random(1)) in ("1 2", "12")
+    typos = [add_typo(text, rng) for _ in range(300)]
+    assert len(set(typos)) > 50
+    assert all(abs(len(made) - len(text)) <= 2 for made in typos)
+    assert sum(correct(made, known) == text for made in typos) > 150
+    assert add_typo("1 2", random.Random(1)) in ("1 2", "12")

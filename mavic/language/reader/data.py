@@ -1,0 +1,163 @@
+"""The reader's training set: training phrases, filled templates, everyday requests, development sentences.
+
+Most sentences also appear as people type them: with an opening, a closing, a reason or a typing error. All choices are
+drawn with a fixed seed, so a world's training set is always the same. Held-out and blind sentences are never in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from mavic.instruct.spec import InstructionFile
+from mavic.language import shipped
+from mavic.language.reader.phrase_file import (
+    NONE,
+    Block,
+    Example,
+    PhraseFile,
+    PhraseFileError,
+    held_out_examples,
+    read_toml,
+)
+from mavic.language.reader.spelling import add_typo, correct, known_words
+from mavic.language.text import fold
+
+DRAWS_OF_A_KIND = 3  # how often one template sentence is filled, for each key
+DRAWS_OF_NONE = 8
+EVERYDAY_REQUESTS = 700  # pairs of an everyday verb and object
+CASUAL_COPIES = 3  # of a phrase that is no filled template: with an opening, a closing or both
+REASON_SHARE = 0.15  # of the sentences are also trained on with a reason
+TYPO_SHARE = 0.4  # of the sentences are also trained on with a typing error
+SLOT = re.compile(r"\{(\w+)\}")
+
+Frames = dict[str, Any]
+
+
+def training_set_of(file: InstructionFile, phrases: PhraseFile) -> list[Example]:
+    """The training set of a world with a phrase file."""
+    return training_set(
+        {kind.name: kind.train for kind in file.kinds},
+        seed=file.world,
+        phrases=phrases,
+        held_out=[example.text for example in held_out_examples(file)],
+    )
+
+
+def training_set(
+    train: Mapping[str, Sequence[str]],
+    *,
+    seed: str,
+    phrases: PhraseFile | None = None,
+    held_out: Collection[str] = (),
+) -> list[Example]:
+    """Distinct examples, each with a corrected text; none equals a held-out or a blind sentence.
+
+    `train` lists the training phrases by kind; `phrases` adds templates and development sentences.
+    """
+    rng = random.Random(seed)
+    frames = read_toml(shipped.FOLDER / "frames.toml")
+    examples = [
+        Example(text=text, kind=kind, group=text) for kind, texts in train.items() for text in texts
+    ]
+    for block in phrases.blocks if phrases else ():
+        examples += _filled(block, frames, rng)
+    examples += _everyday(frames, rng)
+    examples += phrases.sentences("development") if phrases else []
+    blind = [example.text for example in phrases.sentences("blind")] if phrases else []
+    reserved = {fold(text) for text in (*held_out, *blind)}
+    examples = _distinct(examples, reserved)
+    known = known_words([example.text for example in examples])
+    reserved |= {correct(text, known) for text in reserved}
+    by_text: dict[str, Example] = {}
+    for example in examples + _as_typed(examples, frames, rng):
+        text = correct(example.text, known)
+        if text not in reserved:  # of equal sentences the first is kept
+            by_text.setdefault(text, dataclasses.replace(example, text=text))
+    return list(by_text.values())
+
+
+def _filled(block: Block, frames: Frames, rng: random.Random) -> Iterator[Example]:
+    """The templates of a block, each filled several times. The first filling has no opening and no closing."""
+    openings, closings = frames["openings"]["texts"], frames["closings"]["texts"]
+    for template in block.templates:
+        for key in template.get("keys", [""]):
+            kind = template["kind"].format(key=key)
+            draws = template.get("draws", DRAWS_OF_NONE if kind == NONE else DRAWS_OF_A_KIND)
+            for sentence, choices in _sentences(template, frames):
+                for draw in range(draws):
+                    text = sentence.replace("{x}", rng.choice(choices))
+                    text = _fill_slots(text, block, key, rng)
+                    if draw:
+                        text = rng.choice(openings) + text + rng.choice(closings)
+                    yield Example(text=text, kind=kind, group=sentence)
+
+
+def _sentences(template: Mapping[str, Any], frames: Frames) -> list[tuple[str, list[str]]]:
+    """The sentences of a template, each with the choices for its {x}."""
+    if "frame" in template:
+        return [(sentence, template["texts"]) for sentence in frames["frames"][template["frame"]]]
+    return [(text, [""]) for text in template["texts"]]
+
+
+def _fill_slots(text: str, block: Block, key: str, rng: random.Random) -> str:
+    def word(match: re.Match[str]) -> str:
+        if match[1] not in block.slots:
+            raise PhraseFileError(f"{block.place}: no slot {match[1]!r} for {text!r}")
+        choices = block.slots[match[1]]
+        return rng.choice(choices[key] if isinstance(choices, dict) else choices)
+
+    while SLOT.search(text):  # the words of a slot may have slots themselves
+        text = SLOT.sub(word, text)
+    return text
+
+
+def _everyday(frames: Frames, rng: random.Random) -> Iterator[Example]:
+    """Requests that no world's team can be asked."""
+    everyday = frames["everyday"]
+    for text in everyday["sayings"]:
+        yield Example(text=text, kind=NONE, group=text)
+    for _ in range(EVERYDAY_REQUESTS):
+        verb, thing = rng.choice(everyday["verbs"]), rng.choice(everyday["objects"])
+        opening, closing = (rng.choice(frames[k]["texts"]) for k in ("openings", "closings"))
+        yield Example(text=f"{opening}{verb} {thing}{closing}", kind=NONE, group=verb)
+
+
+def _as_typed(examples: list[Example], frames: Frames, rng: random.Random) -> list[Example]:
+    """Copies of sentences, of every kind and of none, as people type and explain them."""
+    openings, closings = (
+        [text for text in frames[part]["texts"] if text] for part in ("openings", "closings")
+    )
+    copies = []
+    for example in examples:
+        for _ in range(CASUAL_COPIES if example.group == example.text else 0):
+            where = rng.random()
+            opening = rng.choice(openings) if where < 0.7 else ""
+            closing = rng.choice(closings) if where > 0.4 else ""
+            copies.append(_copy(example, opening + example.text + closing))
+    for example in examples:
+        if rng.random() < REASON_SHARE:
+            reason, join = (rng.choice(frames["reasons"][part]) for part in ("texts", "joins"))
+            text = join.replace("{reason}", reason).replace("{x}", example.text)
+            copies.append(_copy(example, text))
+    mistyped = [example for example in examples + copies if rng.random() < TYPO_SHARE]
+    return copies + [_copy(example, add_typo(example.text, rng)) for example in mistyped]
+
+
+def _copy(example: Example, text: str) -> Example:
+    return dataclasses.replace(example, text=text, copy=True)
+
+
+def _distinct(examples: Iterable[Example], reserved: Collection[str]) -> list[Example]:
+    """Each sentence once and none that is reserved. A sentence of a kind and of "none" counts for the kind."""
+    by_text: dict[str, Example] = {}
+    for example in sorted(examples, key=lambda e: e.kind == NONE):
+        text = fold(example.text)
+        if text and text not in reserved:
+            first = by_text.setdefault(text, example)
+            if example.kind not in (NONE, first.kind):
+                raise PhraseFileError(f"{text!r} stands for {first.kind} and for {example.kind}")
+    return list(by_text.values())

@@ -1,0 +1,151 @@
+"""Reads `phrases.toml`, the file of sentences for the reader that lies beside a world's `instructions.toml`.
+
+The file is a list of blocks. Each block has a `set` (what it is used for), an `author` and a `category`. A block of the
+set `train` holds templates, which `data` fills in. All other blocks list sentences by the kind they ask for; the kind
+"none" is for sentences that ask for nothing the team can be asked. The head of each file explains sets and authors.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mavic.hints import suggest
+from mavic.instruct.spec import InstructionFile
+
+NONE = "none"  # the kind of sentences that ask for nothing the team can be asked
+SETS = ("train", "development", "blind", "published")
+TEMPLATE_CATEGORIES = ("contrasts", "spoken", "negatives", "impossible")
+SENTENCE_CATEGORIES = ("novel", "instead", "infeasible", "near")
+
+
+class PhraseFileError(ValueError):
+    """A phrase file is wrong; the message names the file and what is allowed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A sentence with the kind it asks for."""
+
+    text: str
+    kind: str
+    group: str
+    """Sentences of one group come from the same frame and differ only in what fills it."""
+    author: str = ""
+    """Who wrote it; empty for phrases of the instruction file and for filled templates."""
+    category: str = ""
+    """One of `SENTENCE_CATEGORIES`, where the sentence stands in a block of sentences."""
+    copy: bool = False
+    """Whether it was made from another sentence by adding an opening, a closing, a reason or a typing error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """One block of a phrase file: sentences, or templates with the words for their slots."""
+
+    place: str
+    """The file, the block's number and names, for error messages."""
+    set: str
+    author: str
+    category: str
+    sentences: tuple[Example, ...] = ()
+    templates: tuple[Mapping[str, Any], ...] = ()
+    slots: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhraseFile:
+    """The blocks of a phrase file, in the file's order."""
+
+    path: Path
+    blocks: tuple[Block, ...]
+
+    def sentences(self, set: str, category: str = "", author: str = "") -> list[Example]:
+        """The sentences of a set in the file's order, restricted to a category and an author where they are given."""
+        return [
+            example
+            for block in self.blocks
+            if block.set == set
+            and category in ("", block.category)
+            and author in ("", block.author)
+            for example in block.sentences
+        ]
+
+    def authors(self, set: str) -> tuple[str, ...]:
+        """Who wrote sentences of a set, in the file's order."""
+        return tuple(dict.fromkeys(block.author for block in self.blocks if block.set == set))
+
+
+def read(path: Path, kinds: Sequence[str]) -> PhraseFile:
+    """Read a phrase file for a world with these kinds; anything wrong is a `PhraseFileError`."""
+    raw = read_toml(path)
+    blocks = tuple(
+        _block(f"{path}: block {number}", block, kinds)
+        for number, block in enumerate(raw.get("phrases", ()), start=1)
+    )
+    return PhraseFile(path=path, blocks=blocks)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file as a dictionary; a file that cannot be read is a `PhraseFileError`."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise PhraseFileError(f"{path}: {error}") from None
+
+
+def train_examples(file: InstructionFile) -> list[Example]:
+    """The training phrases of an instruction file."""
+    return [
+        Example(text=text, kind=kind.name, group=text) for kind in file.kinds for text in kind.train
+    ]
+
+
+def held_out_examples(file: InstructionFile) -> list[Example]:
+    """The held-out phrases of an instruction file."""
+    return [
+        Example(text=text, kind=kind.name, group=text)
+        for kind in file.kinds
+        for text in kind.held_out
+    ]
+
+
+def _block(place: str, raw: Mapping[str, Any], kinds: Sequence[str]) -> Block:
+    missing = [key for key in ("set", "author", "category") if not raw.get(key)]
+    if missing:
+        raise PhraseFileError(f"{place}: no {missing[0]}; every block has set, author and category")
+    names = {key: raw[key] for key in ("set", "author", "category")}
+    place = f"{place} ({', '.join(names.values())})"
+    _check(place, "set", names["set"], SETS)
+    if names["set"] == "train":
+        _check(place, "category", names["category"], TEMPLATE_CATEGORIES)
+        templates = tuple(raw.get("templates", ()))
+        for template in templates:
+            for key in template.get("keys", [""]):
+                _check(place, "kind", template["kind"].format(key=key), (NONE, *kinds))
+        return Block(place=place, **names, templates=templates, slots=raw.get("slots", {}))
+    _check(place, "category", names["category"], SENTENCE_CATEGORIES)
+    sentences = []
+    for kind, texts in raw.get("by_kind", {}).items():
+        _check(place, "kind", kind, (NONE, *kinds))
+        sentences += [
+            Example(
+                text=text,
+                kind=kind,
+                group=text,
+                author=names["author"],
+                category=names["category"],
+            )
+            for text in texts
+        ]
+    return Block(place=place, **names, sentences=tuple(sentences))
+
+
+def _check(place: str, what: str, name: str, allowed: Sequence[str]) -> None:
+    if name not in allowed:
+        raise PhraseFileError(
+            f"{place}: {what} {name!r} is unknown; {suggest(name, tuple(allowed))}"
+        )
