@@ -26,6 +26,11 @@ class Method:
     correction: str  # none | shift | cut
     random: bool = False  # judged with random macros: a yardstick, nothing of it is learnt
 
+    @property
+    def hears(self) -> bool:
+        """Whether the team hears instructions, in training and when it is evaluated."""
+        return self.instructions != "none"
+
 
 METHODS = {
     "vanilla": Method(instructions="none", correction="none"),

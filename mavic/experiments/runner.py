@@ -208,21 +208,9 @@ def _point(
     metrics: dict,
     rate: float,
 ) -> dict[str, Any]:
-    key = jax.random.key(evaluate.EVALUATION_KEY + 1)
-    show = [
-        evaluate.play(
-            fixed, lanes, 128, bench.lexicon.vectors, runs, learner, key, jnp.int32(0),
-            jnp.asarray(told), jnp.asarray(False),
-        )
-        for told in (False, True)
-    ]  # fmt: skip
-    base, live = show[0]["base"], show[1]["live"]
-    given = np.asarray(live["given"].sum(-1))
-    followed = np.asarray(live["followed"].sum(-1))
     return {
         "episodes": int(learner.episodes[0]),
-        "base": np.asarray(base["discounted"] / base["episodes"]),
-        "compliance": followed / np.maximum(given, 1),
+        **evaluate.progress(fixed, lanes, bench.lexicon.vectors, runs, learner),
         "value": np.asarray(metrics["value"]),
         "entropy": np.asarray(metrics["entropy"]),
         "steps_per_second": rate,

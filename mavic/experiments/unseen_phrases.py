@@ -7,6 +7,7 @@ as the trained phrase nearest to it of the kind it is understood as (ours), or a
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.experiments import evaluate
+from mavic.experiments import evaluate, metrics
 from mavic.experiments.config import ExperimentConfig, Task, run_of, stack
 from mavic.experiments.methods import METHODS
 from mavic.experiments.runner import Trained
@@ -100,7 +101,7 @@ def judge(
 ) -> dict[ExperimentConfig, dict[str, Any]]:
     """For each cell that hears: its compliance in each set of words, one number a seed."""
     group, bench = trained.group, trained.bench
-    hearing = [cell for cell in group.cells if METHODS[cell.method].instructions != "none"]
+    hearing = [cell for cell in group.cells if METHODS[cell.method].hears]
     sets = words_of(bench)
     if not hearing or not sets:
         return {}
@@ -127,11 +128,12 @@ def judge(
                 ),
                 rules=replace(rules, given=rules.given & (spoken.count > 0)),
             )
-            sums = evaluate.until_enough(
-                trained.fixed, lanes, vectors, replace(runs, test=test), learner,
-                told=True, greedy=False, enough=evaluate.INSTRUCTIONS * scale,
-            )  # fmt: skip
-            shares[way] = sums["followed"].sum(-1) / sums["given"].sum(-1)
+            section = metrics.SECTIONS[metrics.COMPLIANCE.section]
+            section = dataclasses.replace(section, enough=section.enough * scale)
+            totals = evaluate.until_enough(
+                trained.fixed, lanes, vectors, replace(runs, test=test), learner, section
+            )
+            shares[way] = metrics.divide(totals.ratios[metrics.COMPLIANCE.name])
         first += len(words.texts)
         found[name] = shares
     seeds = len(group.seeds)
