@@ -109,6 +109,11 @@ class Metric:
         """Whether records hold it for each kind of instruction."""
         return self.counts is not None or self.section in HELD
 
+    @property
+    def overall(self) -> bool:
+        """Whether there is one number for all kinds. Episodes under a held instruction have one number a kind."""
+        return self.section != "held"
+
     def path(self, kind: str = OVERALL) -> tuple[str, ...]:
         """Where its numbers stand in a score line: one number a seed."""
         middle = (kind,) if self.section in HELD else ()
@@ -128,7 +133,7 @@ def measure(metrics: Iterable[Metric], played: Played) -> dict[str, Ratio]:
 
 
 def divide(ratio: Ratio) -> np.ndarray:
-    """The metric [runs] of its sums; nan where the denominator is zero. Counts by kind are added over kinds first."""
+    """The metric [runs] of its sums; nan where the denominator is zero. Counts [runs, C] are added over kinds first."""
     numerator, denominator = (np.asarray(part) for part in ratio)
     if denominator.ndim > 1:
         numerator, denominator = numerator.sum(-1), denominator.sum(-1)
