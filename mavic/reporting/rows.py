@@ -322,8 +322,9 @@ def _unseen(record: Record) -> dict[str, UnseenPhrases]:
 
 def grouped(rows: Sequence[Row], by: Callable[[Row], str]) -> dict[str, list[Row]]:
     """Rows by a name of theirs, in order."""
-    found = require("pandas").Series(rows, dtype=object)
-    keys = [by(row) for row in rows]
+    pandas = require("pandas")
+    found = pandas.Series(rows, dtype=object)
+    keys = pandas.Series([by(row) for row in rows], dtype=object)
     return {key: list(part) for key, part in found.groupby(keys, sort=False)}
 
 
