@@ -1,7 +1,13 @@
-"""The judge: base return, compliance three ways, leak (D14-D16), as sums that add up over batches of episodes."""
+"""Evaluation of trained teams (D14-D16): the programs that play episodes, and the score lines made of their sums.
+
+What is measured stands in `mavic.experiments.metrics`. Teams are evaluated with final parameters. `play` plays
+episodes with or without instructions. `evaluate_held_instruction` plays episodes in which one instruction holds from
+the start, and compares the critic's values with the returns. `evaluate` runs both and makes the score lines.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,9 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from mavic.envs import api
+from mavic.experiments import metrics
 from mavic.experiments.config import ExperimentConfig, Task
 from mavic.experiments.devices import over_runs
 from mavic.experiments.methods import METHODS
+from mavic.experiments.metrics import HELD, SECTIONS, Metric, Played, Ratio, Section, divide
 from mavic.experiments.runs import Run, acting, make_run, stack
 from mavic.instruct.schedule import make_schedule
 from mavic.learn.backbones import BACKBONES
@@ -21,53 +29,31 @@ from mavic.learn.returns import CORRECTIONS, targets
 from mavic.learn.transitions import macro_transitions
 from mavic.learn.update import StaticConfig, TrainState, Values
 from mavic.rollout.rollout import rollout
-from mavic.types import Array, MacroTransitions, Timestep, replace
+from mavic.types import Array, MacroTransitions, Timestep, record, replace
 
 if TYPE_CHECKING:
     from mavic.experiments.runner import Trained
 
-EVALUATION_KEY = 20_260_000  # shared by all methods and seeds, so all meet the same episodes
-BASE_EPISODES, INSTRUCTIONS, HELD_EPISODES = 1024, 2000, 256  # D15
+EVALUATION_KEY = 20_260_000  # shared by all methods and seeds, so that all meet the same episodes
+HELD_EPISODES = 256  # D15
+MAX_BATCHES = 64
+PROGRESS_EPISODES = 128  # of a point of the learning curve
 
 
-def task_sums(rows: Timestep, gamma: Array) -> dict[str, Array]:
-    """What base episodes earned: sums over episodes."""
-    alive = rows.alive
-    over = alive & (rows.terminal | rows.truncated)
-    solved = (rows.events[..., 0] > 0) & alive
-    return {
-        "episodes": over.sum().astype(jnp.float32),
-        "discounted": (gamma**rows.time * rows.task_reward * alive).sum(),
-        "undiscounted": (rows.task_reward * alive).sum(),
-        "solved": solved.sum().astype(jnp.float32),
-        "ticks": alive.sum().astype(jnp.float32),
-    }
+@record
+class Totals:
+    """Sums over episodes, [runs] each: finished episodes, and the two sums of every metric by name."""
+
+    episodes: Any
+    ratios: dict[str, Ratio]
 
 
-def compliance_sums(rows: Timestep, kinds: int) -> dict[str, Array]:
-    """How instructions were followed: counts by kind [C], decisions and steps of addressed agents."""
-    alive = rows.alive
-    kind = jnp.where(alive, rows.closed, 0)
-    hot = jax.nn.one_hot(kind, kinds).at[..., 0].set(0.0)
-    addressed = (rows.kind > 0) & alive[..., None]
-    decides = addressed & rows.fresh
-    return {
-        "given": hot.sum((0, 1)),
-        "followed": (hot * rows.followed[..., None]).sum((0, 1)),
-        "decisions": decides.sum().astype(jnp.float32),
-        "decisions_complied": (decides & rows.complied).sum().astype(jnp.float32),
-        "steps": addressed.sum().astype(jnp.float32),
-        "steps_complied": (addressed & rows.complied).sum().astype(jnp.float32),
-        "episodes": (alive & (rows.terminal | rows.truncated)).sum().astype(jnp.float32),
-        "solved": ((rows.events[..., 0] > 0) & alive).sum().astype(jnp.float32),
-    }
-
-
-@partial(jax.jit, static_argnames=("static", "num_envs", "episodes"))
+@partial(jax.jit, static_argnames=("static", "num_envs", "episodes", "measured"))
 def play(
     static: StaticConfig,
     num_envs: int,
     episodes: int,
+    measured: tuple[Metric, ...],
     vectors: Array,
     runs: Run,
     state: TrainState,
@@ -75,87 +61,102 @@ def play(
     first: Array,
     instructed: Array,
     greedy: Array,
-) -> dict[str, dict[str, Array]]:
-    """Episodes with final parameters and no exploration; `key` is shared by all runs, so all meet the same threefry."""
+) -> Totals:
+    """What each run earned and followed in `episodes` episodes from number `first` on, without exploration.
 
-    def one_run(run: Run, state: TrainState) -> dict[str, dict[str, Array]]:
+    All runs share `key`, so all meet the same random numbers. The flags `instructed` and `greedy` are arrays: one
+    program serves all four combinations."""
+
+    def one_run(run: Run, state: TrainState) -> Totals:
         off = make_schedule()
-        setting = replace(
-            run.test_env,
-            schedule=jax.tree.map(
-                lambda a, b: jnp.where(instructed, a, b), run.test_env.schedule, off
-            ),
+        schedule = jax.tree.map(
+            lambda a, b: jnp.where(instructed, a, b), run.test_env.schedule, off
         )
-        eval_epsilon = jnp.stack([run.eval_epsilon] * 2)
+        instructed_env = replace(run.test_env, schedule=schedule)
+        epsilon = jnp.stack([run.eval_epsilon] * 2)
         policy = acting(
-            static, state.actor, vectors, eval_epsilon, greedy & (run.eval_epsilon == 0)
+            static.network, state.actor, vectors, epsilon, greedy & (run.eval_epsilon == 0)
         )
-        rows = rollout(setting, policy, key, episodes=episodes, num_envs=num_envs, first=first).rows
-        kinds = run.test_env.rules.allowed.shape[0]
-        return {
-            "base": task_sums(rows, run.hyper.gamma),
-            "live": compliance_sums(rows, kinds),
-        }
+        rows = rollout(
+            instructed_env, policy, key, episodes=episodes, num_envs=num_envs, first=first
+        ).rows
+        played = _played(run, rows)
+        return Totals(
+            episodes=metrics.episodes_over(played), ratios=metrics.measure(measured, played)
+        )
 
     return over_runs(one_run)(runs, state)
 
 
-@partial(jax.jit, static_argnames=("static", "num_envs", "episodes"))
+def _played(run: Run, rows: Timestep, **more: Array) -> Played:
+    kinds = run.test_env.rules.allowed.shape[0]
+    return Played(rows=rows, gamma=run.hyper.gamma, kinds=kinds, **more)
+
+
+@partial(jax.jit, static_argnames=("static", "num_envs", "episodes", "measured"))
 def evaluate_held_instruction(
     static: StaticConfig,
     num_envs: int,
     episodes: int,
+    measured: tuple[Metric, ...],
     vectors: Array,
     runs: Run,
     state: TrainState,
     key: Array,
     kind: Array,
-) -> dict[str, Array]:
-    """V(h, c) − G and G, means over all decisions under `kind` (0: none) in episodes which it holds from their start
-    until they end, or it is met; and what these episodes earned of the task.
+) -> dict[str, Ratio]:
+    """The metrics of episodes in which `kind` (0: none) holds from the start until they end or it is fulfilled.
 
-    G is the realised return at the final training ε, with the critic's own bootstrap where the horizon cut."""
+    Episodes are played at the final ε of training. The result has the two sums of each metric, [runs] each."""
 
-    def one_run(run: Run, state: TrainState) -> dict[str, Array]:
-        always = replace(make_schedule(), from_start=jnp.where(kind > 0, 1.0, 0.0))
+    def one_run(run: Run, state: TrainState) -> dict[str, Ratio]:
+        schedule = replace(make_schedule(), from_start=jnp.where(kind > 0, 1.0, 0.0))
         given = jnp.arange(run.test_env.rules.given.shape[0]) == kind
-        setting = replace(
-            run.test_env, schedule=always, rules=replace(run.test_env.rules, given=given)
-        )
+        rules = replace(run.test_env.rules, given=given)
+        instructed_env = replace(run.test_env, schedule=schedule, rules=rules)
         epsilon = jnp.maximum(run.hyper.epsilon_end, run.eval_epsilon)
         policy = acting(static.network, state.actor, vectors, epsilon)
-        played = rollout(setting, policy, key, episodes=episodes, num_envs=num_envs)
-        rows = macro_transitions(played.rows, run.hyper.gamma)
-        found = BACKBONES[static.backbone].values(static, vectors, state, rows)
-
-        def agent(rows: MacroTransitions, found: Values) -> tuple[Array, Array]:
-            realised = targets(
-                reward=rows.reward,
-                discount=rows.discount,
-                v_same_instruction=found.v_same_instruction,
-                v_next_instruction=found.v_next_instruction,
-                switched=rows.switched,
-                last=rows.last,
-                correction=CORRECTIONS["none"],
-                n_steps=math.inf,
-            )
-            # An event can end the instruction early; what follows is another context.
-            valid = rows.valid & (rows.kind == kind)
-            count = jnp.maximum(valid.sum(), 1)
-            error = (valid * (found.value - realised)).sum() / count
-            return error, (valid * realised).sum() / count
-
-        by_agent = jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), rows)
-        error, mean = jax.vmap(agent)(by_agent, found)
-        earned = task_sums(played.rows, run.hyper.gamma)
-        return {
-            "error": error.mean(),
-            "mean": mean.mean(),
-            "task": earned["discounted"] / earned["episodes"],
-            "solved": earned["solved"] / earned["episodes"],
-        }
+        rows = rollout(instructed_env, policy, key, episodes=episodes, num_envs=num_envs).rows
+        error, realised = value_errors(static, vectors, state, rows, run.hyper.gamma, kind)
+        played = _played(run, rows, value_error=error, realised=realised)
+        return metrics.measure(measured, played)
 
     return over_runs(one_run)(runs, state)
+
+
+def value_errors(
+    static: StaticConfig,
+    vectors: Array,
+    state: TrainState,
+    rows: Timestep,
+    gamma: Array,
+    kind: Array,
+) -> tuple[Array, Array]:
+    """Means of V(h, c) − G and of G over all decisions under `kind`, [N] each.
+
+    G is the realised return, with the critic's own bootstrap where the horizon cut the episode."""
+    transitions = macro_transitions(rows, gamma)
+    values = BACKBONES[static.backbone].values(static, vectors, state, transitions)
+
+    def agent(rows: MacroTransitions, values: Values) -> tuple[Array, Array]:
+        realised = targets(
+            reward=rows.reward,
+            discount=rows.discount,
+            v_same_instruction=values.v_same_instruction,
+            v_next_instruction=values.v_next_instruction,
+            switched=rows.switched,
+            last=rows.last,
+            correction=CORRECTIONS["none"],
+            n_steps=math.inf,
+        )
+        # A fulfilled instruction ends early; decisions after it are not under `kind`.
+        valid = rows.valid & (rows.kind == kind)
+        count = jnp.maximum(valid.sum(), 1)
+        error = (valid * (values.value - realised)).sum() / count
+        return error, (valid * realised).sum() / count
+
+    by_agent = jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), transitions)
+    return jax.vmap(agent)(by_agent, values)
 
 
 def until_enough(
@@ -164,129 +165,142 @@ def until_enough(
     vectors: Array,
     runs: Run,
     state: TrainState,
-    *,
-    told: bool,
-    greedy: bool,
-    enough: float,
-) -> dict[str, np.ndarray]:
-    """Sums over batches of episodes until every run has seen enough episodes, or instructions when told."""
-    part = "live" if told else "base"
+    section: Section,
+) -> Totals:
+    """Totals over batches of episodes until every run has `section.enough` episodes, or instructions if it has any.
+
+    Sums are float64. Where no instruction is ever given, four batches are enough."""
     key = jax.random.key(EVALUATION_KEY)
-    total: dict[str, np.ndarray] = {}
-    for batch in range(64):
-        sums = play(
-            static, num_envs, num_envs * 4, vectors, runs, state, key, jnp.int32(batch * num_envs * 4),
-            jnp.asarray(told), jnp.asarray(greedy),
-        )[part]  # fmt: skip
-        total = {k: total.get(k, 0) + np.asarray(v, np.float64) for k, v in sums.items()}
-        seen = total["given"].sum(-1) if told else total["episodes"]
-        if seen.min() >= enough or (told and batch == 3 and not seen.any()):  # some are never told
+    episodes = num_envs * 4
+    total: Totals | None = None
+    for batch in range(MAX_BATCHES):
+        played = play(
+            static, num_envs, episodes, metrics.measured(SECTIONS), vectors, runs, state, key,
+            jnp.int32(batch * episodes), jnp.asarray(section.instructed), jnp.asarray(section.greedy),
+        )  # fmt: skip
+        sums = jax.tree.map(lambda x: np.asarray(x, np.float64), played)
+        total = sums if total is None else jax.tree.map(np.add, total, sums)
+        seen = _instructions(total) if section.instructed else total.episodes
+        if seen.min() >= section.enough or (section.instructed and batch == 3 and not seen.any()):
             break
+    assert total is not None
     return total
+
+
+def _instructions(total: Totals) -> np.ndarray:
+    """Instructions that were given and judged, [runs]."""
+    return total.ratios[metrics.COMPLIANCE.name].denominator.sum(-1)
+
+
+def progress(
+    static: StaticConfig, num_envs: int, vectors: Array, runs: Run, state: TrainState
+) -> dict[str, np.ndarray]:
+    """A point of the learning curve: `base` return and `compliance`, [runs] each; 0 where nothing was asked."""
+    key = jax.random.key(EVALUATION_KEY + 1)
+
+    def played(metric: Metric) -> np.ndarray:
+        instructed = SECTIONS[metric.section].instructed
+        totals = play(
+            static, num_envs, PROGRESS_EPISODES, metrics.measured(SECTIONS), vectors, runs, state,
+            key, jnp.int32(0), jnp.asarray(instructed), jnp.asarray(False),
+        )  # fmt: skip
+        return np.nan_to_num(divide(totals.ratios[metric.name]))
+
+    return {metric.name: played(metric) for metric in (metrics.BASE, metrics.COMPLIANCE)}
 
 
 def evaluate(
     trained: Trained, *, num_envs: int = 256, scale: float = 1.0
 ) -> dict[ExperimentConfig, dict[str, Any]]:
-    """The `score` lines of all configs of a group, judged together. `scale` below 1 judges with fewer episodes."""
+    """The `score` lines of all configs of a group, evaluated together; every number has one entry a seed.
+
+    With `scale` below 1 fewer episodes are played."""
     group, static, task = trained.group, trained.static, trained.task
-    places = np.array([place for config in group.configs for place in trained.places(config)])
-    state = jax.tree.map(lambda x: x[places], trained.state)
-    runs = stack([make_run(c, group.preset, task, s) for c in group.configs for s in group.seeds])
+    configs, trained_state = group.configs, trained.state
+    places = np.array([place for config in configs for place in trained.places(config)])
+    state = jax.tree.map(lambda x: x[places], trained_state)
+    runs = stack([make_run(c, group.preset, task, s) for c in configs for s in group.seeds])
     vectors = task.lexicon.vectors
     names = runs.test_env.rules.names
-    key = jax.random.key(EVALUATION_KEY)
 
-    def sums_of(told: bool, greedy: bool, enough: float) -> dict[str, np.ndarray]:
-        return until_enough(
-            static, num_envs, vectors, runs, state, told=told, greedy=greedy, enough=enough * scale
-        )
+    def totals_of(section: Section) -> Totals:
+        fewer = dataclasses.replace(section, enough=section.enough * scale)
+        return until_enough(static, num_envs, vectors, runs, state, fewer)
 
-    def base(greedy: bool, enough: float) -> dict[str, Any]:
-        sums = sums_of(False, greedy, enough)
-        n = sums["episodes"]
-        return {
-            "episodes": n,
-            "discounted": sums["discounted"] / n,
-            "undiscounted": sums["undiscounted"] / n,
-            "solved": sums["solved"] / n,
-            "length": sums["ticks"] / n,
-        }
-
-    def compliance(greedy: bool, enough: float) -> dict[str, Any]:
-        sums = sums_of(True, greedy, enough)
-        given, followed = sums["given"], sums["followed"]
-        return {
-            "episodes": sums["episodes"],
-            "per_instruction": _share(followed.sum(-1), given.sum(-1)),
-            "per_decision": _share(sums["decisions_complied"], sums["decisions"]),
-            "per_step": _share(sums["steps_complied"], sums["steps"]),
-            "solved": sums["solved"] / sums["episodes"],
-            "given": {name: given[:, i] for i, name in enumerate(names) if i},
-            "followed": {name: followed[:, i] for i, name in enumerate(names) if i},
-        }
-
-    def held(number: int) -> dict[str, np.ndarray]:
-        """One kind from start to end of every episode."""
+    def held(kind: int) -> dict[str, Ratio]:
         episodes = max(32, math.ceil(HELD_EPISODES * scale))
-        found = evaluate_held_instruction(
-            static, episodes // 4, episodes, vectors, runs, state, key, jnp.int32(number)
-        )
-        instead = np.asarray(runs.test_env.rules.replaces)[
-            :, number
-        ]  # of the task: it earns by chance
-        return {
-            "leak": np.asarray(found["error"] / jnp.abs(found["mean"])),
-            "task": np.where(instead, np.nan, found["task"]),
-            "solved": np.where(instead, np.nan, found["solved"]),
-        }
+        return evaluate_held_instruction(
+            static, episodes // 4, episodes, metrics.measured(HELD), vectors, runs, state,
+            jax.random.key(EVALUATION_KEY), jnp.int32(kind),
+        )  # fmt: skip
 
     given = np.atleast_1d(np.asarray(runs.test_env.rules.given).any(axis=0))
-    lasting = {name: held(i) for i, name in enumerate(names) if i == 0 or given[i]}
+    replaces = np.asarray(runs.test_env.rules.replaces)
+    by_kind = {
+        name: _held_entries(held(i), replaces[:, i])
+        for i, name in enumerate(names)
+        if i == 0 or given[i]
+    }
     found = {
-        "base": base(False, BASE_EPISODES),
-        "base_greedy": base(True, BASE_EPISODES / 4),
-        "compliance": compliance(False, INSTRUCTIONS),
-        "compliance_greedy": compliance(True, INSTRUCTIONS / 4),
-        "leak": {name: part.pop("leak") for name, part in lasting.items()},
-        "held": lasting,
+        **{name: _entries(name, totals_of(section), names) for name, section in SECTIONS.items()},
+        **{name: {kind: entry[name] for kind, entry in by_kind.items()} for name in HELD},
     }
     seeds = len(group.seeds)
     return {
         config: {
             "type": "score",
-            "episodes": int(trained.state.episodes[0]),
+            "episodes": int(trained_state.episodes[0]),
             "optimum": best_return(config, task, group.preset.gamma),
-            **_counts_once(_of_config(config, found, slice(n * seeds, (n + 1) * seeds))),
+            **_one_count(_of_config(config, found, slice(n * seeds, (n + 1) * seeds))),
         }
-        for n, config in enumerate(group.configs)
+        for n, config in enumerate(configs)
     }
 
 
+def _entries(section: str, totals: Totals, kinds: tuple[str, ...]) -> dict[str, Any]:
+    """A section of the score line: every metric [runs], and the counts by kind of those that keep them."""
+    found: dict[str, Any] = {"episodes": totals.episodes}
+    for key, metric in metrics.entries(section).items():
+        ratio = totals.ratios[metric.name]
+        found[key] = divide(ratio)
+        for name, counts in zip(metric.counts or (), ratio, strict=False):
+            found[name] = {kind: counts[:, i] for i, kind in enumerate(kinds) if i}
+    return found
+
+
+def _held_entries(ratios: dict[str, Ratio], replaces: np.ndarray) -> dict[str, Any]:
+    """The entries of one kind in the sections of held instructions, by section.
+
+    A kind that replaces the task says nothing about the task: its numbers are nan there."""
+    found: dict[str, Any] = {section: {} for section in HELD}
+    for metric in metrics.measured(HELD):
+        value = divide(ratios[metric.name])
+        if metric.section == "held":
+            found["held"][metric.key] = np.where(replaces, np.nan, value)
+        else:
+            found[metric.section] = value
+    return found
+
+
 def best_return(config: ExperimentConfig, task: Task, gamma: float) -> float | None:
-    """The best return of the uninstructed task (D23); None where it is not known."""
+    """The best discounted return of the uninstructed task (D23); None where it is not known."""
     optimum = api.world(config.world).optimum
     return None if optimum is None else optimum(task.env, gamma, None)
 
 
-def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """nan of nothing."""
-    return np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0)
-
-
 def _of_config(config: ExperimentConfig, found: dict[str, Any], places: slice) -> dict[str, Any]:
-    """A config's part of what was found. A random policy has no critic that could be wrong about it, and who is told
-    nothing none that has learnt what an instruction is worth."""
+    """The entries of one config. The value bias is undefined for the random policy, which has no critic, and under
+    instructions for methods trained without them."""
     own = jax.tree.map(lambda x: x[places], found)
     method = METHODS[config.method]
     for kind, errors in own["leak"].items():
-        if method.random or (kind != "none" and method.instructions == "none"):
+        if method.random or (kind != metrics.OVERALL and not method.hears):
             own["leak"][kind] = [None] * len(errors)
     return own
 
 
-def _counts_once(score: dict[str, Any]) -> dict[str, Any]:
-    """Episodes as one number: how many every seed played at least."""
+def _one_count(score: dict[str, Any]) -> dict[str, Any]:
+    """The number of episodes as one number: what every seed played at least."""
     return {
         name: {**part, "episodes": int(np.min(part["episodes"]))} if "episodes" in part else part
         for name, part in score.items()

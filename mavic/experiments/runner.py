@@ -30,8 +30,6 @@ from mavic.instruct import reward
 from mavic.learn.update import StaticConfig, TrainState
 from mavic.preset import Preset
 
-POINT_EPISODES = 128  # of an evaluation during training
-
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
@@ -197,19 +195,9 @@ def _point(
     rate: float,
 ) -> dict[str, Any]:
     """One point of the curve: base return and compliance of every run, and what the last updates found."""
-    key = jax.random.key(evaluate.EVALUATION_KEY + 1)
-    base, live = (
-        evaluate.play(
-            static, num_envs, POINT_EPISODES, task.lexicon.vectors, runs, state, key, jnp.int32(0),
-            jnp.asarray(instructed), jnp.asarray(False),
-        )[part]
-        for instructed, part in ((False, "base"), (True, "live"))
-    )  # fmt: skip
-    given, followed = (np.asarray(live[name].sum(-1)) for name in ("given", "followed"))
     return {
         "episodes": int(state.episodes[0]),
-        "base": np.asarray(base["discounted"] / base["episodes"]),
-        "compliance": followed / np.maximum(given, 1),
+        **evaluate.progress(static, num_envs, task.lexicon.vectors, runs, state),
         "value": np.asarray(metrics.update.value),
         "entropy": np.asarray(metrics.update.entropy),
         "steps_per_second": rate,

@@ -8,6 +8,7 @@ paper's).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,11 @@ import numpy as np
 
 from mavic.envs import api
 from mavic.experiments import evaluate as evaluation
-from mavic.experiments.config import ExperimentConfig, Task, run_of, stack
+from mavic.experiments import metrics
+from mavic.experiments.config import ExperimentConfig, Task
 from mavic.experiments.methods import METHODS
 from mavic.experiments.runner import Trained
+from mavic.experiments.runs import make_run, stack
 from mavic.language import lexicon as lexicons
 from mavic.language.lexicon import Lexicon
 from mavic.language.reader import phrase_file, read
@@ -107,14 +110,14 @@ def evaluate(
     trained: Trained, *, num_envs: int = 256, scale: float = 1.0
 ) -> dict[ExperimentConfig, dict[str, Any]]:
     """The compliance in each set of unseen phrases, one number per seed, for each config that hears instructions."""
-    group, task = trained.group, trained.bench
-    hearing = [config for config in group.cells if METHODS[config.method].instructions != "none"]
+    group, task = trained.group, trained.task
+    hearing = [config for config in group.configs if METHODS[config.method].hears]
     sets = sets_of(task)
     if not hearing or not sets:
         return {}
     places = np.array([place for config in hearing for place in trained.places(config)])
-    learner = jax.tree.map(lambda x: x[places], trained.learner)
-    runs = stack([run_of(c, group.preset, task, s) for c in hearing for s in group.seeds])
+    state = jax.tree.map(lambda x: x[places], trained.state)
+    runs = stack([make_run(c, group.preset, task, s) for c in hearing for s in group.seeds])
     texts = [text for unseen in sets.values() for text in unseen.texts]
     vectors = jnp.concatenate(
         [task.lexicon.vectors, jnp.asarray(lexicons.vectors(texts, task.lexicon.encoder))]
@@ -127,25 +130,26 @@ def evaluate(
         shares = {}
         for way in WAYS:
             spoken = phrase_table(unseen, first, kinds, longest, way)
-            rules = runs.test.rules
+            rules = runs.test_env.rules
             test = replace(
-                runs.test,
+                runs.test_env,
                 phrases=jax.tree.map(
                     lambda x: jnp.broadcast_to(x, (len(places), *x.shape)), spoken
                 ),
                 rules=replace(rules, given=rules.given & (spoken.count > 0)),
             )
-            sums = evaluation.until_enough(
-                trained.fixed, num_envs, vectors, replace(runs, test=test), learner,
-                told=True, greedy=False, enough=evaluation.INSTRUCTIONS * scale,
-            )  # fmt: skip
-            shares[way] = sums["followed"].sum(-1) / sums["given"].sum(-1)
+            section = metrics.SECTIONS[metrics.COMPLIANCE.section]
+            section = dataclasses.replace(section, enough=section.enough * scale)
+            totals = evaluation.until_enough(
+                trained.static, num_envs, vectors, replace(runs, test_env=test), state, section
+            )
+            shares[way] = metrics.divide(totals.ratios[metrics.COMPLIANCE.name])
         first += len(unseen.texts)
         found[name] = shares
     seeds = len(group.seeds)
 
     def of_config(number: int) -> dict[str, Any]:
-        given = np.asarray(runs.test.rules.given)[number * seeds]
+        given = np.asarray(runs.test_env.rules.given)[number * seeds]
         part = slice(number * seeds, (number + 1) * seeds)
         return {
             name: {**counted, **{way: share[part] for way, share in found[name].items()}}

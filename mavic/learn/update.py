@@ -82,7 +82,7 @@ class TrainState:
     episodes: Array  # [] finished so far
 
 
-BY_AGENT = TrainState(  # which axis of a `TrainState` is the agent
+BY_AGENT: Any = TrainState(  # which axis of a `TrainState` is the agent
     actor=0, critic=0, target=0, actor_optimizer=0, critic_optimizer=0, scale=0, episodes=None
 )
 
@@ -369,9 +369,9 @@ def _optimizer(
     lr: Array | float, b2: Array | float, max_norm: Array | float
 ) -> optax.GradientTransformation:
     return optax.chain(
-        optax.clip_by_global_norm(max_norm),  # type: ignore[arg-type]
-        optax.scale_by_adam(b2=b2),  # type: ignore[arg-type]
-        optax.scale(-lr),  # type: ignore[arg-type]
+        optax.clip_by_global_norm(max_norm),
+        optax.scale_by_adam(b2=b2),
+        optax.scale(-lr),
     )
 
 

@@ -17,7 +17,7 @@ from mavic.apps.playground import catalog
 from mavic.envs import api
 from mavic.envs.api import make
 from mavic.envs.box_pushing import BoxPushing
-from mavic.experiments import evaluate, records, runner, train
+from mavic.experiments import evaluate, metrics, records, runner, train
 from mavic.experiments.config import ExperimentConfig, acting, make_task, run_of, stack
 from mavic.experiments.methods import preset_of
 from mavic.experiments.policy_file import PolicyError
@@ -49,7 +49,7 @@ def trained():
 
 @pytest.fixture(scope="module")
 def scores(trained):
-    return evaluate.evaluate(trained, lanes=32, scale=0.01)
+    return evaluate.evaluate(trained, num_envs=32, scale=0.01)
 
 
 @pytest.fixture(scope="module")
@@ -197,10 +197,10 @@ def test_every_cell_is_judged_in_its_own_test(scores):
 def test_every_cell_is_judged_by_its_own_team(trained, scores):
     runs = stack([run_of(cell, GROUP.preset, trained.bench, 6) for cell in (MAVIC, LATER)])
     played = evaluate.play(
-        trained.fixed, 32, 128, trained.bench.lexicon.vectors, runs, trained.learner,
+        trained.fixed, 32, 128, metrics.measured(["base"]), trained.bench.lexicon.vectors, runs, trained.learner,
         jax.random.key(evaluate.EVALUATION_KEY), jnp.int32(0), jnp.asarray(False), jnp.asarray(False),
-    )["base"]  # fmt: skip
-    base = played["discounted"] / played["episodes"]
+    )  # fmt: skip
+    base = metrics.divide(played.ratios["base"])
     assert base[0] != base[1]
     for place, cell in enumerate((MAVIC, LATER)):
         np.testing.assert_allclose(scores[cell]["base"]["discounted"], base[place], rtol=1e-6)

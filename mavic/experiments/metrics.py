@@ -1,0 +1,411 @@
+"""The table of metrics: what evaluation sums, what reports show, and what docs/definitions.md says.
+
+A metric is a ratio of two sums. Evaluation sums the numerator and the denominator on the device (`measure`), adds
+batches of episodes, and divides once at the end (`divide`). Score lines, tables, CSV, JSON and the page of
+definitions read `METRICS`. A new row there is a new metric everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mavic.types import Array, Timestep, record, static
+
+OVERALL = "none"
+"""The name under which records keep the number of no particular kind."""
+
+
+@record
+class Played:
+    """What one run played: the input of every numerator and denominator."""
+
+    rows: Timestep  # [T, W, …]
+    gamma: Array  # []
+    kinds: int = static()  # C, "none" included
+    value_error: Array | None = None  # [N] mean of V − G; only where one instruction is held
+    realised: Array | None = None  # [N] mean of G; only where one instruction is held
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something that is summed over episodes: its description, and the function that sums it."""
+
+    text: str
+    total: Callable[[Played], Array]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """How tables write a number."""
+
+    percent: bool = False
+    digits: int = 2
+    sign: bool = False
+    """Write the sign of positive numbers too."""
+    worst: bool = False
+    """Show the mean and the worst seed instead of the spread and the interval."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of the score line: the episodes that its numbers come from."""
+
+    instructed: bool
+    greedy: bool
+    """Always the most likely macro; otherwise macros are sampled."""
+    enough: float
+    """Episodes a seed plays at least; with instructions, the instructions that are counted at least."""
+
+
+SECTIONS = {  # D15
+    "base": Section(instructed=False, greedy=False, enough=1024),
+    "base_greedy": Section(instructed=False, greedy=True, enough=1024 / 4),
+    "compliance": Section(instructed=True, greedy=False, enough=2000),
+    "compliance_greedy": Section(instructed=True, greedy=True, enough=2000 / 4),
+}
+HELD = ("leak", "held")  # sections with one entry a kind, from episodes under one held instruction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One row of the table of metrics."""
+
+    name: str
+    """Its name in reports and CSV files."""
+    section: str
+    """The part of the score line that holds it: one of SECTIONS or HELD."""
+    key: str = ""
+    """Its name in that part; empty if the part holds nothing else."""
+    numerator: Quantity
+    denominator: Quantity
+    title: str
+    """The header of its column."""
+    caption: str
+    """What it is, for the captions of tables: a noun phrase without a full stop."""
+    format: Format = Format()
+    table: str = ""
+    """The table that shows it, `task` or `compliance`; empty for the columns of the main table."""
+    counts: tuple[str, str] | None = None
+    """Both sums are counts by kind [C]; the score line keeps them under these names, besides their ratio."""
+    per: str = ""
+    """A number of the score line by which reports divide the recorded number."""
+    json: str = ""
+    """Its key in `table.json`; empty if it is not there."""
+    json_spread: bool = False
+    """`table.json` holds `<json>_mean`, `_std`, `_min` and `_ci` instead of the mean alone."""
+    optional: bool = False
+    """Older records do not hold it; it is unknown there."""
+    headline: bool = False
+    """It belongs into every report."""
+
+    @property
+    def by_kind(self) -> bool:
+        """Whether records hold it for each kind of instruction."""
+        return self.counts is not None or self.section in HELD
+
+    @property
+    def overall(self) -> bool:
+        """Whether there is one number for all kinds. Episodes under a held instruction have one number a kind."""
+        return self.section != "held"
+
+    def path(self, kind: str = OVERALL) -> tuple[str, ...]:
+        """Where its numbers stand in a score line: one number a seed."""
+        middle = (kind,) if self.section in HELD else ()
+        return (self.section, *middle, *((self.key,) if self.key else ()))
+
+
+class Ratio(NamedTuple):
+    """A metric's two sums, [runs] or, for counts by kind, [runs, C]."""
+
+    numerator: Any
+    denominator: Any
+
+
+def measure(metrics: Iterable[Metric], played: Played) -> dict[str, Ratio]:
+    """The two sums of each metric, by name; pure, for use inside a compiled program."""
+    return {m.name: Ratio(m.numerator.total(played), m.denominator.total(played)) for m in metrics}
+
+
+def divide(ratio: Ratio) -> np.ndarray:
+    """The metric [runs] of its sums; nan where the denominator is zero. Counts [runs, C] are added over kinds first."""
+    numerator, denominator = (np.asarray(part) for part in ratio)
+    if denominator.ndim > 1:
+        numerator, denominator = numerator.sum(-1), denominator.sum(-1)
+    unknown = np.full_like(denominator, np.nan)
+    return np.divide(numerator, denominator, out=unknown, where=denominator > 0)
+
+
+def measured(sections: Iterable[str]) -> tuple[Metric, ...]:
+    """The metrics that are summed for these sections. Rows that read the same entry are summed once."""
+    found: dict[tuple[str, str], Metric] = {}
+    for metric in METRICS.values():
+        if metric.section in sections:
+            found.setdefault((metric.section, metric.key), metric)
+    return tuple(found.values())
+
+
+def entries(section: str) -> dict[str, Metric]:
+    """The metrics in a section of the score line, by their keys; a greedy section holds what the sampled one does."""
+    return {metric.key: metric for metric in measured([section.removesuffix("_greedy")])}
+
+
+def _count(flags: Array) -> Array:
+    return flags.sum().astype(jnp.float32)
+
+
+def episodes_over(played: Played) -> Array:
+    """Finished episodes: ended by the task or cut by the horizon."""
+    rows = played.rows
+    return _count(rows.alive & (rows.terminal | rows.truncated))
+
+
+def _discounted(played: Played) -> Array:
+    rows = played.rows
+    return (played.gamma**rows.time * rows.task_reward * rows.alive).sum()
+
+
+def _closed(played: Played) -> Array:
+    """[T, W, C] one-hot kind of the instruction that was judged after each tick; all zero where none was."""
+    kind = jnp.where(played.rows.alive, played.rows.closed, 0)
+    return jax.nn.one_hot(kind, played.kinds).at[..., 0].set(0.0)
+
+
+def _addressed(played: Played) -> Array:
+    """[T, W, N] the agent is under an instruction in this tick."""
+    return (played.rows.kind > 0) & played.rows.alive[..., None]
+
+
+def _decides(played: Played) -> Array:
+    """[T, W, N] the agent is under an instruction and chose its macro in this tick."""
+    return _addressed(played) & played.rows.fresh
+
+
+def _agents_mean(values: Array | None) -> Array:
+    if values is None:
+        raise ValueError("value errors are known only where one instruction is held")
+    return values.mean()
+
+
+EPISODES = Quantity("episodes", episodes_over)
+SOLVED = Quantity(
+    "episodes in which the task was completed",
+    lambda p: _count((p.rows.events[..., 0] > 0) & p.rows.alive),
+)
+RETURN = Quantity(
+    "sum over episodes of Σ_t γ^t r_t; r_t is the task reward, the mean over agents; γ is that of training",
+    _discounted,
+)
+GIVEN = Quantity("instructions given and judged", lambda p: _closed(p).sum((0, 1)))
+FOLLOWED = Quantity(
+    "instructions followed",
+    lambda p: (_closed(p) * p.rows.followed[..., None]).sum((0, 1)),
+)
+DECISIONS = Quantity("decisions of addressed agents", lambda p: _count(_decides(p)))
+TICKS = Quantity("ticks × addressed agents", lambda p: _count(_addressed(p)))
+
+BASE = Metric(
+    name="base",
+    section="base",
+    key="discounted",
+    numerator=RETURN,
+    denominator=EPISODES,
+    title="Base return",
+    caption="the discounted task return of uninstructed episodes",
+    json="base",
+    json_spread=True,
+    headline=True,
+)
+COMPLIANCE = Metric(
+    name="compliance",
+    section="compliance",
+    key="per_instruction",
+    numerator=FOLLOWED,
+    denominator=GIVEN,
+    counts=("followed", "given"),
+    title="Compliance",
+    caption="instructions followed / instructions given",
+    format=Format(percent=True),
+    json="compliance",
+    json_spread=True,
+    headline=True,
+)
+_ROWS = (
+    BASE,
+    replace(
+        BASE,
+        name="share",
+        per="optimum",
+        title="Share of optimum",
+        caption="the base return as a share of the best possible return",
+        format=Format(percent=True, worst=True),
+        json="share_of_optimum",
+        json_spread=False,
+    ),
+    Metric(
+        name="undiscounted",
+        section="base",
+        key="undiscounted",
+        numerator=Quantity(
+            "sum of task rewards", lambda p: (p.rows.task_reward * p.rows.alive).sum()
+        ),
+        denominator=EPISODES,
+        title="Undiscounted return",
+        caption="the undiscounted task return",
+        table="task",
+    ),
+    Metric(
+        name="solved",
+        section="base",
+        key="solved",
+        numerator=SOLVED,
+        denominator=EPISODES,
+        title="Solved",
+        caption="the share of episodes in which the task was completed (≥: the worst seed)",
+        format=Format(percent=True, digits=1, worst=True),
+        table="task",
+    ),
+    Metric(
+        name="length",
+        section="base",
+        key="length",
+        numerator=Quantity("ticks", lambda p: _count(p.rows.alive)),
+        denominator=EPISODES,
+        title="Length",
+        caption="the length of an episode in ticks",
+        table="task",
+    ),
+    replace(
+        BASE,
+        name="base_greedy",
+        section="base_greedy",
+        title="Greedy return",
+        caption="the discounted return when every decision takes the most likely macro",
+        table="task",
+        json="",
+        headline=False,
+    ),
+    COMPLIANCE,
+    Metric(
+        name="per_decision",
+        section="compliance",
+        key="per_decision",
+        numerator=Quantity(
+            "decisions of addressed agents for an allowed macro",
+            lambda p: _count(_decides(p) & p.rows.complied),
+        ),
+        denominator=DECISIONS,
+        title="Per decision",
+        caption="the share of addressed agents' decisions that chose an allowed macro",
+        format=Format(percent=True),
+        table="compliance",
+        json="compliance_per_decision",
+    ),
+    Metric(
+        name="per_step",
+        section="compliance",
+        key="per_step",
+        numerator=Quantity(
+            "ticks × addressed agents whose running macro is allowed",
+            lambda p: _count(_addressed(p) & p.rows.complied),
+        ),
+        denominator=TICKS,
+        title="Per step",
+        caption="the share of addressed agents' ticks under an allowed macro",
+        format=Format(percent=True),
+        table="compliance",
+        json="compliance_per_step",
+    ),
+    replace(
+        COMPLIANCE,
+        name="compliance_greedy",
+        section="compliance_greedy",
+        title="Greedy",
+        caption="instructions followed / given when every decision takes the most likely macro",
+        table="compliance",
+        json="compliance_greedy",
+        json_spread=False,
+        headline=False,
+    ),
+    Metric(
+        name="solved_instructed",
+        section="compliance",
+        key="solved",
+        numerator=SOLVED,
+        denominator=EPISODES,
+        title="Solved",
+        caption="the share of episodes with instructions in which the task was completed",
+        format=Format(percent=True, digits=1),
+        table="compliance",
+        optional=True,
+    ),
+    Metric(
+        name="leak",
+        section="leak",
+        numerator=Quantity(
+            "mean of V(h, ∅) − G over decisions and agents", lambda p: _agents_mean(p.value_error)
+        ),
+        denominator=Quantity(
+            "absolute mean of G over the same decisions",
+            lambda p: jnp.abs(_agents_mean(p.realised)),
+        ),
+        title="Value bias (leak)",
+        caption="the mean of V − G over decisions without an instruction, as a share of the mean of G",
+        format=Format(percent=True, digits=1, sign=True),
+        table="compliance",
+        json="leak",
+        headline=True,
+    ),
+    Metric(
+        name="held_task",
+        section="held",
+        key="task",
+        numerator=replace(RETURN, text="base return's sum, while one instruction is held"),
+        denominator=EPISODES,
+        title="Task return",
+        caption="the discounted return of the task alone, without penalties, mean over seeds (worst seed)",
+        format=Format(digits=1),
+        optional=True,
+    ),
+    Metric(
+        name="held_solved",
+        section="held",
+        key="solved",
+        numerator=SOLVED,
+        denominator=EPISODES,
+        title="Solved",
+        caption="the share of episodes in which the task was completed",
+        format=Format(percent=True, digits=1),
+        optional=True,
+    ),
+)
+METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}
+
+
+def definitions() -> str:
+    """The table of docs/definitions.md: one line a metric, in Markdown."""
+    lines = [
+        "| metric | numerator | denominator | score line | `table.json` |",
+        "|---|---|---|---|---|",
+    ]
+    for metric in METRICS.values():
+        name = f"**{metric.name}**" if metric.headline else metric.name
+        numerator, denominator = metric.numerator.text, metric.denominator.text
+        if metric.per:
+            numerator, denominator = f"the same as {_first(metric)}", f"the same, × {metric.per}"
+        place = ".".join(metric.path("KIND"))
+        key = f"`{metric.json}{'_mean' * metric.json_spread}`" if metric.json else ""
+        lines.append(f"| {name} | {numerator} | {denominator} | `{place}` | {key} |")
+    return "\n".join(lines) + "\n"
+
+
+def _first(metric: Metric) -> str:
+    """The name of the metric whose recorded numbers this one reads."""
+    return next(
+        m.name for m in METRICS.values() if (m.section, m.key) == (metric.section, metric.key)
+    )

@@ -1,0 +1,188 @@
+"""Captions of tables: templates, and the facts about a group of rows that fill them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from mavic.experiments.metrics import METRICS, Metric
+from mavic.experiments.records import plain
+from mavic.reporting import styles
+from mavic.reporting.formats import number
+from mavic.reporting.rows import Row, grouped
+
+SETUP = "{world}: {facts}. {seeds}; {training} training episodes each."
+SPREAD = (
+    "± is the standard deviation over seeds (n − 1); [ ] is the 95 % percentile-bootstrap interval of the mean "
+    "over seeds."
+)
+VERSIONS = "Made with {versions}."
+MAIN = (
+    "Policies have their final parameters and are sampled without exploration. "
+    "Base return: {base}; {base_episodes} episodes a seed. {share} "
+    "Compliance: {compliance}; an instruction is followed if {followed_means}; {given} instructions a seed. "
+    "Worst: the worst seed. Greedy: every decision takes the most likely macro. "
+    "{leak_title}: {leak}; Δ: the difference from vanilla in percentage points, with its interval "
+    "(same: it contains 0). {deaf} {dual} "
+    "Paper: base return and compliance ± σ as the paper reports them, 5 seeds, its own conditions{note}."
+)
+SHARE = "Of optimum: {caption}, {optimum} (≥: the worst seed)."
+NO_OPTIMUM = "The best possible return is not known."
+DEAF = "Hears nothing: {methods} hear no instructions; their compliance is chance."
+DEAF_ONE = "Hears nothing: {methods} hears no instructions; its compliance is chance."
+DUAL = "Dual: naive targets on the protected network, the paper's ablation."
+NOTE = " ({})"
+UNEQUAL = "Presets differ: {}."
+METRIC = "{title}: {caption}."
+TASK = "Episodes without instructions. {metrics} Episodes: those that every seed played."
+COMPLIANCE = (
+    "Episodes with instructions. {metrics} Given: instructions of all seeds together. "
+    "Episodes: those that every seed played."
+)
+KINDS = (
+    "Instructions followed / given by kind, in %: mean over seeds (worst seed). "
+    "{given} instructions a seed, {given_by_kind} of a kind."
+)
+HELD = (
+    "One instruction is given at the start of an episode and holds until the episode ends or the instruction is "
+    "fulfilled. Only kinds that keep the task reward are listed; `none` is the task without an instruction. "
+    "First line: {held_task}. Second line: {held_solved}. Teams explore as at the end of training."
+)
+UNSEEN = (
+    "Instructions in phrases that were not in training. Understood: phrases of which the reader is sure; the others "
+    "ask for nothing. Followed: instructions followed / given in understood phrases, each heard as the nearest "
+    "training phrase of its kind. Own vector: the same, but each phrase is heard as its own vector. Unsure too: "
+    "all phrases, understood or not, each heard as its own vector."
+)
+
+
+def _join(*sentences: str) -> str:
+    """Sentences in one paragraph, without the empty ones and the gaps that they leave."""
+    return " ".join(" ".join(sentences).split())
+
+
+def _with_facts(rows: Sequence[Row], *sentences: str) -> str:
+    versions = [", ".join(f"{k} {v}" for k, v in row.versions.items()) for row in rows]
+    made = VERSIONS.format(versions="; ".join(dict.fromkeys(versions)))
+    return _join(_setup(rows), *sentences, made)
+
+
+def main(rows: Sequence[Row]) -> str:
+    """The caption of the main table."""
+    world, optimum = rows[0].world, rows[0].optimum
+    share = NO_OPTIMUM
+    if optimum is not None:
+        share = SHARE.format(caption=METRICS["share"].caption, optimum=number(optimum))
+    deaf = list(dict.fromkeys(row.label for row in rows if not row.method.hears))
+    hears_nothing = (DEAF if len(deaf) > 1 else DEAF_ONE).format(methods=" and ".join(deaf))
+    text = MAIN.format(
+        base=METRICS["base"].caption,
+        base_episodes=_range(row.evaluation_episodes["base"] for row in rows),
+        share=share,
+        compliance=METRICS["compliance"].caption,
+        followed_means=world.followed_means or "nothing disallowed was done while it held",
+        given=_range(given for row in rows for given in row.given_by_seed),
+        leak_title=METRICS["leak"].title,
+        leak=METRICS["leak"].caption,
+        deaf=hears_nothing if deaf else "",
+        dual=DUAL if any(styles.is_dual(row.config) for row in rows) else "",
+        note=NOTE.format(world.paper_note) if world.paper_note else "",
+    )
+    return _with_facts(rows, text, SPREAD, _unequal_presets(rows))
+
+
+def task(rows: Sequence[Row], metrics: Iterable[Metric]) -> str:
+    """The caption of the table of the uninstructed task."""
+    return _with_facts(rows, TASK.format(metrics=_explained(metrics)), SPREAD)
+
+
+def compliance(rows: Sequence[Row], metrics: Iterable[Metric]) -> str:
+    """The caption of the table of compliance."""
+    return _with_facts(rows, COMPLIANCE.format(metrics=_explained(metrics)), SPREAD)
+
+
+def kinds(rows: Sequence[Row]) -> str:
+    """The caption of the table of compliance by kind."""
+    text = KINDS.format(
+        given=_range(given for row in rows for given in row.given_by_seed),
+        given_by_kind=_range(n for row in rows for counts in row.given.values() for n in counts),
+    )
+    return _with_facts(rows, text)
+
+
+def held(rows: Sequence[Row]) -> str:
+    """The caption of the table of the task under a held instruction."""
+    names = ("held_task", "held_solved")
+    return _with_facts(rows, HELD.format(**{name: METRICS[name].caption for name in names}))
+
+
+def unseen(rows: Sequence[Row]) -> str:
+    """The caption of the table of phrases that were not in training."""
+    return _with_facts(rows, UNSEEN, SPREAD)
+
+
+def _explained(metrics: Iterable[Metric]) -> str:
+    return " ".join(METRIC.format(title=m.title, caption=m.caption) for m in metrics)
+
+
+def _setup(rows: Sequence[Row]) -> str:
+    """What every table of a group was made from."""
+    config, world = rows[0].config, rows[0].world
+    facts = [
+        f"{config.preset} preset",
+        f"{config.network} network",
+        f"{config.schedule} schedule",
+        "rule by kind" if config.rule == "by-kind" else f"rule {config.rule} for all kinds",
+    ]
+    switches = {
+        "overlap": "instructions may overlap",
+        "extras": "extra kinds included",
+        "one_agent": "one agent addressed",
+    }
+    facts += [text for name, text in switches.items() if getattr(config, name)]
+    facts += [f"{name} {value}" for name, value in config.options.items()]
+    facts += [f"kinds {', '.join(config.kinds)}"] if config.kinds else []
+    seeds = _by_label(rows, lambda row: _seeds(row.seeds))
+    return SETUP.format(
+        world=world.title or world.name,
+        facts=", ".join(facts),
+        seeds="; ".join(seeds),
+        training=_range(row.episodes for row in rows),
+    )
+
+
+def _by_label(rows: Sequence[Row], text: Callable[[Row], str]) -> list[str]:
+    """A text once if it is the same for all rows; otherwise each with the labels of its rows."""
+    found = grouped(rows, text)
+    if len(found) == 1:
+        return list(found)
+    return [f"{', '.join(row.label for row in same)}: {said}" for said, same in found.items()]
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    first, last = seeds[0], seeds[-1]
+    if len(seeds) > 2 and list(seeds) == list(range(first, last + 1)):
+        return f"{len(seeds)} seeds ({first}–{last})"
+    return f"{len(seeds)} {'seed' if len(seeds) == 1 else 'seeds'} ({', '.join(map(str, seeds))})"
+
+
+def _range(values: Iterable[int]) -> str:
+    found = sorted(set(values))
+    return f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,}–{found[-1]:,}"
+
+
+def _unequal_presets(rows: Sequence[Row]) -> str:
+    """The preset numbers in which methods differ (D10), so that a win by tuning is visible; empty if they agree."""
+
+    def value(row: Row, name: str) -> Any:
+        presets: Mapping[str, Any] = row.preset
+        return presets.get(name, "none")
+
+    names = dict.fromkeys(name for row in rows for name in row.preset)
+    unequal = [
+        f"{name} ({'; '.join(f'{row.label} {plain(value(row, name))}' for row in rows)})"
+        for name in names
+        if len({json.dumps(row.preset.get(name)) for row in rows}) > 1
+    ]
+    return UNEQUAL.format(", ".join(unequal)) if unequal else ""

@@ -1,0 +1,323 @@
+"""Run records → rows: one row a finished record, with every metric estimated over seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mavic.envs import api
+from mavic.experiments import metrics
+from mavic.experiments.config import ExperimentConfig
+from mavic.experiments.methods import METHODS, Method
+from mavic.experiments.metrics import HELD, METRICS, OVERALL, Metric
+from mavic.experiments.records import Record, RecordError
+from mavic.reporting import styles
+from mavic.reporting.extras import require
+from mavic.reporting.stats import UNKNOWN, Difference, Estimate, difference, estimates
+
+CURVES = (metrics.BASE.name, metrics.COMPLIANCE.name)
+"""The metrics that are measured during training, and their names in curve lines."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """Learning: the training episodes of each point, and [points, seeds] of each metric of CURVES."""
+
+    episodes: tuple[int, ...]
+    points: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnseenPhrases:
+    """A set of phrases that were not in training, and the share of instructions in them that was followed."""
+
+    phrases: int
+    understood: int
+    followed: Estimate
+    """Of understood phrases, each heard as the nearest training phrase of its kind."""
+    own_vector: Estimate
+    """Of understood phrases, heard as their own vectors."""
+    own_vector_anyway: Estimate
+    """Of all phrases, heard as their own vectors."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A config and its metrics over seeds. Shares, compliance and value bias are fractions."""
+
+    config: ExperimentConfig
+    seeds: tuple[int, ...]
+    preset: Mapping[str, Any]
+    versions: Mapping[str, str]
+    episodes: int
+    """Training episodes."""
+    optimum: float | None
+    estimates: Mapping[tuple[str, str], Estimate]
+    """By metric and kind of instruction; OVERALL stands for all kinds."""
+    evaluation_episodes: Mapping[str, int]
+    """Episodes that every seed played at least, by section of the score line."""
+    given: Mapping[str, tuple[int, ...]]
+    """Instructions that each seed was given, by kind."""
+    unseen: Mapping[str, UnseenPhrases]
+    """By set of phrases; empty if they were not evaluated."""
+    leak_over_baseline: Difference | None
+    """None for the baseline itself, or if the baseline has no record."""
+    curve: Curve
+
+    @property
+    def group(self) -> str:
+        """The table that the row belongs to: preset/network/schedule/rule[/overlap][/extras]."""
+        return self.config.key()
+
+    @property
+    def label(self) -> str:
+        """Its name in tables."""
+        return styles.label(self.config)
+
+    @property
+    def method(self) -> Method:
+        """The method of its config."""
+        return METHODS[self.config.method]
+
+    @property
+    def full_label(self) -> str:
+        """Its label, with a note for methods that hear no instructions."""
+        return self.label if self.method.hears else f"{self.label} {styles.HEARS_NOTHING}"
+
+    @property
+    def world(self) -> api.World:
+        """The record of its world."""
+        return world_of(self.config.world)
+
+    @property
+    def paper(self) -> api.PaperFigures | None:
+        """What the paper reports for this method; None if it reports nothing."""
+        return None if styles.is_dual(self.config) else self.world.paper.get(self.config.method)
+
+    @property
+    def given_by_seed(self) -> tuple[int, ...]:
+        """Instructions of all kinds that each seed was given."""
+        return tuple(map(sum, zip(*self.given.values(), strict=True))) or (0,)
+
+    def estimate(self, metric: str, kind: str = OVERALL) -> Estimate:
+        """A metric over seeds; all nan if it is unknown."""
+        return self.estimates.get((metric, kind), UNKNOWN)
+
+    def kinds(self, metric: str) -> tuple[str, ...]:
+        """The kinds of instruction for which a metric is known, in the order of the record."""
+        return tuple(k for name, k in self.estimates if name == metric and _is_kind(metric, k))
+
+
+def _is_kind(metric: str, kind: str) -> bool:
+    """In the section `held`, "none" is a kind like the others: no instruction is held."""
+    return kind != OVERALL or not METRICS[metric].overall
+
+
+def world_of(name: str) -> api.World:
+    """The record of a world. Records of a world that is not registered here get one with the name alone."""
+    if name in api.names():
+        return api.world(name)
+    return api.World(name=name, make=lambda **_: api.make(name))
+
+
+def table(records: Iterable[Record]) -> list[Row]:
+    """Finished records as rows, the headline group first. Unfinished records are left out."""
+    done = {record.path: record for record in records if record.score is not None}
+    configs = {path: record.config() for path, record in done.items()}
+    _check_comparable(configs)
+
+    def baseline(config: ExperimentConfig) -> Record | None:
+        # The baseline never meets an instruction, so it also serves for overlap and extras.
+        alike = [
+            path
+            for path, other in configs.items()
+            if other.method == styles.BASELINE and _compared_by(other) == _compared_by(config)
+        ]
+        exact = [path for path in alike if configs[path].key() == config.key()]
+        return next((done[path] for path in (*exact, *alike)), None)
+
+    rows = [_row(done[path], config, baseline(config)) for path, config in configs.items()]
+    return sorted(rows, key=lambda row: styles.rank(row.config))
+
+
+def _compared_by(config: ExperimentConfig) -> tuple[str, ...]:
+    return config.preset, config.network, config.schedule, config.rule
+
+
+def _check_comparable(configs: Mapping[Any, ExperimentConfig]) -> None:
+    """Check that a folder has one world, and a table one row a method and the same kinds, scope and options."""
+    worlds = dict.fromkeys(config.world for config in configs.values())
+    if len(worlds) > 1:
+        raise RecordError(
+            f"records of several worlds in one folder ({', '.join(worlds)}): "
+            "give each world a folder of its own"
+        )
+    firsts: dict[str, Any] = {}
+    rows: dict[tuple[str, str], Any] = {}
+    for path, config in configs.items():
+        twin = rows.setdefault((config.key(), config.method), path)
+        if twin is not path:
+            raise RecordError(
+                f"{twin.name} and {path.name} are both {config.method} of {config.key()}"
+            )
+        first = firsts.setdefault(config.key(), path)
+        for name in ("kinds", "one_agent", "options"):
+            mine, theirs = getattr(config, name), getattr(configs[first], name)
+            if mine != theirs:
+                raise RecordError(
+                    f"{first.name} and {path.name} belong to one table, {config.key()}, but "
+                    f"differ in {name} ({theirs} and {mine}): give each a folder of its own"
+                )
+
+
+def _row(record: Record, config: ExperimentConfig, baseline: Record | None) -> Row:
+    score = record.score
+    assert score is not None
+    columns = _columns(record, config)
+    found = estimates(np.concatenate(list(columns.values()), axis=1))
+    against = None
+    if baseline is not None and config.method != styles.BASELINE:
+        pair = [_values(r, METRICS["leak"])[:, 0] for r in (record, baseline)]
+        if min(map(len, pair)) > 1:  # the spread of a single seed is unknown
+            against = difference(*pair)
+    section, (_, given) = metrics.COMPLIANCE.section, metrics.COMPLIANCE.counts or ("", "")
+    return Row(
+        config=config,
+        seeds=tuple(record.run["seeds"]),
+        preset=record.run["preset"],
+        versions=record.run["versions"],
+        episodes=int(score["episodes"]),
+        optimum=score.get("optimum"),
+        estimates=dict(zip(columns, found, strict=True)),
+        evaluation_episodes={
+            name: int(part["episodes"])
+            for name, part in score.items()
+            if name in metrics.SECTIONS and "episodes" in part
+        },
+        given={
+            kind: tuple(int(x) for x in _numbers(record, (section, given, kind))[:, 0])
+            for kind in _kinds(record, config, metrics.COMPLIANCE)
+        },
+        unseen=_unseen(record),
+        leak_over_baseline=against,
+        curve=_curve(record, config),
+    )
+
+
+def _columns(record: Record, config: ExperimentConfig) -> dict[tuple[str, str], np.ndarray]:
+    """[seeds, 1] of every metric, by metric and kind."""
+    columns = {}
+    for metric in METRICS.values():
+        if metric.overall:
+            columns[metric.name, OVERALL] = _values(record, metric)
+        for kind in _kinds(record, config, metric):
+            columns[metric.name, kind] = _values_of_kind(record, metric, kind)
+    return columns
+
+
+def _values(record: Record, metric: Metric) -> np.ndarray:
+    """[seeds, 1] of a metric over all kinds; nan if an optional metric is not recorded."""
+    score = record.score or {}
+    if metric.optional and metric.key not in score[metric.section]:
+        return np.full((_sample_size(record), 1), math.nan)
+    found = _numbers(record, metric.path())
+    if metric.per:
+        per = score.get(metric.per)
+        found = found / (math.nan if per is None else per)
+    return found
+
+
+def _values_of_kind(record: Record, metric: Metric, kind: str) -> np.ndarray:
+    """[seeds, 1] of a metric under one kind of instruction."""
+    if metric.counts is None:
+        return _numbers(record, metric.path(kind))
+    counts = [_numbers(record, (metric.section, name, kind)) for name in metric.counts]
+    return metrics.divide(metrics.Ratio(*(count[:, 0] for count in counts)))[:, None]
+
+
+def _kinds(record: Record, config: ExperimentConfig, metric: Metric) -> list[str]:
+    """The kinds for which a record holds a metric."""
+    score = record.score or {}
+    if metric.counts is not None:
+        _, given = metric.counts
+        kinds = list(score[metric.section][given])
+        return [k for k in kinds if _numbers(record, (metric.section, given, k)).any()]
+    if metric.section not in HELD:
+        return []
+    kinds = list(score.get(metric.section, {}))  # older records have no section `held`
+    if metric.overall:  # values under an instruction are learnt only by methods that hear it
+        return [kind for kind in kinds if kind != OVERALL and METHODS[config.method].hears]
+    return [k for k in kinds if np.isfinite(_numbers(record, metric.path(k))).all()]
+
+
+def _sample_size(record: Record) -> int:
+    """Independent numbers in a record. All seeds of the random policy meet the same episodes: they are one sample."""
+    return 1 if METHODS[record.config().method].random else len(record.run["seeds"])
+
+
+def _numbers(record: Record, path: Sequence[str]) -> np.ndarray:
+    """A list with one entry a seed from the score line, as [seeds, 1]; what is not a number is nan."""
+    found: Any = record.score
+    for name in path:
+        if not isinstance(found, dict) or name not in found:
+            raise RecordError(f"{record.path}: the score line has no {'.'.join(path)}")
+        found = found[name]
+    seeds = len(record.run["seeds"])
+    if not isinstance(found, list) or len(found) != seeds:
+        raise RecordError(
+            f"{record.path}: {'.'.join(path)} of the score line needs one entry a seed ({seeds})"
+        )
+    numbers = _floats(found[: _sample_size(record)])
+    return np.where(np.isfinite(numbers), numbers, math.nan)[:, None]
+
+
+def _floats(values: Iterable[float | None]) -> np.ndarray:
+    return np.asarray([math.nan if x is None else x for x in values], float)
+
+
+def _curve(record: Record, config: ExperimentConfig) -> Curve:
+    """Compliance is nan where training measured it under another condition than the evaluation."""
+    seeds = len(record.run["seeds"])
+    points = {
+        name: np.asarray([_floats(line[name]) for line in record.curve]).reshape(-1, seeds)
+        for name in CURVES
+    }
+    if config.as_trained().condition() != config.condition():
+        compliance = metrics.COMPLIANCE.name
+        points[compliance] = np.full_like(points[compliance], math.nan)
+    return Curve(episodes=tuple(line["episodes"] for line in record.curve), points=points)
+
+
+def _unseen(record: Record) -> dict[str, UnseenPhrases]:
+    keys = ("per_instruction", "own_vector", "own_vector_anyway")
+
+    def one_set(name: str, entry: Mapping[str, Any]) -> UnseenPhrases:
+        columns = [_numbers(record, ("words", name, key)) for key in keys]
+        followed, own, anyway = estimates(np.concatenate(columns, axis=1))
+        return UnseenPhrases(
+            phrases=entry["phrases"],
+            understood=entry["understood"],
+            followed=followed,
+            own_vector=own,
+            own_vector_anyway=anyway,
+        )
+
+    found = (record.score or {}).get("words", {})
+    return {name: one_set(name, entry) for name, entry in found.items()}
+
+
+def grouped(rows: Sequence[Row], by: Callable[[Row], str]) -> dict[str, list[Row]]:
+    """Rows by a name of theirs, in order."""
+    pandas = require("pandas")
+    found = pandas.Series(rows, dtype=object)
+    keys = pandas.Series([by(row) for row in rows], dtype=object)
+    return {key: list(part) for key, part in found.groupby(keys, sort=False)}
+
+
+def known_kinds(rows: Iterable[Row], metric: str) -> list[str]:
+    """The kinds for which any of the rows knows a metric."""
+    return list(dict.fromkeys(kind for row in rows for kind in row.kinds(metric)))

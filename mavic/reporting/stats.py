@@ -1,0 +1,100 @@
+"""Estimates over seeds (D18): mean, standard deviation, minimum, and bootstrap intervals of the mean."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mavic.reporting.extras import require
+
+LEVEL, RESAMPLES, BOOTSTRAP_SEED = 0.95, 9_999, 18
+BATCH_SIZE = 4_000_000  # numbers that a batch of resamples holds at most
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A metric over seeds. `std` divides by n − 1; `low` and `high` bound the mean."""
+
+    values: tuple[float, ...]
+    mean: float
+    std: float
+    min: float
+    low: float
+    high: float
+
+
+UNKNOWN = Estimate(
+    values=(), mean=math.nan, std=math.nan, min=math.nan, low=math.nan, high=math.nan
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """The difference of two means and the bounds of its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def contains_zero(self) -> bool:
+        """Whether the interval contains 0, so that there may be no difference."""
+        return self.low <= 0.0 <= self.high
+
+
+def interval(*samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of the 95 % percentile-bootstrap interval, [columns] each, for one or two samples [seeds, columns].
+
+    The interval is that of the mean of one sample, or of the difference of the means of two. All columns share their
+    resamples. A column that does not vary has its mean as interval. A column with a missing number has nan."""
+    point = _contrast(*samples, axis=0)
+    finite = np.all([np.isfinite(s).all(0) for s in samples], axis=0)
+    constant = np.all([np.ptp(np.where(finite, s, 0.0), axis=0) == 0 for s in samples], axis=0)
+    if constant.all():
+        return point, point
+    # scipy refuses a sample of one observation; the same observation twice resamples to itself
+    data = [np.where(finite, s, 0.0).repeat(2 if len(s) == 1 else 1, axis=0) for s in samples]
+    found = require("scipy.stats").bootstrap(
+        data,
+        _contrast,
+        n_resamples=RESAMPLES,
+        batch=max(1, BATCH_SIZE // max(d.size for d in data)),
+        confidence_level=LEVEL,
+        method="percentile",
+        vectorized=True,
+        rng=np.random.default_rng(BOOTSTRAP_SEED),
+    )
+    bounds, fixed = found.confidence_interval, constant | ~finite
+    return np.where(fixed, point, bounds.low), np.where(fixed, point, bounds.high)
+
+
+def _contrast(*samples: np.ndarray, axis: int = 0) -> np.ndarray:
+    first, *rest = (sample.mean(axis) for sample in samples)
+    return first - rest[0] if rest else first
+
+
+def estimates(values: np.ndarray) -> list[Estimate]:
+    """The estimate of each column of [seeds, columns]. One seed has no standard deviation: it is nan."""
+    low, high = interval(values)
+    several = len(values) > 1
+    return [
+        Estimate(
+            values=tuple(map(float, column)),
+            mean=float(column.mean()),
+            std=float(column.std(ddof=1)) if several else math.nan,
+            min=float(column.min()),
+            low=float(low[i]),
+            high=float(high[i]),
+        )
+        for i, column in enumerate(values.T)
+    ]
+
+
+def difference(first: ArrayLike, second: ArrayLike) -> Difference:
+    """mean(first) − mean(second), with one number a seed in each. The two are resampled independently."""
+    pair = np.asarray(first, float)[:, None], np.asarray(second, float)[:, None]
+    low, high = interval(*pair)
+    return Difference(mean=float(_contrast(*pair)[0]), low=float(low[0]), high=float(high[0]))

@@ -1,0 +1,77 @@
+"""How methods and networks appear in tables and figures, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mavic.envs.painting import PALETTE
+from mavic.experiments.config import ExperimentConfig
+
+BASELINE = "vanilla"
+"""The method that others are compared with: it is trained without instructions."""
+DUAL = ("naive", "protected")
+"""D17: the naive method on the protected network is the paper's ablation, called dual."""
+HEARS_NOTHING = "(hears nothing)"
+MISSING = "—"
+
+
+@dataclass(frozen=True)
+class Look:
+    """The label, colour and line style of a method."""
+
+    label: str
+    colour: str
+    dash: str | tuple = "-"
+
+
+LOOKS = {  # in the order of tables; hues of Okabe and Ito, each with its own line style
+    "mavic": Look("MAVIC", PALETTE["blue"]),
+    "mavic-shift": Look("MAVIC-shift", PALETTE["sky"], (0, (5, 1))),
+    "switch": Look("switch", PALETTE["green"], (0, (3, 1, 1, 1))),
+    "naive": Look("naive", PALETTE["red"], (0, (1, 1))),
+    "vanilla": Look("vanilla", PALETTE["slate"], (0, (6, 2))),
+    "random": Look("random", PALETTE["grey"], (0, (1, 3))),
+}
+MARKERS = {"protected": "o", "residual": "D", "shared": "s"}
+ORDER = {  # the first of each make up the headline table
+    "preset": ("tuned", "paper"),
+    "rule": ("by-kind", "add"),
+    "schedule": ("live", "paper"),
+    "network": ("protected", "residual", "shared"),
+}
+
+
+def look(method: str) -> Look:
+    """A method's look. A method without one gets its own name, in purple and dotted."""
+    return LOOKS.get(method, Look(method, PALETTE["purple"], ":"))
+
+
+def label(config: ExperimentConfig) -> str:
+    """The name of a config's method in tables."""
+    if is_dual(config):
+        return f"dual ({config.method}, {config.network})"
+    return look(config.method).label
+
+
+def is_dual(config: ExperimentConfig) -> bool:
+    """Whether a config is the paper's ablation."""
+    return (config.method, config.network) == DUAL
+
+
+def rank(config: ExperimentConfig) -> tuple[Any, ...]:
+    """The key by which rows are sorted. What is not listed in an order comes last, by name."""
+
+    def place(value: str, order: tuple[str, ...]) -> tuple[int, str]:
+        return (order.index(value) if value in order else len(order), value)
+
+    found = {name: place(getattr(config, name), order) for name, order in ORDER.items()}
+    return (
+        found["preset"],
+        config.extras,
+        config.overlap,
+        found["rule"],
+        found["schedule"],
+        found["network"],
+        place(config.method, tuple(LOOKS)),
+    )

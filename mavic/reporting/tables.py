@@ -1,0 +1,225 @@
+"""Rows → tables of texts, which all writers share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from mavic.envs.api import PaperFigures
+from mavic.experiments.metrics import METRICS, Metric
+from mavic.reporting import captions, formats, styles
+from mavic.reporting.formats import Lines, hundredths, number, percent
+from mavic.reporting.rows import Row, grouped, known_kinds
+from mavic.reporting.styles import MISSING
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its title, and the lines of a row's cell."""
+
+    title: str
+    text: Callable[[Row], Lines]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """A table of texts; a cell is one or more lines."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Lines, ...], ...]
+    caption: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """The tables of one preset, network and condition, by the names of TABLES."""
+
+    key: str
+    tables: dict[str, Grid]
+
+    @property
+    def main(self) -> Grid:
+        """The table that comes first."""
+        return self.tables["main"]
+
+
+def _name(row: Row) -> Lines:
+    return tuple(row.label.split())
+
+
+def _metric(metric: Metric) -> Column:
+    return Column(metric.title, lambda row: formats.cell(row.estimate(metric.name), metric.format))
+
+
+def _base(row: Row) -> Lines:
+    estimate, format = row.estimate("base"), METRICS["base"].format
+    return (*formats.cell(estimate, format), f"worst {formats.worst(estimate, format)}")
+
+
+def _compliance(row: Row) -> Lines:
+    estimate, format = row.estimate("compliance"), METRICS["compliance"].format
+    return (
+        *formats.cell(estimate, format),
+        f"worst {formats.worst(estimate, format)}",
+        f"greedy {formats.mean(row.estimate('compliance_greedy'), format)}",
+        *(() if row.method.hears else (styles.HEARS_NOTHING,)),
+    )
+
+
+def _leak(row: Row) -> Lines:
+    format = METRICS["leak"].format
+    own = percent(row.estimate("leak").mean, format.digits, format.sign)
+    found = row.leak_over_baseline
+    if found is None or not math.isfinite(found.mean):
+        return (own,)
+    gap = hundredths(found.mean, format.digits, format.sign)
+    verdict = "same" if found.contains_zero else "differs"
+    return (own, f"Δ {gap}", formats.bounds(found, format), verdict)
+
+
+def _paper(figures: PaperFigures | None) -> Lines:
+    if figures is None:
+        return (MISSING,)
+    base = (number(figures.base), f"± {number(figures.base_std)}")
+    if figures.compliance is None or figures.compliance_std is None:
+        return base
+    return (*base, f"{100 * figures.compliance:.0f} ± {100 * figures.compliance_std:.3g} %")
+
+
+METHOD = Column("Method", _name)
+MAIN = (
+    METHOD,
+    Column(METRICS["base"].title, _base),
+    replace(_metric(METRICS["share"]), title="Of optimum"),
+    Column(METRICS["compliance"].title, _compliance),
+    Column(METRICS["leak"].title, _leak),
+    Column("Paper", lambda row: _paper(row.paper)),
+)
+
+
+def _column_grid(title: str, columns: Sequence[Column], rows: Sequence[Row], caption: str) -> Grid:
+    return Grid(
+        title=title,
+        header=tuple(column.title for column in columns),
+        rows=tuple(tuple(column.text(row) for column in columns) for row in rows),
+        caption=caption,
+    )
+
+
+def _shown_in(table: str) -> list[Metric]:
+    return [metric for metric in METRICS.values() if metric.table == table]
+
+
+def main(rows: Sequence[Row]) -> Grid:
+    """Base return, compliance and value bias, next to the paper's figures."""
+    return _column_grid("Main results", MAIN, rows, captions.main(rows))
+
+
+def task(rows: Sequence[Row]) -> Grid:
+    """The task without instructions."""
+    found = _shown_in("task")
+    episodes = Column("Episodes", lambda row: (f"{row.evaluation_episodes['base']:,}",))
+    columns = (METHOD, *map(_metric, found), episodes)
+    return _column_grid("Task", columns, rows, captions.task(rows, found))
+
+
+def compliance(rows: Sequence[Row]) -> Grid:
+    """Compliance, measured in several ways."""
+    found = _shown_in("compliance")
+    columns = (
+        METHOD,
+        *map(_metric, found),
+        Column("Given", lambda row: (f"{sum(row.given_by_seed):,}",)),
+        Column("Episodes", lambda row: (f"{row.evaluation_episodes['compliance']:,}",)),
+    )
+    return _column_grid("Compliance", columns, rows, captions.compliance(rows, found))
+
+
+def kinds(rows: Sequence[Row]) -> Grid:
+    """Compliance by kind of instruction: a line a kind, a column a method."""
+
+    def followed(row: Row, kind: str) -> Lines:
+        if kind not in row.kinds("compliance"):
+            return (MISSING,)
+        found = row.estimate("compliance", kind)
+        return (f"{hundredths(found.mean)} ({hundredths(found.min)})",)
+
+    return _kinds_grid(
+        "Compliance by kind", known_kinds(rows, "compliance"), rows, followed, captions.kinds(rows)
+    )
+
+
+def held(rows: Sequence[Row]) -> Grid | None:
+    """The task under an instruction that is held to the end; None if no kind keeps the task reward."""
+    found = known_kinds(rows, "held_task")
+    if not set(found) - {"none"}:
+        return None
+
+    def earned(row: Row, kind: str) -> Lines:
+        if kind not in row.kinds("held_task"):
+            return (MISSING,)
+        task, solved = (row.estimate(name, kind) for name in ("held_task", "held_solved"))
+        format = METRICS["held_task"].format
+        return (
+            f"{formats.mean(task, format)} ({formats.worst(task, format)})",
+            formats.mean(solved, METRICS["held_solved"].format),
+        )
+
+    title = "Task under an instruction held to the end"
+    return _kinds_grid(title, found, rows, earned, captions.held(rows))
+
+
+def _kinds_grid(
+    title: str,
+    kinds: Sequence[str],
+    rows: Sequence[Row],
+    text: Callable[[Row, str], Lines],
+    caption: str,
+) -> Grid:
+    return Grid(
+        title=title,
+        header=("Kind", *(row.full_label for row in rows)),
+        rows=tuple(((kind,), *(text(row, kind) for row in rows)) for kind in kinds),
+        caption=caption,
+    )
+
+
+def unseen(rows: Sequence[Row]) -> Grid | None:
+    """Compliance with phrases that were not in training; None if no row was evaluated with them."""
+    format = METRICS["compliance"].format
+    lines: list[tuple[Lines, ...]] = []
+    for row in rows:
+        for name, found in row.unseen.items():
+            shares = (found.followed, found.own_vector, found.own_vector_anyway)
+            understood = f"{found.understood} of {found.phrases}"
+            cells = (formats.cell(share, format) for share in shares)
+            lines.append(((row.label,), (name,), (understood,), *cells))
+    if not lines:
+        return None
+    return Grid(
+        title="Phrases not seen in training",
+        header=("Method", "Phrases", "Understood", "Followed", "Own vector", "Unsure too"),
+        rows=tuple(lines),
+        caption=captions.unseen(rows),
+    )
+
+
+TABLES: dict[str, Callable[[Sequence[Row]], Grid | None]] = {
+    "main": main,
+    "task": task,
+    "compliance": compliance,
+    "kinds": kinds,
+    "held": held,
+    "unseen": unseen,
+}
+
+
+def groups(rows: Sequence[Row]) -> list[Group]:
+    """All tables of all groups of rows."""
+    made = []
+    for key, found in grouped(rows, lambda row: row.group).items():
+        grids = {name: grid for name, make in TABLES.items() if (grid := make(found)) is not None}
+        made.append(Group(key=key, tables=grids))
+    return made

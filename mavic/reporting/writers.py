@@ -1,0 +1,226 @@
+"""Rows and tables as texts of files: JSON, CSV, Markdown and LaTeX; and as tables on a terminal."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.console import Group as Stacked
+from rich.table import Table
+from rich.text import Text
+
+from mavic.experiments.metrics import METRICS, OVERALL
+from mavic.experiments.records import plain
+from mavic.reporting.extras import require
+from mavic.reporting.formats import Lines
+from mavic.reporting.rows import Row, grouped
+from mavic.reporting.stats import Estimate
+from mavic.reporting.tables import Grid, groups
+
+CONFIG_FIELDS = (
+    "world",
+    "method",
+    "network",
+    "preset",
+    "schedule",
+    "rule",
+    "overlap",
+    "extras",
+)
+PARTS = ("mean", "std", "min", "low", "high")
+
+
+def json_text(rows: Sequence[Row]) -> str:
+    """`table.json`: group → method → numbers; what is not known is null."""
+
+    def entry(row: Row) -> dict[str, Any]:
+        numbers: dict[str, Any] = {}
+        for metric in METRICS.values():
+            if not metric.json:
+                continue
+            found = row.estimate(metric.name)
+            if metric.json_spread:
+                numbers |= {
+                    f"{metric.json}_mean": found.mean,
+                    f"{metric.json}_std": found.std,
+                    f"{metric.json}_min": found.min,
+                    f"{metric.json}_ci": [found.low, found.high],
+                }
+            else:
+                numbers[metric.json] = found.mean
+        return plain({**numbers, "seeds": len(row.seeds), "episodes": row.episodes})
+
+    found = {
+        key: {row.config.method: entry(row) for row in same}
+        for key, same in grouped(rows, lambda row: row.group).items()
+    }
+    return json.dumps(found, indent=1, allow_nan=False) + "\n"
+
+
+def csv_text(rows: Iterable[Row]) -> str:
+    """`table.csv`: one line a row with all its numbers. Shares, compliance and value bias are fractions."""
+
+    def line(row: Row) -> dict[str, Any]:
+        found = {**_identity(row), "seeds": len(row.seeds), "episodes": row.episodes}
+        found |= {"optimum": row.optimum, "hears": row.method.hears}
+        for metric in METRICS.values():
+            if metric.overall:
+                found |= _parts(metric.name, row.estimate(metric.name))
+        against, paper = row.leak_over_baseline, row.paper
+        return found | {
+            "leak_over_vanilla": against and against.mean,
+            "leak_over_vanilla_low": against and against.low,
+            "leak_over_vanilla_high": against and against.high,
+            "leak_over_vanilla_contains_zero": against and against.contains_zero,
+            "base_episodes": row.evaluation_episodes["base"],
+            "compliance_episodes": row.evaluation_episodes["compliance"],
+            "given": sum(row.given_by_seed),
+            "given_min": min(row.given_by_seed),
+            "paper_base": paper and paper.base,
+            "paper_base_std": paper and paper.base_std,
+            "paper_compliance": paper and paper.compliance,
+            "paper_compliance_std": paper and paper.compliance_std,
+        }
+
+    return _csv(line(row) for row in rows)
+
+
+def kinds_csv_text(rows: Iterable[Row]) -> str:
+    """`kinds.csv`: one line a row and kind of instruction, with the metrics that are known by kind."""
+
+    def line(row: Row, kind: str) -> dict[str, Any]:
+        found = {**_identity(row), "kind": kind, "given": sum(row.given[kind])}
+        for metric in METRICS.values():
+            if metric.by_kind:
+                found |= _parts(metric.name, row.estimate(metric.name, kind))
+        return found
+
+    return _csv(line(row, kind) for row in rows for kind in row.given if kind != OVERALL)
+
+
+def _identity(row: Row) -> dict[str, Any]:
+    return {**{name: getattr(row.config, name) for name in CONFIG_FIELDS}, "label": row.label}
+
+
+def _parts(name: str, estimate: Estimate) -> dict[str, float]:
+    return {f"{name}_{part}": getattr(estimate, part) for part in PARTS}
+
+
+def _csv(lines: Iterable[dict[str, Any]]) -> str:
+    """Six significant digits; unknown numbers are empty."""
+
+    def known(value: Any) -> Any:
+        return math.nan if isinstance(value, float) and not math.isfinite(value) else value
+
+    frame = require("pandas").DataFrame(
+        [{name: known(value) for name, value in line.items()} for line in lines]
+    )
+    return frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+
+
+def markdown_text(
+    rows: Sequence[Row], figures: Iterable[Path] = (), unfinished: Iterable[Path] = ()
+) -> str:
+    """`table.md`: all tables with their captions, then the names of the figures."""
+    world = rows[0].world
+    parts = [f"# {world.title or world.name}\n"]
+    if names := [f"`{path.name}`" for path in unfinished]:
+        parts.append(f"Unfinished records, left out: {', '.join(names)}.\n")
+    for group in groups(rows):
+        parts.append(f"## {group.key}\n")
+        for name, grid in group.tables.items():
+            parts += [] if name == "main" else [f"### {grid.title}\n"]
+            parts.append(_markdown_grid(grid))
+    if shown := [path for path in figures if path.suffix == ".png"]:
+        parts.append("## Figures\n")
+        parts.append("`mavic report` draws them next to this file, as SVG and PNG.\n")
+        parts.append("\n".join(f"- `{path.as_posix()}`" for path in shown) + "\n")
+    return "\n".join(parts)
+
+
+def _markdown_grid(grid: Grid) -> str:
+    lines = [
+        "| " + " | ".join(grid.header) + " |",
+        "|" + "|".join([":--", *["--:"] * (len(grid.header) - 1)]) + "|",
+        *("| " + " | ".join("<br>".join(cell) for cell in row) + " |" for row in grid.rows),
+    ]
+    return "\n".join(lines) + f"\n\n{grid.caption}\n"
+
+
+_TEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        **{character: "\\" + character for character in "%&_#$"},
+        **{"{": r"\{", "}": r"\}", "[": "{[}", "]": "{]}"},
+        **{"−": "$-$", "±": r"$\pm$", "≥": r"$\geq$", "×": r"$\times$"},
+        **{"Δ": r"$\Delta$", "σ": r"$\sigma$", "γ": r"$\gamma$"},
+        **{"—": "---", "–": "--", "`": ""},
+    }
+)
+
+
+def latex_text(rows: Sequence[Row]) -> str:
+    """`table.tex`: all tables for LaTeX; needs the package booktabs."""
+    parts = [r"% \usepackage{booktabs}"]
+    for group in groups(rows):
+        place = "-".join([*rows[0].config.world.split("_"), *group.key.split("/")])
+        for name, grid in group.tables.items():
+            parts.append(_latex_grid(grid, place if name == "main" else f"{place}-{name}"))
+    return "\n\n".join(parts) + "\n"
+
+
+def _latex_grid(grid: Grid, name: str) -> str:
+    def lines(row: Sequence[Lines]) -> list[str]:
+        stacked = zip_longest(*row, fillvalue="")
+        return [" & ".join(text.translate(_TEX) for text in line) + r" \\" for line in stacked]
+
+    body: list[str] = []
+    for row in grid.rows:
+        if body and any(len(cell) > 1 for cell in row):
+            body.append(r"\addlinespace")
+        body += lines(row)
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
+            rf"\caption{{{grid.caption.translate(_TEX)}}}",
+            rf"\label{{tab:{name}}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(grid.header) - 1)}}}",
+            r"\toprule",
+            *lines([tuple(title.split()) for title in grid.header]),
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def terminal(key: str, name: str, grid: Grid) -> Stacked:
+    """A table of a group for a terminal."""
+    shown = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    tall = any(len(cell) > 1 for row in grid.rows for cell in row)
+    for i, title in enumerate(grid.header):
+        stacked = "\n".join(title.split())
+        shown.add_column(stacked, justify="right" if i else "left", no_wrap=True)
+    for row in grid.rows:
+        shown.add_row(*("\n".join(cell) for cell in row), end_section=tall)
+    heading = key if name == "main" else f"{key}: {grid.title}"
+    return Stacked(Text(heading, "bold"), shown, Text(f"{grid.caption}\n", "dim"))
+
+
+def show(rows: Sequence[Row], console: Console) -> None:
+    """Print the main tables, and what goes beyond them; compliance by kind only for the first group."""
+    for i, group in enumerate(groups(rows)):
+        for name, grid in group.tables.items():
+            if name in ("main", "held", "unseen") or (name == "kinds" and i == 0):
+                console.print(terminal(group.key, name, grid))

@@ -1,0 +1,13 @@
+"""A small study and its report, made once."""
+
+import pytest
+from sample_records import study
+
+from mavic.reporting.report import report
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results") / "box_pushing"
+    study(folder)
+    return folder, report(folder)

@@ -1,0 +1,174 @@
+"""From records to rows: every metric over seeds, comparisons with the baseline, and records that are refused."""
+
+import math
+
+import numpy as np
+import pytest
+from sample_records import lines_of, only_row, record_of
+
+from mavic.envs import api
+from mavic.experiments.config import ExperimentConfig
+from mavic.experiments.methods import METHODS
+from mavic.experiments.records import RecordError, read, write
+from mavic.reporting.report import report
+from mavic.reporting.rows import table
+
+
+def test_mean_std_and_min_by_hand(tmp_path):
+    row = only_row(tmp_path, [290.0, 292.0, 288.0, 290.0], [0.9, 1.0, 0.8, 0.9])
+    assert row.estimate("base").mean == pytest.approx(290)
+    assert row.estimate("base").std == pytest.approx(
+        math.sqrt(8 / 3)
+    )  # squares 0 + 4 + 4 + 0, n − 1 = 3
+    assert row.estimate("base").min == 288
+    assert row.estimate("share").mean == pytest.approx(290 / 300)
+    assert row.estimate("share").min == pytest.approx(0.96)
+    assert row.estimate("compliance").mean == pytest.approx(0.9)
+    assert row.estimate("compliance").std == pytest.approx(math.sqrt(0.02 / 3))
+    assert row.estimate("per_decision").mean == pytest.approx(0.99)
+    assert row.estimate("per_step").mean == pytest.approx(0.975)
+    assert row.estimate("compliance", "stay").mean == pytest.approx(0.9)
+    assert row.estimate("compliance", "stay").min == pytest.approx(0.8)
+    assert row.given_by_seed == (3000,) * 4
+    assert row.estimate("undiscounted").mean == pytest.approx(295)
+    assert row.estimate("length").mean == pytest.approx(7.5)
+    assert row.estimate("base_greedy").mean == pytest.approx(291)
+
+
+def test_leak_is_compared_with_vanilla(tmp_path):
+    def gap(mavic, vanilla):
+        records = [
+            record_of(
+                tmp_path,
+                ExperimentConfig(method="mavic"),
+                [1] * len(mavic),
+                [1] * len(mavic),
+                mavic,
+            ),
+            record_of(
+                tmp_path,
+                ExperimentConfig(method="vanilla"),
+                [1] * len(vanilla),
+                [1] * len(vanilla),
+                vanilla,
+            ),
+        ]
+        first, second = table(records)
+        assert second.leak_over_baseline is None
+        return first.leak_over_baseline
+
+    found = gap([0.5, 0.5], [0.0, 1.0])  # the difference of means is 1/2, 0 or −1/2
+    assert (found.mean, found.low, found.high) == (0.0, -0.5, 0.5)
+    assert found.contains_zero
+    assert gap([0.5], [0.0, 0.25]) is None  # the spread of one seed is unknown
+    assert gap([0.5, 0.25], [0.0]) is None
+    assert not gap([0.3, 0.3], [0.2, 0.2]).contains_zero
+
+
+def test_leak_without_vanilla_or_with_vanilla_under_another_condition_is_not_compared(tmp_path):
+    records = [
+        record_of(tmp_path, ExperimentConfig(method="mavic"), [1, 2], [1, 1], [0.1, 0.2]),
+        record_of(
+            tmp_path,
+            ExperimentConfig(method="vanilla", network="shared"),
+            [1, 2],
+            [1, 1],
+            [0.1, 0.2],
+        ),
+        record_of(
+            tmp_path, ExperimentConfig(method="vanilla", rule="add"), [1, 2], [1, 1], [0.1, 0.2]
+        ),
+    ]
+    assert [r.leak_over_baseline for r in table(records)] == [None, None, None]
+
+
+def test_the_value_bias_under_instructions_is_undefined_for_methods_that_hear_none(tmp_path):
+    mavic, vanilla, random = table(
+        record_of(tmp_path, ExperimentConfig(method=method), [1, 2], [1, 1], [0.1, 0.2])
+        for method in ("mavic", "vanilla", "random")
+    )
+    assert mavic.kinds("leak") and not vanilla.kinds("leak") and not random.kinds("leak")
+    assert vanilla.estimate("leak").mean == pytest.approx(0.15)
+
+
+def test_methods_trained_without_instructions_are_marked_in_tables(tmp_path):
+    rows = table(
+        record_of(tmp_path, ExperimentConfig(method=method), [1, 2], [1, 1], [0.1, 0.2])
+        for method in METHODS
+    )
+    marked = {row.config.method for row in rows if "hears nothing" in row.full_label}
+    assert marked == {"vanilla", "random"} == {n for n, m in METHODS.items() if not m.hears}
+
+
+def test_the_curve_of_compliance_is_shown_only_for_the_condition_of_training(tmp_path):
+    """One training of switch or vanilla serves several conditions, and is measured under one of them."""
+    for method, schedule, shown in (
+        ("switch", "live", True),
+        ("switch", "paper", False),
+        ("vanilla", "paper", False),
+        ("mavic", "paper", True),
+    ):
+        config = ExperimentConfig(method=method, schedule=schedule)
+        (row,) = table([record_of(tmp_path, config, [1, 2], [1, 1], [0.1, 0.2])])
+        assert np.isfinite(row.curve.points["compliance"]).all() == shown, config
+        assert np.isfinite(row.curve.points["base"]).all()
+
+
+def test_a_random_policy_is_one_sample_however_many_seeds(tmp_path):
+    config = ExperimentConfig(method="random")
+    (row,) = table([record_of(tmp_path, config, [7, 7, 7], [0.5] * 3, [0.1] * 3)])
+    assert (
+        row.estimate("base").values == (7.0,)
+        and math.isnan(row.estimate("base").std)
+        and len(row.given_by_seed) == 1
+    )
+
+
+def test_vanilla_without_overlap_is_also_the_baseline_with_overlap(tmp_path):
+    records = [
+        record_of(tmp_path, ExperimentConfig(overlap=True), [1, 2], [1, 1], [0.1, 0.1]),
+        record_of(tmp_path, ExperimentConfig(method="vanilla"), [1, 2], [1, 1], [0.3, 0.3]),
+    ]
+    overlap = next(r for r in table(records) if r.config.overlap)
+    assert overlap.leak_over_baseline.mean == pytest.approx(-0.2)
+
+
+def test_every_world_has_the_papers_figures_for_four_methods():
+    for name in api.BUILT_IN:
+        world = api.world(name).paper
+        assert set(world) == {"mavic", "naive", "switch", "vanilla"}
+        assert {m for m, figure in world.items() if figure.compliance is None} == {"vanilla"}
+        assert all(
+            0 <= (f.compliance or 0) <= 1 and 0 <= (f.compliance_std or 0) < 1
+            for f in world.values()
+        )
+
+
+def test_records_that_cannot_be_compared_are_refused(tmp_path):
+    def compared(*configs):
+        records = []
+        for i, config in enumerate(configs):
+            write(tmp_path / f"{i}.jsonl", lines_of(config, [1, 2], [1, 1], [0, 0]))
+            records.append(read(tmp_path / f"{i}.jsonl"))
+        return table(records)
+
+    with pytest.raises(RecordError, match="several worlds"):
+        compared(ExperimentConfig(), ExperimentConfig(world="warehouse"))
+    with pytest.raises(RecordError, match=r"0\.jsonl and 1\.jsonl are both mavic"):
+        compared(ExperimentConfig(), ExperimentConfig())
+    with pytest.raises(RecordError, match="differ in kinds"):
+        compared(ExperimentConfig(), ExperimentConfig(method="naive", kinds=("push",)))
+    assert len(compared(ExperimentConfig(), ExperimentConfig(method="naive"))) == 2
+
+
+def test_a_broken_score_names_its_file_and_field(tmp_path):
+    lines = lines_of(ExperimentConfig(), [1, 2], [1, 1], [0, 0])
+    del lines[-1]["base"]["solved"]
+    write(tmp_path / "a.jsonl", lines)
+    with pytest.raises(RecordError, match=r"a\.jsonl.*base\.solved"):
+        report(tmp_path)
+    lines = lines_of(ExperimentConfig(), [1, 2], [1, 1], [0, 0])
+    lines[-1]["leak"]["none"] = [0.0]
+    write(tmp_path / "a.jsonl", lines)
+    with pytest.raises(RecordError, match=r"leak\.none.*one entry a seed \(2\)"):
+        report(tmp_path)
