@@ -223,11 +223,8 @@ def acting(
     def act(memory: Array, world: InstructedState, draws: Array) -> tuple[Array, Array]:
         memory = jnp.where((world.time == 0)[:, None], 0.0, memory)
         seen = deciding.Seen(world.observation, world.macro, world.instruction.phrase)
-        logits, memory = deciding.logits(shape, net, memory, seen, world.idle)
-        explore = epsilon[seen.instructed.astype(jnp.int32)]
-        macro = deciding.choose(
-            logits.swapaxes(0, 1), world.available, explore[:, None], draws, jnp.asarray(greedy)
+        return deciding.decide(
+            shape, net, memory, seen, world.available, world.idle, epsilon, draws, greedy
         )
-        return macro, memory
 
     return Policy(start=lambda lanes: deciding.empty(shape, lanes), act=act)

@@ -325,7 +325,7 @@ def facts_of(trained: Trained, cell: ExperimentConfig, seed: int) -> dict[str, A
         "encoder": bench.lexicon.encoder,
         "encoder_hash": bench.lexicon.encoder_hash,
         "shape": dataclasses.asdict(shape),
-        "cell": dataclasses.asdict(cell),
+        "config": dataclasses.asdict(cell),
         "preset": dataclasses.asdict(trained.group.preset),
         "seed": seed,
         "versions": records.versions(),
