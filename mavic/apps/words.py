@@ -90,3 +90,9 @@ def ablation_tables(world: str, rows: Sequence[measure.Ablation]) -> Iterator[Ta
         for kind in chosen[0].per_kind:
             by_kind.add_row(kind, *(f"{100 * row.per_kind[kind]:.0f}" for row in chosen))
         yield by_kind
+
+
+def report_tables() -> Iterator[Table]:
+    """Return the tables of all test and development sets of all worlds."""
+    for prefix in TITLES:
+        yield from targets(prefix)

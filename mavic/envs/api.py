@@ -128,6 +128,9 @@ class World:
     """Steps per second of the public PyTorch code: environment alone, with learning."""
     guest: Mapping[str, Any] | None = None
     """Options with which one more agent can be seated beside a team of two; None: nobody can join."""
+    resting_macros: tuple[str, ...] = ("STAY", "WAIT")
+    """What a person's agent does while the person asks for nothing: the first of these macros that the agent has. An
+    agent that has none of them leaves the choice to the team."""
 
 
 def built_in(folder: Path, make: Callable[..., Env], **more: Any) -> World:

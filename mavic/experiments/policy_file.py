@@ -34,10 +34,11 @@ from mavic.types import Array, record
 
 FORMAT = 2
 READABLE = (1, FORMAT)
+RENAMED_FACTS = {"cell": "config"}  # names in files of format 1
 RENAMED_OPTIONS = {"rules": "dynamics"}  # environment options in files of format 1
 NEEDED = (
     *("world", "agents", "macros", "macro_counts", "kinds"),
-    *("examples", "encoder", "encoder_hash", "shape"),
+    *("examples", "encoder", "encoder_hash", "shape", "config", "preset"),
 )
 CACHED_SENTENCES = 256  # sets of sentences whose projections a team keeps
 Text = str | Sequence[str | None] | None  # one sentence for all, one per agent, or silence
@@ -70,7 +71,7 @@ class Listening(NamedTuple):
 
     actors: Net
     critics: Net
-    phrase: np.ndarray  # [N] row of the networks' phrase tables, 0 for silence
+    phrase: Array  # [N] row of the networks' phrase tables, 0 for silence
 
 
 class TeamPolicy:
@@ -138,7 +139,7 @@ class TeamPolicy:
         listening = self.listen(text)
         phrases = np.where(self.addressed, np.arange(len(names))[:, None], 0)
         if text is not None:
-            names, phrases = (*names, "text"), np.concatenate([phrases, listening.phrase[None]])
+            names, phrases = (*names, "text"), np.concatenate([phrases, np.asarray(listening.phrase)[None]])
         found = values(
             self.shape,
             listening.critics,
@@ -152,14 +153,15 @@ class TeamPolicy:
     def listen(self, text: Text) -> Listening:
         """Return the networks with what is being said projected. Repeated sentences come from a cache."""
         if text is None or isinstance(text, str):
-            texts = tuple(text if hears else None for hears in self.addressed.any(axis=0))
+            hears = np.any(self.addressed, axis=0, keepdims=True)[0]
+            texts = tuple(text if its else None for its in hears)
         else:
             texts = tuple(text)
         if len(texts) != self.shape.agents:
             raise PolicyError(f"{len(texts)} texts for {self.shape.agents} agents")
         said = tuple(sorted({t for t in texts if t}))
         rows = [1 + len(self.kinds) + said.index(t) if t else 0 for t in texts]
-        return Listening(*self._networks(said), np.array(rows, np.int32))
+        return Listening(*self._networks(said), jnp.asarray(rows, jnp.int32))
 
     def _project(self, said: tuple[str, ...]) -> tuple[Net, Net]:
         """Return actors and critics with phrase rows: silence, each kind's example, then what is being said."""
@@ -316,19 +318,22 @@ def read_facts(path: str | Path) -> dict[str, Any]:
             f"{' and '.join(map(str, READABLE))}; "
             f"install the version that wrote it ({facts.get('versions', {}).get('mavic', 'unknown')})"
         )
+    facts = {RENAMED_FACTS.get(name, name): fact for name, fact in facts.items()}
     if missing := [name for name in NEEDED if name not in facts]:
         raise PolicyError(f"{notes}: not a policy's description (without {', '.join(missing)})")
     return facts if found == FORMAT else translated(facts)
 
 
 def translated(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return facts of format 1 in the names of format 2."""
-    config = dict(facts["cell"])
-    options = config["options"].items()
-    config["options"] = {RENAMED_OPTIONS.get(name, name): value for name, value in options}
-    preset = dataclasses.asdict(Preset.of(facts["preset"]))
-    new = {"cell": ("config", config), "preset": ("preset", preset), "format": ("format", FORMAT)}
-    return dict(new.get(name, (name, fact)) for name, fact in facts.items())
+    """Return facts of format 1, whose "cell" is already called "config", in the names of format 2."""
+    options = facts["config"]["options"].items()
+    options = {RENAMED_OPTIONS.get(name, name): value for name, value in options}
+    return {
+        **facts,
+        "format": FORMAT,
+        "config": {**facts["config"], "options": options},
+        "preset": dataclasses.asdict(Preset.of(facts["preset"])),
+    }
 
 
 def _blank(shape: Shape) -> Weights:
