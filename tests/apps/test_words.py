@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mavic.apps import cli
+from mavic.apps import cli, console
 from mavic.language import lexicon
 from mavic.language.encoder import EncoderError
 from mavic.language.reader import measure
@@ -26,8 +26,8 @@ def run(*args, stdin=b""):
     """What a command wrote, and its exit status."""
     out, err, status = io.StringIO(), io.StringIO(), 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "CONSOLE", Console(file=out, width=80))
-        patch.setattr(cli, "COMPLAINTS", Console(file=err, width=200))
+        patch.setattr(console, "OUT", Console(file=out, width=80))
+        patch.setattr(console, "ERR", Console(file=err, width=200))
         patch.setattr("sys.stdin", stdin if stdin is None else io.TextIOWrapper(io.BytesIO(stdin)))
         with contextlib.redirect_stdout(out):
             try:
@@ -109,7 +109,7 @@ def test_the_table_of_targets_names_every_file_it_used(monkeypatch):
     # the third takes as long as both
     monkeypatch.setattr(lexicon, "WORLDS", ("box_pushing", "warehouse"))
     monkeypatch.setattr(measure, "report_words", functools.cache(measure.report_words))
-    status, said, _ = run("report", "words")
+    status, said, _ = run("words", "--report")
     assert status == 0
     plain = " ".join(said.split())
     for world in lexicon.WORLDS:
@@ -123,7 +123,7 @@ def test_the_table_of_targets_names_every_file_it_used(monkeypatch):
             assert row in plain and share.file in plain
     targets = len(measure.TARGETS) * len(lexicon.WORLDS)
     assert said.count("% met") + said.count("% missed") == targets
-    assert run("report", "words", "--out", "x")[0] == 1
+    assert run("words", "box_pushing", "--report")[0] == 1
 
 
 def test_ablation_shows_what_is_there_and_what_to_type_for_the_rest(monkeypatch):
