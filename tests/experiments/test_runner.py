@@ -348,7 +348,7 @@ def test_a_loaded_team_decides_as_the_learner_does(trained, told, filmed, team):
 
 
 def test_only_those_a_kind_addresses_hear_it():
-    team = mavic.load_policy(ROOT / "results" / "warehouse" / "mavic")
+    team = mavic.load_policy(ROOT / "policies" / "warehouse" / "mavic")
     assert team.addressed.tolist() == [[False] * 3] + [[False, False, True]] * 3
     text = team.facts["examples"][0]
     observation = np.zeros((3, team.shape.observation))
@@ -443,7 +443,7 @@ def test_a_team_is_loaded_with_or_without_the_ending(saved, team):
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        (dict(format=99), r"other\.json: format 99, this version of mavic reads format 1"),
+        (dict(format=99), r"other\.json: format 99, this version of mavic reads formats 1 and 2"),
         (dict(encoder=None, kinds=None), r"other\.json: .*without kinds, encoder"),
         (dict(encoder_hash="0" * 64), r"of hash 000000000000, here it has hash"),
     ],
@@ -490,7 +490,6 @@ def test_a_team_refuses_another_world(team):
 
 def test_a_world_of_ones_own_is_trained_by_name(monkeypatch):
     monkeypatch.setattr(api, "REGISTERED", dict(api.REGISTERED))
-    monkeypatch.setattr(api, "INSTRUCTIONS", {})
     with pytest.raises(ValueError, match="registered as 'other' calls itself 'box_pushing'"):
         api.register("other", "mavic.envs.box_pushing:BoxPushing")
         make_task("other")
