@@ -217,6 +217,8 @@ def test_counts_add_up(scores):
         assert set(score["leak"]) == set(score["held"]) == {"none", *told["given"]}
         assert score["episodes"] == 128 and score["optimum"] > 290
         base = score["base"]
+        for name in metrics.SECTIONS:  # every row of the table of metrics is recorded
+            assert {"episodes", *metrics.entries(name)} <= set(score[name])
         assert base["episodes"] >= 10 and (base["length"] <= 100).all()
         assert (base["discounted"] <= score["optimum"] + 1e-6).all()
 
