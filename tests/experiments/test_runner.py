@@ -411,23 +411,28 @@ def test_compliance_is_what_the_rows_show(told, filmed):
             given[kind] += 1
             followed[kind] += (fine | ~decides).all()
     assert given.sum() > 8 and given.sum() > followed.sum()
-    sums = evaluate.compliance_sums(jax.tree.map(jnp.asarray, filmed), kinds)
-    np.testing.assert_array_equal(sums["given"], given)
-    np.testing.assert_array_equal(sums["followed"], followed)
-    for name, found in (("decisions", decisions), ("steps", steps)):
-        assert (sums[name], sums[f"{name}_complied"]) == (len(found), sum(found))
+    played = metrics.Played(
+        rows=jax.tree.map(jnp.asarray, filmed), gamma=jnp.float32(1), kinds=kinds
+    )
+    sums = metrics.measure(metrics.measured(["compliance"]), played)
+    np.testing.assert_array_equal(sums["compliance"].denominator, given)
+    np.testing.assert_array_equal(sums["compliance"].numerator, followed)
+    for name, found in (("per_decision", decisions), ("per_step", steps)):
+        assert sums[name] == (sum(found), len(found))
         assert 0 < sum(found) < len(found)
-    assert float(sums["episodes"]) == LANES
+    assert float(metrics.episodes_over(played)) == LANES
 
 
 def test_base_return_is_what_the_rows_show(filmed):
-    sums = evaluate.task_sums(jax.tree.map(jnp.asarray, filmed), jnp.float32(0.5))
+    rows = jax.tree.map(jnp.asarray, filmed)
+    played = metrics.Played(rows=rows, gamma=jnp.float32(0.5), kinds=2)
+    sums = metrics.measure(metrics.measured(["base"]), played)
     by_hand = 0.0
     for lane in range(LANES):
         length = filmed.alive[:, lane].sum()
         by_hand += sum(0.5**t * filmed.task[t, lane] for t in range(length))
-    np.testing.assert_allclose(sums["discounted"], by_hand, rtol=1e-4)
-    assert float(sums["episodes"]) == LANES and float(sums["ticks"]) == filmed.alive.sum()
+    np.testing.assert_allclose(sums["base"].numerator, by_hand, rtol=1e-4)
+    assert sums["length"] == (filmed.alive.sum(), LANES)
 
 
 def with_facts(saved, tmp_path, **changes):
