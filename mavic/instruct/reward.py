@@ -10,7 +10,7 @@ import numpy as np
 from mavic.envs.api import Env, macro_count
 from mavic.hints import suggest
 from mavic.instruct.spec import InstructionFile, InstructionFileError, Macros, read
-from mavic.types import Array, Instruction, Rules
+from mavic.types import Array, Bool, Float, Instruction, Int, Rules, assert_rank
 
 
 def rules_of(
@@ -110,31 +110,39 @@ def _named(macros: Macros, env: Env, where: str, unnamed: bool) -> np.ndarray:
     return listed
 
 
-def comply(instruction: Instruction, macro: Array, judged: Array, rules: Rules) -> Array:
+def comply(
+    instruction: Instruction, macro: Int[Array, " N"], judged: Int[Array, " N"], rules: Rules
+) -> Bool[Array, " N"]:
     """[N] whether each agent's macro is allowed; true for agents that are not addressed.
 
     A macro may do the work of another: a step to the left against a board works on it, and `judged` [N] names that
     other macro. A kind that says what to do is met by either name. A kind that forbids must be met under both."""
+    assert_rank("N", kind=instruction.kind, macro=macro, judged=judged)
     agents, kind = jnp.arange(judged.shape[0]), instruction.kind
     by_name, by_work = rules.allowed[kind, agents, macro], rules.allowed[kind, agents, judged]
     return jnp.where(rules.lists_allowed[kind], by_name | by_work, by_name & by_work)
 
 
-def verdict(kind: Array, events: Array, rules: Rules) -> Array:
+def verdict(
+    kind: Int[Array, "*agents"], events: Float[Array, " V"], rules: Rules
+) -> Float[Array, "*agents"]:
     """1: an event fulfils the kind. -1: one breaks it. 0: neither. If both occur in one tick, fulfilment wins."""
-    met = rules.outcome[kind] * (events > 0)
+    assert_rank("V", events=events)
+    outcome = rules.outcome[kind]
+    met = outcome * jnp.broadcast_to(events > 0, outcome.shape)
     return jnp.where((met > 0).any(-1), 1.0, jnp.where((met < 0).any(-1), -1.0, 0.0))
 
 
 def pay(
     instruction: Instruction,
-    task: Array,
-    complied: Array,
-    fresh: Array,
-    events: Array,
+    task: Float[Array, " N"],
+    complied: Bool[Array, " N"],
+    fresh: Bool[Array, " N"],
+    events: Float[Array, " V"],
     rules: Rules,
-) -> Array:
+) -> Float[Array, " N"]:
     """[N] the reward under the instruction that governs this tick (D13); `fresh` [N]: who chose a macro."""
+    assert_rank("N", kind=instruction.kind, task=task, complied=complied, fresh=fresh)
     kind = instruction.kind
     once = jnp.where(complied, rules.bonus[kind], rules.penalty[kind]) * fresh
     each_tick = jnp.where(complied, rules.pay[kind], -rules.pay[kind])

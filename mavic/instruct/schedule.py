@@ -6,7 +6,18 @@ import jax
 import jax.numpy as jnp
 
 from mavic.instruct.reward import verdict
-from mavic.types import Array, Instruction, Phrases, Rules, Schedule, record, replace
+from mavic.types import (
+    Array,
+    Bool,
+    Float,
+    Instruction,
+    Phrases,
+    Rules,
+    Schedule,
+    assert_rank,
+    record,
+    replace,
+)
 
 FOREVER = 1_000_000  # ticks: to the end of any episode
 DRAWS = 6  # uniform numbers that the clock uses in a tick: arrival, kind, phrase, hold, scope, spurious interrupt
@@ -77,8 +88,9 @@ def begin(
     return _choose(found & ~silence.uninstructed & (draws[0] < schedule.from_start), drawn, silence)
 
 
-def possible_kinds(preconditions: Array, rules: Rules) -> Array:
+def possible_kinds(preconditions: Bool[Array, " conditions"], rules: Rules) -> Bool[Array, " C"]:
     """[C] the kinds that may be given in a state with these preconditions."""
+    assert_rank("conditions", preconditions=preconditions)
     holds = jnp.concatenate([jnp.ones(1, bool), preconditions])
     return rules.given & holds[rules.precondition]
 
@@ -96,13 +108,13 @@ class ClockUpdate:
 
 
 def advance(
-    draws: Array,
+    draws: Float[Array, " DRAWS"],
     instruction: Instruction,
-    complied: Array,
-    fresh: Array,
-    events: Array,
-    possible: Array,
-    over: Array,
+    complied: Bool[Array, " N"],
+    fresh: Bool[Array, " N"],
+    events: Float[Array, " V"],
+    possible: Bool[Array, " C"],
+    over: Bool[Array, ""],
     rules: Rules,
     schedule: Schedule,
     phrases: Phrases,
@@ -110,6 +122,11 @@ def advance(
     """Advance the clock by one tick: the instruction ends, another arrives, or nothing changes.
 
     `fresh` [N]: who chose a macro in this tick. `over`: the episode ends with this tick, so nothing arrives."""
+    assert_rank("DRAWS", draws=draws)
+    assert_rank("N", kind=instruction.kind, complied=complied, fresh=fresh)
+    assert_rank("V", events=events)
+    assert_rank("C", possible=possible)
+    assert_rank("", over=over)
     addressed = instruction.kind > 0
     active = addressed.any()
     kind = instruction.kind.max()  # one clock: all addressed agents have the same kind

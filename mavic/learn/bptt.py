@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mavic.types import Array
+from mavic.types import Array, Bool, Float, Int, assert_rank
 
 BLOCK = 8  # rows
 CHUNKS = 16  # in which `where` computes a function for all rows, if all are wanted
@@ -64,8 +64,9 @@ def forward(segment: Callable, carry: Array, rows: Any, blocks: Array) -> Any:
     return jax.lax.fori_loop(0, blocks, step, start)[2]
 
 
-def chunks_for(wanted: Array) -> Array:
+def chunks_for(wanted: Bool[Array, "K W *agents"]) -> Int[Array, ""]:
     """Chunks needed to cover this mask [K, W]; for [K, W, N] the maximum over agents."""
+    assert_rank("K W" + " N" * (wanted.ndim - 2), wanted=wanted)
     length, lanes = wanted.shape[:2]
     return (wanted.sum((0, 1)).max() + _chunk(length * lanes) - 1) // _chunk(length * lanes)
 
@@ -74,11 +75,14 @@ def _chunk(rows: int) -> int:
     return -(-rows // CHUNKS)
 
 
-def where(wanted: Array, function: Callable, chunks: Array) -> Array:
+def where(
+    wanted: Bool[Array, "K W"], function: Callable, chunks: Int[Array, ""]
+) -> Float[Array, "K W"]:
     """`function(k, w) -> [S]` of rows k [S] in lanes w [S], wherever `wanted` [K, W] holds; 0 elsewhere.
 
     The function is called once per chunk of wanted rows, so few rows cost little. `chunks` from `chunks_for`.
     """
+    assert_rank("K W", wanted=wanted)
     length, lanes = wanted.shape
     total, size = length * lanes, _chunk(length * lanes)
     flat = wanted.reshape(-1)

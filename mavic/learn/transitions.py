@@ -9,7 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from mavic.types import Array, MacroTransitions, Timestep, record
+from mavic.types import Array, Float, MacroTransitions, Timestep, assert_rank, record
 
 
 @record
@@ -26,6 +26,7 @@ def as_played(rows: Timestep, *, drop_unfinished: bool = False) -> Places:
     `drop_unfinished` is the reference's way (D7): a macro that still runs when the episode ends is dropped with its
     reward, and the agent's last finished macro bootstraps.
     """
+    _assert_ticks(rows)
     kept = _kept(rows, drop_unfinished)
     lane = jnp.broadcast_to(jnp.arange(kept.shape[1])[:, None], kept.shape)
     slot = jnp.cumsum(kept, axis=0) - 1
@@ -41,6 +42,7 @@ def packed(
     Learning takes as many steps as the fullest lane has rows, so a lane with several long episodes would hold up the
     others. Every episode finds room if T is a lane's share of the episodes times the horizon, as in a rollout: whenever
     an episode is placed, some lane holds less than its share."""
+    _assert_ticks(rows)
     ticks, width, _ = rows.macro.shape
     lanes = lanes or width
     room = -(-episodes // lanes) * (ticks // -(-episodes // width))
@@ -48,7 +50,7 @@ def packed(
     over = rows.alive & (rows.terminal | rows.truncated)
     ended = jnp.cumsum(over, axis=0)
     earlier = jnp.cumsum(ended[-1]) - ended[-1]  # episodes in the lanes to the left
-    number = jnp.where(rows.alive, earlier + ended - over, episodes)  # the episode's number
+    number = jnp.where(rows.alive, earlier[None] + ended - over, episodes)  # the episode's number
     rank = _sum_since(jnp.broadcast_to((rows.time == 0)[..., None], kept.shape), kept.astype(int))
     of_episode = jnp.where(over, number, episodes)
     size = jnp.zeros((episodes, kept.shape[-1]), rank.dtype).at[of_episode].set(rank, mode="drop")
@@ -68,9 +70,15 @@ def packed(
 
 
 def macro_transitions(
-    rows: Timestep, gamma: Array | float, places: Places | None = None, *, size: int | None = None
+    rows: Timestep,
+    gamma: Float[Array, ""] | float,
+    places: Places | None = None,
+    *,
+    size: int | None = None,
 ) -> MacroTransitions:
     """Ticks [T, W, N] → macro transitions [K, W', N]. `size` limits K and must hold the fullest lane."""
+    _assert_ticks(rows)
+    assert_rank("", gamma=gamma)
     places = places or as_played(rows)
     tick = places.tick[:size]
     ticks, width, agents = rows.macro.shape
@@ -90,10 +98,10 @@ def macro_transitions(
         """[T, W] → [T, W, N]."""
         return jnp.broadcast_to(values[..., None], rows.macro.shape)
 
-    valid = jnp.arange(tick.shape[0])[:, None, None] < places.count
+    valid = jnp.arange(tick.shape[0])[:, None, None] < places.count[None]
     first = pick(rows.time[..., None] == elapsed) & valid
     following = jnp.concatenate([valid[1:] & ~first[1:], jnp.zeros_like(valid[:1])])
-    own_first = (jnp.arange(agents)[:, None] + jnp.arange(agents)) % agents
+    own_first = (jnp.arange(agents)[:, None] + jnp.arange(agents)[None]) % agents
     return MacroTransitions(
         observation=pick(rows.observation),
         available=pick(rows.available),
@@ -111,6 +119,12 @@ def macro_transitions(
         time=pick(everyone(rows.time)),
         valid=valid,
     )
+
+
+def _assert_ticks(rows: Timestep) -> None:
+    assert_rank("T W N O", observation=rows.observation)
+    assert_rank("T W N", macro=rows.macro, reward=rows.reward, ended=rows.ended)
+    assert_rank("T W", alive=rows.alive, switched=rows.switched)
 
 
 def _kept(rows: Timestep, drop_unfinished: bool) -> Array:

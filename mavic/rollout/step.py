@@ -11,11 +11,14 @@ from mavic.instruct import reward, schedule
 from mavic.rollout import threefry
 from mavic.types import (
     Array,
+    Float,
     InstructedState,
+    Int,
     Phrases,
     Rules,
     Schedule,
     Timestep,
+    assert_rank,
     record,
     replace,
 )
@@ -83,11 +86,16 @@ def draws_for(state: InstructedState) -> Array:
 
 
 def step(
-    instructed: InstructedEnv, state: InstructedState, choice: Array, draws: Array
+    instructed: InstructedEnv,
+    state: InstructedState,
+    choice: Int[Array, " N"],
+    draws: Float[Array, " DRAWS"],
 ) -> tuple[InstructedState, Timestep]:
     """One tick. Idle agents take their `choice` [N], the others go on; `draws` [DRAWS] are the clock's numbers.
 
     Order: reward under the old instruction, then the change of instruction, which ends every running macro (D11)."""
+    assert_rank("N", choice=choice, idle=state.idle)
+    assert_rank("DRAWS", draws=draws)
     env, rules, instruction = instructed.env, instructed.rules, state.instruction
     macro = jnp.where(state.idle, choice, state.macro)
     last_macro = jnp.where(state.idle, state.macro, state.last_macro)

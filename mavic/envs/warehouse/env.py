@@ -202,7 +202,7 @@ class Warehouse:
         wanted = ~state.received.all(0)
         staged = _one_hot(state.staged, self.tools).any(0)
         found = (state.basket > 0).any(0) | staged
-        served_next = (self._requests(state.received, jnp.int32(0)) & found).any(1)  # [P]
+        served_next = (self._requests(state.received, jnp.int32(0)) & found[None]).any(1)  # [P]
         return jnp.concatenate([wanted, wanted & ~(state.received & served_next[:, None]).any(0)])
 
     def observe(self, state: State) -> Array:
