@@ -50,7 +50,7 @@ class State:
     received: Array  # [P, K] the person has received the tool
 
 
-def _pick(index: Array, values: Sequence[float] | Array) -> Array:
+def _pick(index: Array, values: Sequence[float | Array] | Array) -> Array:
     """Return `values[index]` by comparison. A gather would prevent vectorisation over environments."""
     return reduce(
         lambda rest, item: jnp.where(index == item[0], item[1], rest),
