@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mavic.experiments.policy_file import TeamPolicy
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def load_policy(path: Any) -> TeamPolicy:
