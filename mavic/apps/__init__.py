@@ -1,1 +1,1 @@
-
+"""The ways in: the command line, replays and the playground."""

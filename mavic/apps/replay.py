@@ -1,7 +1,7 @@
-"""Films as files: one HTML page that needs no server and no network, or a GIF.
+"""Recordings as files: one HTML page that needs no server and no network, or a GIF.
 
-The page is drawn by `web/paint.js` from the same frames and the same palette as every other
-painter; what is data stays data: no text of a film is ever markup.
+The page is drawn by `web/paint.js` from the same frames and the same palette as all other painters. Texts of a
+recording are data on the page and never markup.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ from typing import Any
 
 import numpy as np
 
-from mavic.apps.stage import Film, Frame
+from mavic.apps.frames import Frame
+from mavic.apps.recording import Recording
 from mavic.envs import painting
 from mavic.types import Scene, Sprite
 
-TICKS_A_SECOND = 3
+TICKS_PER_SECOND = 3
 MARKS = {None: "", True: " ✓", False: " ✗"}
-BUBBLES = {None: "#FFFFFF", True: "#D8F0E6", False: "#FBE3DA"}
+BUBBLES = {None: "#FFFFFF", True: "#D8F0E6", False: "#FBE3DA"}  # background by verdict
+VERDICT_TICKS = 3  # how long a caption shows a verdict after the tick in which it came
 
 
 def look() -> dict[str, Any]:
-    """What `paint.js` must know to draw as the other painters do."""
+    """Return the colours and shapes that `paint.js` needs to draw as the other painters do."""
     return {
         "palette": painting.PALETTE,
         "ink": {name: painting.ink(fill) for name, fill in painting.PALETTE.items()},
@@ -40,16 +42,18 @@ def look() -> dict[str, Any]:
     }
 
 
-def pack(film: Film) -> dict[str, Any]:
-    """A film as JSON in which parts that come again and again (sprites, notes, what an agent is
-    doing) stand once, in a pool; `MavicPaint.unpack` undoes it."""
+def pack(recording: Recording) -> dict[str, Any]:
+    """Return a recording as JSON in which each repeated part (a sprite, a note, an agent's row) stands once, in a pool.
+
+    `MavicPaint.unpack` in `paint.js` undoes it.
+    """
     pool: dict[str, int] = {}
 
     def pooled(parts: Sequence[Any]) -> list[int]:
         return [pool.setdefault(json.dumps(_rounded(part, 3)), len(pool)) for part in parts]
 
     frames: list[dict[str, Any]] = []
-    for frame in film.frames:
+    for frame in recording.frames:
         scene, values = frame["scene"], frame["values"]
         frames.append(
             {
@@ -62,10 +66,10 @@ def pack(film: Film) -> dict[str, Any]:
                 "agents": pooled(frame["agents"]),
                 "reward": round(frame["reward"], 4),
                 "earned": round(frame["earned"], 4),
-                "values": values and [_rounded(values.get(kind), 2) for kind in film.kinds],
+                "values": values and [_rounded(values.get(kind), 2) for kind in recording.kinds],
             }
         )
-    facts = {name.name: getattr(film, name.name) for name in dataclasses.fields(film)}
+    facts = {name.name: getattr(recording, name.name) for name in dataclasses.fields(recording)}
     return {**facts, "frames": frames, "pool": [json.loads(part) for part in pool]}
 
 
@@ -77,24 +81,25 @@ def _rounded(part: Any, digits: int) -> Any:
     return part
 
 
-def page(films: Film | Sequence[Film], title: str) -> str:
-    """The whole page; two films stand side by side."""
-    films = [films] if isinstance(films, Film) else list(films)
-    if not 1 <= len(films) <= 2:
-        raise ValueError(f"a page shows one film or two, not {len(films)}")
-    if len({film.world for film in films}) > 1:
-        raise ValueError(f"the films show different worlds: {', '.join(f.world for f in films)}")
+def page(recordings: Recording | Sequence[Recording], title: str) -> str:
+    """Return the HTML page of one recording, or of two side by side."""
+    recordings = _listed(recordings)
+    if not 1 <= len(recordings) <= 2:
+        raise ValueError(f"a page shows one recording or two, not {len(recordings)}")
+    if len({one.world for one in recordings}) > 1:
+        worlds = ", ".join(one.world for one in recordings)
+        raise ValueError(f"the recordings show different worlds: {worlds}")
     web = resources.files("mavic.apps") / "web"
     template = (web / "replay.html").read_text(encoding="utf-8")
-    data = {"look": look(), "films": [pack(film) for film in films]}
+    data = {"look": look(), "recordings": [pack(one) for one in recordings]}
     written = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     parts = {
         "title": markup.escape(title),
-        # JSON may write any character as \u....; so nothing in it can end the script element
+        # JSON may write any character as \u....; written so, nothing can end the script element
         "data": written.replace("<", "\\u003c"),
-        "style": (web / "show.css").read_text(encoding="utf-8"),
+        "style": (web / "stage.css").read_text(encoding="utf-8"),
         "paint": (web / "paint.js").read_text(encoding="utf-8"),
-        "show": (web / "show.js").read_text(encoding="utf-8"),
+        "stage": (web / "stage.js").read_text(encoding="utf-8"),
     }
     policy = "; ".join(
         [
@@ -109,51 +114,57 @@ def page(films: Film | Sequence[Film], title: str) -> str:
     return _fill(template, {**parts, "policy": policy})
 
 
+def _listed(recordings: Recording | Sequence[Recording]) -> list[Recording]:
+    return [recordings] if isinstance(recordings, Recording) else list(recordings)
+
+
 def _fill(template: str, parts: dict[str, str]) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
 
 
 def _hashes(tag: str, template: str, parts: dict[str, str]) -> str:
-    """The content security policy's names of the inline scripts or styles, which alone may run."""
+    """Return the hashes of the inline scripts or styles. The content security policy lets only these run."""
     bodies = re.findall(rf"<{tag}>(.*?)</{tag}>", template, re.DOTALL)
     digests = (hashlib.sha256(_fill(body, parts).encode()).digest() for body in bodies)
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
 
 
-def html(films: Film | Sequence[Film], path: str | Path, title: str) -> Path:
-    """Write the page of a film, or of two side by side, for any browser."""
+def html(recordings: Recording | Sequence[Recording], path: str | Path, title: str) -> Path:
+    """Write the page of one recording, or of two side by side, and return its path."""
     path = Path(path).with_suffix(".html")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(films, title), encoding="utf-8")
+    path.write_text(page(recordings, title), encoding="utf-8")
     return path
 
 
 def scene_of(frame: Frame) -> Scene:
-    """The frame's picture as the painters of `mavic.envs.painting` take it, without notes."""
+    """Return the frame's scene without notes, for the painters of `mavic.envs.painting`."""
     scene = frame["scene"]
     sprites = tuple(Sprite(**sprite) for sprite in scene["sprites"])
     return Scene(width=scene["width"], height=scene["height"], sprites=sprites)
 
 
 def gif(
-    films: Film | Sequence[Film],
+    recordings: Recording | Sequence[Recording],
     path: str | Path,
     *,
-    ticks_a_second: float = TICKS_A_SECOND,
+    ticks_per_second: float = TICKS_PER_SECOND,
     longest: int | None = None,
 ) -> Path:
-    """Write a film, or two side by side, as a looping picture, its last `longest` ticks if given;
-    needs matplotlib (`mavic[report]`)."""
+    """Write one recording, or two side by side, as a looping GIF and return its path.
+
+    `longest` keeps only the last ticks. This needs matplotlib and pillow (`mavic[report]`).
+    """
     path = Path(path).with_suffix(".gif")
     path.parent.mkdir(parents=True, exist_ok=True)
-    films = [films] if isinstance(films, Film) else list(films)
-    length = max(len(film.frames) for film in films)
+    recordings = _listed(recordings)
+    length = max(len(one.frames) for one in recordings)
     first = 0 if longest is None else max(0, length - longest)
-    pictures = [_beside([_still_at(film, i) for film in films]) for i in range(first, length)]
-    # one table of colours for all frames: nothing flickers
+    pictures = [_beside([_still_at(one, i) for one in recordings]) for i in range(first, length)]
+    # all frames share one table of colours, so that nothing flickers
     colours = max(pictures, key=lambda picture: len(picture.getcolors(1 << 24))).quantize(128)
     pictures = [picture.quantize(palette=colours, dither=0) for picture in pictures]
-    tick = round(1000 / ticks_a_second)
+    tick = round(1000 / ticks_per_second)
     pictures[0].save(
         path,
         save_all=True,
@@ -165,13 +176,13 @@ def gif(
     return path
 
 
-def _still_at(film: Film, index: int) -> Any:
-    """A shorter film waits at its end."""
-    return still(film, min(index, len(film.frames) - 1))
+def _still_at(recording: Recording, index: int) -> Any:
+    """Return the still at `index`; a recording that is shorter stays at its end."""
+    return still(recording, min(index, len(recording.frames) - 1))
 
 
 def _beside(pictures: Sequence[Any]) -> Any:
-    """Pictures of one height in a row."""
+    """Return pictures of one height in a row."""
     if len(pictures) == 1:
         return pictures[0]
     from PIL import Image
@@ -185,15 +196,15 @@ def _beside(pictures: Sequence[Any]) -> Any:
     return row
 
 
-def still(film: Film, index: int) -> Any:
-    """One frame as a Pillow image: the picture, what is said, what everybody does."""
+def still(recording: Recording, index: int) -> Any:
+    """Return one frame as a Pillow image: the scene, the instruction, and what each agent does."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from PIL import Image
 
-    frame = film.frames[index]
+    frame = recording.frames[index]
     scene = scene_of(frame)
-    lines = len(film.agents)
+    lines = len(recording.agents)
     tall = 4.4 * min(scene.height / scene.width, 1.2)
     height = 1.0 + tall + 0.24 * lines + 0.35
     figure = Figure(figsize=(4.8, height), dpi=100, facecolor=painting.PAPER)
@@ -201,7 +212,7 @@ def still(film: Film, index: int) -> Any:
     bottom = (0.24 * lines + 0.35) / height
     axes = figure.add_axes((0.04, bottom, 0.92, tall / height))
     painting.draw(scene, axes)
-    words, verdict = _caption(film, index)
+    words, verdict = caption(recording, index)
     figure.text(
         0.5, 1 - 0.45 / height, "\n".join(textwrap.wrap(words, 44)[:2]), ha="center", va="center",
         fontsize=11, fontweight="bold" if frame["instruction"] else "normal",
@@ -213,17 +224,19 @@ def still(film: Film, index: int) -> Any:
         figure.text(0.05, bottom - 0.24 * (row + 0.7) / height, text, fontsize=9.5, va="center")
     done = f"tick {frame['time']}   return {frame['earned']:.1f}"
     counted = f"   followed {frame['followed']} of {frame['judged']}" if frame["judged"] else ""
-    figure.text(0.05, 0.18 / height, f"{film.name}   {done}{counted}", fontsize=9.5, va="center")
+    figure.text(
+        0.05, 0.18 / height, f"{recording.name}   {done}{counted}", fontsize=9.5, va="center"
+    )
     canvas.draw()
     return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
 
 
-def _caption(film: Film, index: int) -> tuple[str, bool | None]:
-    """What stands in the bubble, and whether it is praise or blame."""
-    frame = film.frames[index]
+def caption(recording: Recording, index: int) -> tuple[str, bool | None]:
+    """Return the text of the bubble, and whether it tells of a followed instruction (None: of none that ended)."""
+    frame = recording.frames[index]
     if frame["instruction"]:
         return f"“{frame['instruction']['text']}”", None
-    for earlier in reversed(film.frames[max(0, index - 3) : index + 1]):
+    for earlier in reversed(recording.frames[max(0, index - VERDICT_TICKS) : index + 1]):
         if earlier["verdicts"]:
             verdict = earlier["verdicts"][-1]
             word = "followed" if verdict["followed"] else "not followed"

@@ -138,6 +138,9 @@ class World:
     """Steps per second of the public PyTorch code: the environment alone, and with learning."""
     guest: Mapping[str, Any] | None = None
     """The options that add one more agent to a team of two. None: no agent can be added."""
+    resting_macros: tuple[str, ...] = ("STAY", "WAIT")
+    """What a person's agent does while the person asks for nothing: the first of these macros that the agent has. An
+    agent that has none of them leaves the choice to the team."""
 
 
 def built_in(folder: Path, make: Callable[..., Env], **more: Any) -> World:

@@ -1,17 +1,20 @@
-"""A trained team as a file anybody can load and step: weights as safetensors, the rest as JSON beside it.
+"""A trained team as a file: weights in safetensors, and a JSON file beside it that describes them.
 
-policy = mavic.load_policy("results/box_pushing/mavic")
+policy = mavic.load_policy("policies/box_pushing/mavic")
 carry = policy.start()
 macro, carry = policy.act(key, carry, observation, "don't push the boxes", idle)
+
+The playground and replays use the same object. Format 2 is written; format 1 (version 0.1) is still read.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,68 +23,83 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from mavic.envs import api
+from mavic.experiments.checkpoint import flatten, unflatten
 from mavic.experiments.config import ExperimentConfig, Task, make_task
 from mavic.language import lexicon as lexicons
-from mavic.learn import act as deciding
-from mavic.learn import networks
-from mavic.learn.networks import Scale, Shape
+from mavic.learn import act as acting
+from mavic.learn import gru, networks
+from mavic.learn.gru import Net
+from mavic.learn.networks import Network, Scale, Shape
 from mavic.learn.update import TrainState
 from mavic.preset import Preset
 from mavic.types import Array, record
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, FORMAT)
+RENAMED_FACTS = {"cell": "config"}  # names in files of format 1
 NEEDED = (
     *("world", "agents", "macros", "macro_counts", "kinds"),
-    *("examples", "encoder", "encoder_hash", "shape"),
+    *("examples", "encoder", "encoder_hash", "shape", "config", "preset"),
 )
-Text = str | Sequence[str | None] | None  # to all, to each agent, or silence
+CACHED_SENTENCES = 256  # sets of sentences whose projections a team keeps
+Text = str | Sequence[str | None] | None  # one sentence for all, one per agent, or silence
 
 
 class PolicyError(ValueError):
-    """The file or its use is wrong; the message says what would do."""
+    """The file or its use is wrong. The message says what is allowed."""
 
 
 @record
 class Carry:
-    """What the team remembers: actors' and critics' memory, and each agent's last macro."""
+    """What the team remembers between decisions."""
 
     actor: Array  # [N, parts, 1, H]
-    critic: Array
+    critic: Array  # [N, parts, 1, H]
     macro: Array  # [N], -1 before the first
 
 
 @record
 class Weights:
-    """All agents' networks and value statistics."""
+    """The networks and the value statistics of all agents, stacked over agents."""
 
     actor: Any
     critic: Any
     scale: Scale
 
 
+class Listening(NamedTuple):
+    """Networks that know the sentences being said, and which of them each agent hears."""
+
+    actors: Net
+    critics: Net
+    phrase: Array  # [N] row of the networks' phrase tables, 0 for silence
+
+
 class TeamPolicy:
-    """A team of trained agents; immutable, its memory lives in the `Carry` you hold."""
+    """A team of trained agents. It is immutable; its memory is in the `Carry` that the caller holds."""
 
     def __init__(self, weights: Weights, facts: dict[str, Any]) -> None:
         self.weights = weights
         self.facts = facts
         self.shape = Shape(**facts["shape"])
+        self.network = gru.network(self.shape)
         self.kinds: tuple[str, ...] = tuple(facts["kinds"])  # without "none"
         self.agents: tuple[str, ...] = tuple(facts["agents"])
-        # [1 + kinds, N] who hears each kind, none first; files of before it was told are of teams in which all do
-        said_to = facts.get("addressed") or [list(self.agents)] * len(self.kinds)
-        self.addressed = np.array([[name in to for name in self.agents] for to in [[], *said_to]])
+        # [1 + kinds, N] bool: which agents each kind addresses; "none" comes first. Files without this field are of
+        # teams in which every kind addresses all agents.
+        by_kind = facts.get("addressed") or [list(self.agents)] * len(self.kinds)
+        self.addressed = np.array([[name in to for name in self.agents] for to in [[], *by_kind]])
+        self._networks = lru_cache(CACHED_SENTENCES)(self._project)
 
     @property
     def world(self) -> str:
-        """The world the team was trained in."""
+        """The id of the world in which the team was trained."""
         return self.facts["world"]
 
     def start(self) -> Carry:
-        """No memory: the start of an episode."""
-        shape = self.shape
-        empty = deciding.empty(shape, 1)
-        return Carry(actor=empty, critic=empty, macro=jnp.full(shape.agents, -1, jnp.int32))
+        """Return the memory at the start of an episode."""
+        empty = acting.empty_memory(self.network, 1)
+        return Carry(actor=empty, critic=empty, macro=jnp.full(self.shape.agents, -1, jnp.int32))
 
     def act(
         self,
@@ -94,9 +112,12 @@ class TeamPolicy:
         available: Array | None = None,
         greedy: bool = False,
     ) -> tuple[Array, Carry]:
-        """Macros [N] and the memory after the decision. Agents that are not `idle` keep their macro and memory;
-        `text` is what is being said to all agents that are ever addressed, or a list with one entry (or None) each.
-        When it changes everybody is idle, as in training."""
+        """Return the macros [N] and the memory after the decision.
+
+        Agents that are not `idle` [N] keep their macro and memory; without `idle`, all agents decide. `text` is what
+        is being said: one sentence to all agents that any kind addresses, or a list with a sentence or None for each
+        agent. When it changes, all agents must be idle, as in training. `available` [N, M] masks the macros.
+        """
         shape = self.shape
         observation = jnp.asarray(observation, jnp.float32)
         if observation.shape != (shape.agents, shape.observation):
@@ -107,28 +128,71 @@ class TeamPolicy:
         idle = jnp.ones(shape.agents, bool) if idle is None else jnp.asarray(idle, bool)
         if available is None:
             available = jnp.asarray(self.facts["macro_counts"])[:, None] > jnp.arange(shape.macros)
-        vectors, phrase = self._hear(text)
-        return _act(
-            shape, self.weights, vectors, phrase, key, carry, observation, idle, available, greedy
+        return decide(
+            self.network,
+            self.listen(text),
+            key,
+            carry,
+            observation,
+            idle,
+            available,
+            jnp.asarray(greedy),
         )
 
     def values(self, carry: Carry, observation: Array, text: Text = None) -> dict[str, np.ndarray]:
-        """V(h, c) [N] for "none" and every kind, on the memory *before* the coming decision; with `text` also
-        "text": under what is being said."""
+        """Return the values V(h, c) [N] by kind, "none" first, for the memory before the coming decision.
+
+        With `text` the last entry is "text": the values under what is being said.
+        """
         names = ("none", *self.kinds)
-        examples = zip((None, *self.facts["examples"]), self.addressed, strict=True)
-        heard = [self._hear(example, to) for example, to in examples]
+        listening = self.listen(text)
+        phrases = np.where(self.addressed, np.arange(len(names))[:, None], 0)
         if text is not None:
-            names, heard = (*names, "text"), [*heard, self._hear(text)]
-        vectors = jnp.stack([h[0] for h in heard])
-        phrases = jnp.stack([h[1] for h in heard])
-        found = _values(
-            self.shape, self.weights, vectors, phrases, carry, jnp.asarray(observation, jnp.float32)
+            names, phrases = (
+                (*names, "text"),
+                np.concatenate([phrases, np.asarray(listening.phrase)[None]]),
+            )
+        found = values(
+            self.network,
+            listening.critics,
+            self.weights.scale,
+            carry,
+            jnp.asarray(observation, jnp.float32),
+            jnp.asarray(phrases),
         )
         return dict(zip(names, np.asarray(found), strict=True))
 
+    def listen(self, text: Text) -> Listening:
+        """Return the networks with what is being said projected. Repeated sentences come from a cache."""
+        if text is None or isinstance(text, str):
+            hears = np.any(self.addressed, axis=0, keepdims=True)[0]
+            texts = tuple(text if its else None for its in hears)
+        else:
+            texts = tuple(text)
+        if len(texts) != self.shape.agents:
+            raise PolicyError(f"{len(texts)} texts for {self.shape.agents} agents")
+        said = tuple(sorted({t for t in texts if t}))
+        rows = [1 + len(self.kinds) + said.index(t) if t else 0 for t in texts]
+        return Listening(*self._networks(said), jnp.asarray(rows, jnp.int32))
+
+    def _project(self, said: tuple[str, ...]) -> tuple[Net, Net]:
+        """Return actors and critics with phrase rows: silence, each kind's example, then what is being said."""
+        texts = (*self.facts["examples"], *said)
+        blank = np.zeros((1, self.shape.embedding), np.float32)
+        rows = [blank, lexicons.vectors(texts, self.facts["encoder"]) if texts else blank[:0]]
+        rows.append(np.repeat(blank, self.shape.agents - len(said), 0))  # one shape, one program
+        made = _project(
+            self.network, (self.weights.actor, self.weights.critic), np.concatenate(rows)
+        )
+        if not said:
+            return made
+        actors, critics = (  # the cache holds the phrases of each entry but the weights only once
+            Net(known.trunk, new.table) for known, new in zip(self._networks(()), made, strict=True)
+        )
+        return actors, critics
+
     def fits(self, env: api.Env) -> None:
-        """Raise `PolicyError` unless the team can act in this world."""
+        """Raise `PolicyError` unless the team can act in this environment."""
         macros = [[m.name for m in enum] for enum in env.macros]
         observation = jax.eval_shape(lambda k: env.observe(env.reset(k)), jax.random.key(0))
         for what, mine, its in (
@@ -139,102 +203,100 @@ class TeamPolicy:
         ):
             _same(what, mine, its)
 
-    def _hear(self, text: Text, to: np.ndarray | None = None) -> tuple[Array, Array]:
-        """Vectors [1 + N, D] and each agent's row in them, 0 for silence. One text is said `to` [N] these, or to all
-        that are ever addressed."""
-        agents = self.shape.agents
-        if text is None or isinstance(text, str):
-            hears = np.any(self.addressed, axis=0, keepdims=True)[0] if to is None else to
-            texts: list[str | None] = [text if its else None for its in hears]
-        else:
-            texts = list(text)
-        if len(texts) != agents:
-            raise PolicyError(f"{len(texts)} texts for {agents} agents")
-        said = sorted({t for t in texts if t})
-        rows = np.zeros((1 + agents, self.shape.embedding), np.float32)
-        if said:
-            rows[1 : 1 + len(said)] = lexicons.vectors(said, self.facts["encoder"])
-        phrase = [1 + said.index(t) if t else 0 for t in texts]
-        return jnp.asarray(rows), jnp.asarray(phrase, jnp.int32)
-
 
 def _same(what: str, mine: Any, its: Any) -> None:
     if mine != its:
         raise PolicyError(f"the policy's {what} is {mine}, the world's is {its}")
 
 
-def origin(team: TeamPolicy) -> tuple[ExperimentConfig, Task, Preset]:
-    """What the team was trained as, and the world it fits."""
-    fields = dict(team.facts["cell"])
-    fields["kinds"] = tuple(fields["kinds"]) if fields["kinds"] else None
-    cell = ExperimentConfig(**fields)
-    bench = make_task(cell.world, **cell.options)
-    team.fits(bench.env)
-    _same("list of kinds", list(team.kinds), list(bench.file.names()))
-    return cell, bench, Preset.of(team.facts["preset"])
+@partial(jax.jit, static_argnames="network")
+def _project(network: Network, params: tuple[Any, Any], vectors: Array) -> tuple[Net, Net]:
+    """Return actors and critics with these phrases projected."""
+    actor, critic = params
+    return acting.project(network, actor, vectors), acting.project(network, critic, vectors)
 
 
-@partial(jax.jit, static_argnames="shape")
-def _act(
-    shape: Shape,
-    weights: Weights,
-    vectors: Array,
-    phrase: Array,
+@partial(jax.jit, static_argnames="network")
+def decide(
+    network: Network,
+    listening: Listening,
     key: Array,
     carry: Carry,
     observation: Array,
     idle: Array,
     available: Array,
-    greedy: Array,
+    greedy: Array | bool,
 ) -> tuple[Array, Carry]:
-    seen = deciding.Seen(observation[None], carry.macro[None], phrase[None])
-    actors, critics = (
-        deciding.with_phrases(params, vectors) for params in (weights.actor, weights.critic)
+    """Return the macros [N] and the memory of one team in one episode: `mavic.learn.act.decide` without exploration.
+
+    The critics' memory moves along, so that values can be asked for at any time.
+    """
+    observed = acting.Observed(
+        observation=observation[None],
+        last_macro=carry.macro[None],
+        phrase=listening.phrase[None],
     )
-    logits, actor = deciding.logits(shape, actors, carry.actor, seen, idle[None])
-    _, critic = deciding.heads(shape, critics, carry.critic, seen, idle[None])
-    draws = jax.random.uniform(key, (shape.agents,))
-    chosen = deciding.choose(
-        logits[:, 0], available, jnp.zeros(shape.agents), draws, jnp.asarray(greedy)
+    draws = jax.random.uniform(key, (network.shape.agents,))
+    macro, actor = acting.decide(
+        network,
+        listening.actors,
+        carry.actor,
+        observed,
+        idle[None],
+        available[None],
+        jnp.zeros(networks.CONTEXTS),
+        draws[None],
+        greedy,
     )
-    macro = jnp.where(idle, chosen, carry.macro)
-    return macro, Carry(actor=actor, critic=critic, macro=macro)
+    critic = acting.advance(network, listening.critics, carry.critic, observed, idle[None])
+    return macro[0], Carry(actor=actor, critic=critic, macro=macro[0])
 
 
-@partial(jax.jit, static_argnames="shape")
-def _values(
-    shape: Shape,
-    weights: Weights,
-    vectors: Array,
-    phrases: Array,
-    carry: Carry,
-    observation: Array,
+@partial(jax.jit, static_argnames="network")
+def values(
+    network: Network, critics: Net, scale: Scale, carry: Carry, observation: Array, phrases: Array
 ) -> Array:
-    def one(vectors: Array, phrase: Array) -> Array:
-        net = deciding.with_phrases(weights.critic, vectors)
-        everyone = jnp.ones((1, shape.agents), bool)
-        seen = deciding.Seen(observation[None], carry.macro[None], phrase[None])
-        heads, _ = deciding.heads(shape, net, carry.critic, seen, everyone)
-        instructed = (phrase > 0).any()
-        return jax.vmap(lambda h, s: networks.value(h[None], instructed, s))(
-            heads[:, 0], weights.scale
-        )
+    """Return the values [L, N] that the critics would give if the agents heard each row of `phrases` [L, N]."""
+    count = phrases.shape[0]
 
-    return jax.vmap(one)(vectors, phrases)
+    def repeat(one: Array, axis: int) -> Array:
+        return jnp.repeat(jnp.expand_dims(one, axis), count, axis)
+
+    observed = acting.Observed(
+        observation=repeat(observation, 0), last_macro=repeat(carry.macro, 0), phrase=phrases
+    )
+    memory = repeat(carry.critic[:, :, 0], 2)
+    everyone = jnp.ones(phrases.shape, bool)
+    return acting.values(network, critics, scale, memory, observed, everyone)
 
 
-def save(path: str | Path, learner: TrainState, facts: dict[str, Any]) -> Path:
-    """Write one run's team; `facts` from `facts_of`."""
+def origin(team: TeamPolicy) -> tuple[ExperimentConfig, Task, Preset]:
+    """Return how the team was trained: its config, its task and its preset. Raise if the team does not fit the task."""
+    config = ExperimentConfig.of(team.facts["config"])
+    task = make_task(config.world, **config.options)
+    team.fits(task.env)
+    _same("list of kinds", list(team.kinds), list(task.file.names()))
+    return config, task, Preset.of(team.facts["preset"])
+
+
+def save(path: str | Path, state: TrainState, facts: dict[str, Any]) -> Path:
+    """Write the team of one run and return its path. `facts` come from `runner.facts_of`."""
     path = Path(path).with_suffix(".safetensors")
     path.parent.mkdir(parents=True, exist_ok=True)
-    weights = Weights(actor=learner.actor, critic=learner.critic, scale=learner.scale)
+    weights = Weights(actor=state.actor, critic=state.critic, scale=state.scale)
     save_file(flatten(weights), path)
-    path.with_suffix(".json").write_text(json.dumps({"format": FORMAT, **facts}, indent=1) + "\n")
+    write_facts(path, facts)
     return path
 
 
+def write_facts(path: Path, facts: dict[str, Any]) -> None:
+    """Write the description beside the weights."""
+    text = json.dumps({"format": FORMAT, **facts}, indent=1) + "\n"
+    path.with_suffix(".json").write_text(text, encoding="utf-8")
+
+
 def load(path: str | Path) -> TeamPolicy:
-    """A team from its file (with or without the ending)."""
+    """Return the team of a policy file. The path may have an ending or none."""
     path = Path(path).with_suffix(".safetensors")
     notes = path.with_suffix(".json")
     for needed in (path, notes):
@@ -242,18 +304,7 @@ def load(path: str | Path) -> TeamPolicy:
             raise PolicyError(
                 f"{needed}: no such file; a policy is a .safetensors file and a .json"
             )
-    try:
-        facts = json.loads(notes.read_text(encoding="utf-8"))
-        found = facts["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise PolicyError(f"{notes}: not a policy's description ({error})") from None
-    if found != FORMAT:
-        raise PolicyError(
-            f"{notes}: format {found}, this version of mavic reads format {FORMAT}; "
-            f"install the version that wrote it ({facts.get('versions', {}).get('mavic', 'unknown')})"
-        )
-    if missing := [name for name in NEEDED if name not in facts]:
-        raise PolicyError(f"{notes}: not a policy's description (without {', '.join(missing)})")
+    facts = read_facts(path)
     expected = lexicons.encoder_hash(facts["encoder"])
     if facts["encoder_hash"] != expected:
         raise PolicyError(
@@ -269,34 +320,49 @@ def load(path: str | Path) -> TeamPolicy:
     return TeamPolicy(weights, facts)
 
 
+def read_facts(path: str | Path) -> dict[str, Any]:
+    """Return the description of a policy in the names of format 2. The path may have an ending or none."""
+    notes = Path(path).with_suffix(".json")
+    try:
+        facts = json.loads(notes.read_text(encoding="utf-8"))
+        found = facts["format"]
+    except OSError:
+        raise PolicyError(
+            f"{notes}: no such file; a policy is a .safetensors file and a .json"
+        ) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise PolicyError(f"{notes}: not a policy's description ({error})") from None
+    if found not in READABLE:
+        raise PolicyError(
+            f"{notes}: format {found}, this version of mavic reads formats "
+            f"{' and '.join(map(str, READABLE))}; "
+            f"install the version that wrote it ({facts.get('versions', {}).get('mavic', 'unknown')})"
+        )
+    facts = {RENAMED_FACTS.get(name, name): fact for name, fact in facts.items()}
+    if missing := [name for name in NEEDED if name not in facts]:
+        raise PolicyError(f"{notes}: not a policy's description (without {', '.join(missing)})")
+    return facts if found == FORMAT else translated(facts)
+
+
+def translated(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return facts of format 1, whose "cell" is already called "config", in the names of format 2."""
+    return {
+        **facts,
+        "format": FORMAT,
+        "config": dataclasses.asdict(ExperimentConfig.of(facts["config"])),
+        "preset": dataclasses.asdict(Preset.of(facts["preset"])),
+    }
+
+
 def _blank(shape: Shape) -> Weights:
+    """Return weights of the right shapes, to compare a file with."""
     key = jax.random.key(0)
 
     def stack(tree: Any) -> Any:
         return jax.tree.map(lambda x: jnp.stack([x] * shape.agents), tree)
 
     return Weights(
-        actor=stack(networks.init_actor(key, shape)),
-        critic=stack(networks.init_critic(key, shape)),
+        actor=stack(gru.init_actor(key, shape)),
+        critic=stack(gru.init_critic(key, shape)),
         scale=stack(networks.scale_of(1.0)),
     )
-
-
-def flatten(tree: Any) -> dict[str, np.ndarray]:
-    """A pytree of arrays as named arrays; keys become their data."""
-    named = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in named}
-
-
-def unflatten(named: dict[str, np.ndarray], like: Any) -> Any:
-    """The pytree back, checked against one of the same shape."""
-    paths, structure = jax.tree_util.tree_flatten_with_path(like)
-    leaves = []
-    for path, leaf in paths:
-        name = jax.tree_util.keystr(path)
-        if name not in named:
-            raise KeyError(f"{name} is missing")
-        if named[name].shape != leaf.shape:
-            raise ValueError(f"{name} has shape {named[name].shape}, not {leaf.shape}")
-        leaves.append(jnp.asarray(named[name], leaf.dtype))
-    return jax.tree.unflatten(structure, leaves)

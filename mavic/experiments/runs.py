@@ -97,7 +97,6 @@ def acting(
             last_macro=state.macro,
             phrase=state.instruction.phrase,
         )
-        explore = epsilon[observed.instructed.astype(jnp.int32)]
         return act.decide(
             network,
             actors,
@@ -105,9 +104,9 @@ def acting(
             observed,
             state.idle,
             state.available,
-            explore[:, None],
+            epsilon,
             draws,
-            jnp.asarray(greedy),
+            greedy,
         )
 
     return Policy(start=lambda num_envs: act.empty_memory(network, num_envs), act=policy)

@@ -56,27 +56,34 @@ def decide(
     available: Array,
     epsilon: Array,
     draws: Array,
-    greedy: Array,
+    greedy: Array | bool = False,
 ) -> tuple[Array, Array]:
     """Macros [W, N] and the actors' memory after the decision.
 
-    `actors` from `project`. Memory moves only for agents that are `idle` [W, N]. A macro is drawn from the mixture of
-    softmax and `epsilon` [W, N] uniform over `available` [W, N, M], with one uniform number each, `draws` [W, N];
-    `greedy` takes the likeliest.
+    `actors` from `project`. Agents that are not `idle` [W, N] keep their macro and memory. A macro is drawn from the
+    mixture of the softmax and a uniform choice among `available` [W, N, M], with one uniform number each, `draws`
+    [W, N]. `epsilon` [2] is the share of the uniform choice without and with an instruction. `greedy` takes the
+    likeliest macro instead.
     """
     heads, memory = _step(network, actors, memory, observed, idle)
     logits = jax.vmap(lambda h: networks.logits(network.shape, h, observed.instructed))(heads)
-    macro = choose(logits.swapaxes(0, 1), available, epsilon, draws, greedy)
-    return macro, memory
+    explore = epsilon[observed.instructed.astype(jnp.int32)]
+    chosen = choose(logits.swapaxes(0, 1), available, explore[:, None], draws, jnp.asarray(greedy))
+    return jnp.where(idle, chosen, observed.last_macro), memory
 
 
-def evaluate(
+def values(
     network: Network, critics: Any, scale: Scale, memory: Array, observed: Observed, idle: Array
-) -> tuple[Array, Array]:
-    """V(h, c) [W, N] of all critics, and their memory after the decision."""
-    heads, memory = _step(network, critics, memory, observed, idle)
-    value = jax.vmap(lambda h, s: networks.value(h, observed.instructed, s))(heads, scale)
-    return value.swapaxes(0, 1), memory
+) -> Array:
+    """V(h, c) [W, N] of all agents, for the memory before the coming decision."""
+    heads, _ = _step(network, critics, memory, observed, idle)
+    found = jax.vmap(lambda h, s: networks.value(h, observed.instructed, s))(heads, scale)
+    return found.swapaxes(0, 1)
+
+
+def advance(network: Network, nets: Any, memory: Array, observed: Observed, idle: Array) -> Array:
+    """The memory of actors or critics after the decision."""
+    return _step(network, nets, memory, observed, idle)[1]
 
 
 def _step(

@@ -82,9 +82,8 @@ class TrainState:
     episodes: Array  # [] finished so far
 
 
-BY_AGENT: Any = TrainState(  # which axis of a `TrainState` is the agent
-    actor=0, critic=0, target=0, actor_optimizer=0, critic_optimizer=0, scale=0, episodes=None
-)
+# which axis of a `TrainState` is the agent
+BY_AGENT = TrainState(**{**dict.fromkeys(TrainState.__dataclass_fields__, 0), "episodes": None})  # type: ignore
 
 
 @record

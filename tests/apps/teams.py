@@ -1,4 +1,4 @@
-"""Teams that never learned anything, as policy files: enough to play with, in every world."""
+"""Untrained teams as policy files, to play with in every world."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mavic.learn import update as learning
 
 
 def _one_run(leaf: Any) -> np.ndarray:
-    """As the only run of a group; what a policy does not hold is left empty."""
+    """Return a leaf as that of the only run of a group. What a policy does not hold is zero."""
     given = isinstance(leaf, np.ndarray)
     return leaf[None].astype(np.float32) if given else np.zeros((1, *leaf.shape))
 

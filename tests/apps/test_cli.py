@@ -16,7 +16,8 @@ from mavic.apps import cli
 from mavic.envs import api
 from mavic.experiments import evaluate, records, runner, train
 from mavic.language.encoder import EncoderError
-from mavic.language.reader import read
+from mavic.language.reader import understanding
+from mavic.preset import RENAMED
 
 NAMES = [command.__name__.lower() for command in get_args(cli.COMMANDS)]
 TINY = (
@@ -70,13 +71,14 @@ def test_help_lists_the_commands():
 PLUGIN = """
 from mavic.envs import api
 from mavic.envs.box_pushing import BoxPushing
+from mavic.language.lexicon import instruction_path
 
 
 class Own(BoxPushing):
     name = "own"
 
 
-api.register("own", Own, instructions=api.world("box_pushing").instructions)
+api.register("own", Own, instructions=instruction_path("box_pushing"))
 """
 
 
@@ -88,11 +90,10 @@ def test_every_command_knows_worlds_of_ones_own(name):
 def test_a_plugins_world_is_one_of_the_worlds(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(api, "REGISTERED", dict(api.REGISTERED))
-    monkeypatch.setattr(api, "INSTRUCTIONS", {})
     monkeypatch.setattr("sys.path", list(sys.path))
     (tmp_path / "own_worlds.py").write_text(PLUGIN)
     status, said, _ = run("worlds --plugins own_worlds")
-    assert status == 0 and re.search(r"─ own ─+\noptions: size 6, rules paper", said), said
+    assert status == 0 and re.search(r"─ own ─+\noptions: size 6, ", said), said
     status, said, _ = run("words own stay --json --plugins own_worlds")
     assert status == 0 and json.loads(said)["kind"] == "stay"
     status, _, complaint = run("worlds --plugins nowhere")
@@ -100,12 +101,12 @@ def test_a_plugins_world_is_one_of_the_worlds(tmp_path, monkeypatch):
 
 
 def test_more_than_one_thing_can_be_said(monkeypatch, tmp_path):
-    def film(path, seed, said, ticks, options):
+    def record_policy(path, seed, said, ticks, options):
         heard.append(said)
         raise ValueError("seen enough")
 
     heard = []
-    monkeypatch.setattr("mavic.apps.stage.film", film)
+    monkeypatch.setattr("mavic.apps.recording.record_policy", record_policy)
     run("replay team --say 3 stay 4 --say 9 push 2")
     assert heard == [((3, "stay", 4), (9, "push", 2))]
 
@@ -134,8 +135,8 @@ def test_train_leaves_records_and_policies(trained):
         assert record.cell().method == method and record.cell().options == {"size": 4}
         assert record.run["preset"]["batch"] == 64 and len(record.curve) == 2 * learns
         base = record.score["base"]["discounted"][0]
-        told = record.score["compliance"]["per_instruction"][0]
-        assert f"{name}: base {base:.2f}" in said and f"compliance {told:.2%}" in said
+        followed = record.score["compliance"]["per_instruction"][0]
+        assert f"{name}: base {base:.2f}" in said and f"compliance {followed:.2%}" in said
 
 
 def test_the_same_command_goes_on_where_it_was(trained, monkeypatch):
@@ -188,14 +189,14 @@ def test_report_makes_tables_from_that_folder(trained, tmp_path):
         ("train box_pushing --methods mavicc", "did you mean 'mavic'?"),
         ("train box_pushing --preset tunned", "did you mean 'tuned'?"),
         ("train box_pushing --networks protect", "did you mean 'protected'?"),
-        ("train box_pushing --settings live", "such as live/by-kind"),
-        ("train box_pushing --settings life/by-kind", "did you mean 'live'?"),
-        ("train box_pushing --settings live/by-kid", "did you mean 'by-kind'?"),
+        ("train box_pushing --conditions live", "such as live/by-kind"),
+        ("train box_pushing --conditions life/by-kind", "did you mean 'live'?"),
+        ("train box_pushing --conditions live/by-kid", "did you mean 'by-kind'?"),
         ("train box_pushing --options sise 4", "did you mean 'size'?"),
         ("train box_pushing --options size 5", "it must be even and 4 or more"),
         ("report nowhere", "no records (*.jsonl) here"),
         ("evaluate nowhere", "nowhere.safetensors: no such file"),
-        ("replay nowhere --out film.avi", "must end in .html or .gif"),
+        ("replay nowhere --out replay.avi", "must end in .html or .gif"),
         ("replay nowhere", "nowhere.safetensors: no such file"),
         ("words box_pushin push", "did you mean 'box_pushing'?"),
         ("bench box_pushin", "did you mean 'box_pushing'?"),
@@ -208,6 +209,29 @@ def test_a_mistake_is_one_line_that_helps(line, hint, tmp_path, monkeypatch):
     assert complaint.startswith("mavic: ") and complaint.count("\n") == 1, complaint
     assert hint in complaint
     assert not list(tmp_path.rglob("*.jsonl")) and not list(tmp_path.rglob("*.safetensors"))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("train box_pushing --settings live/by-kind", "--settings is now --conditions"),
+        ("train box_pushing --settings=live/by-kind", "--settings is now --conditions"),
+        ("evaluate team --setting live/add", "--setting is now --condition"),
+        ("train box_pushing --actor-rate 0.1", "--actor-rate is now --actor-lr"),
+        ("train box_pushing --critic_rate 0.1", "--critic_rate is now --critic-lr"),
+        ("train box_pushing --trace 0.9", "--trace is now --td-lambda, which has no option yet"),
+        ("report words", "mavic report words is now mavic words --report"),
+    ],
+)
+def test_an_old_name_is_answered_with_the_new_one(line, said):
+    assert run(line) == (1, "", f"mavic: {said}\n")
+
+
+def test_every_renamed_number_is_answered():
+    for old, new in RENAMED.items():
+        (line,) = cli.renamed(["train", "box_pushing", f"--{old.replace('_', '-')}", "1"])
+        assert f"is now --{new.replace('_', '-')}" in line
+    assert not list(cli.renamed(["train", "box_pushing", "--conditions", "live/add"]))
 
 
 def test_stopping_says_how_to_go_on(tmp_path, monkeypatch):
@@ -232,7 +256,7 @@ def test_a_missing_encoder_is_missed_before_the_training(tmp_path, monkeypatch):
     def missing(lexicon, texts):
         raise EncoderError("the encoder is not installed")
 
-    monkeypatch.setattr(read, "understand_all", missing)
+    monkeypatch.setattr(understanding, "understand_all", missing)
     monkeypatch.setattr(runner, "train_group", lambda *_, **__: pytest.fail("it trained"))
     status, _, complaint = run(f"{TINY} --words --out {tmp_path}")
     assert status == 1 and "not installed" in complaint

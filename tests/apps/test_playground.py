@@ -1,4 +1,4 @@
-"""The playground without a browser: who plays, what a visit does, and a door that stays shut to nonsense."""
+"""The playground without a browser: the catalog of teams, sessions, and a server that survives any message."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import time
 import tomllib
 from pathlib import Path
 
-import jax
-import numpy as np
 import pytest
 from teams import untrained
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from mavic.apps import replay, stage
-from mavic.apps.playground import catalog as houses
-from mavic.apps.playground import server
-from mavic.apps.playground.catalog import HouseError, open_catalog
-from mavic.apps.playground.session import GUEST, LONGEST_FILM, VisitError, open_visit
-from mavic.apps.stage import WatchError
-from mavic.experiments import policy_file as policies
+from mavic.apps import hearing, replay
+from mavic.apps.playground import catalog as catalogs
+from mavic.apps.playground import limits, messages, server
+from mavic.apps.playground.catalog import CatalogError, open_catalog
+from mavic.apps.playground.limits import LONGEST_RECORDING
+from mavic.apps.playground.messages import GUEST
+from mavic.apps.playground.session import SessionError, open_session
+from mavic.apps.stage import StageError
+from mavic.envs import api
 
 ROOT = Path(__file__).parents[2]
 EVIL = "</script><img src=x onerror=alert(1)>"
@@ -35,11 +35,7 @@ EVIL = "</script><img src=x onerror=alert(1)>"
 def folder(tmp_path_factory) -> Path:
     """The shipped Box Pushing teams, and untrained ones elsewhere."""
     made = tmp_path_factory.mktemp("teams")
-    shutil.copytree(
-        ROOT / "results" / "box_pushing",
-        made / "box_pushing",
-        ignore=lambda _, names: [n for n in names if n.split(".")[0] not in ("mavic", "naive")],
-    )
+    shutil.copytree(ROOT / "policies" / "box_pushing", made / "box_pushing")
     untrained(made, "overcooked")
     untrained(made, "warehouse")
     return made
@@ -50,7 +46,7 @@ def catalog(folder):
     return open_catalog(folder)
 
 
-# Who plays
+# The catalog
 
 
 def test_the_shipped_teams_are_found():
@@ -59,26 +55,21 @@ def test_the_shipped_teams_are_found():
 
 
 def test_a_wheel_carries_every_shipped_team():
-    """An installed package has no results folder: pyproject.toml must name the files one by one."""
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
-    carried = build["targets"]["wheel"]["force-include"]
-    shipped = {
-        str(path.relative_to(ROOT)): f"mavic/policies/{path.parent.name}/{path.name}"
-        for name in houses.ORDER
-        for path in ROOT.glob(f"results/*/{name}.*")
-        if path.suffix in (".json", ".safetensors")
-    }
-    assert carried == shipped
+    assert build["targets"]["wheel"]["force-include"] == {"policies": "mavic/policies"}
+    names = {f"{name}.{ending}" for name in catalogs.ORDER for ending in ("json", "safetensors")}
+    for world in api.BUILT_IN:
+        assert {path.name for path in (ROOT / "policies" / world).iterdir()} == names
 
 
 def test_teams_inside_the_package_come_first(monkeypatch, tmp_path):
-    monkeypatch.setattr(houses.resources, "files", lambda name: tmp_path / "mavic")
-    assert houses.shipped() == tmp_path / "results"
+    monkeypatch.setattr(catalogs.resources, "files", lambda name: tmp_path / "mavic")
+    assert catalogs.shipped() == tmp_path / "policies"
     (tmp_path / "mavic" / "policies").mkdir(parents=True)
-    assert houses.shipped() == tmp_path / "mavic" / "policies"
+    assert catalogs.shipped() == tmp_path / "mavic" / "policies"
 
 
-def test_ones_own_teams_come_before_the_shipped(folder):
+def test_own_teams_come_before_the_shipped_ones(folder):
     own = folder / "box_pushing" / "naive"
     catalog = open_catalog(folder, own, folder / "box_pushing" / "mavic.json")
     assert next(iter(catalog.teams)) == "box_pushing"
@@ -95,147 +86,123 @@ def test_ones_own_teams_come_before_the_shipped(folder):
         ("box_pushing/naive", "overcooked/mavic", "need one world"),
     ],
 )
-def test_what_cannot_play_is_refused(folder, policy, against, message):
-    with pytest.raises(HouseError, match=message):
+def test_a_policy_that_cannot_play_is_refused(folder, policy, against, message):
+    with pytest.raises(CatalogError, match=message):
         open_catalog(folder, policy and folder / policy, against and folder / against)
 
 
 def test_an_empty_folder_is_explained(tmp_path):
-    with pytest.raises(HouseError, match="mavic train"):
+    with pytest.raises(CatalogError, match="mavic train"):
         open_catalog(tmp_path)
 
 
 def test_a_broken_description_is_refused(tmp_path):
     (tmp_path / "bad.json").write_text("{}")
-    with pytest.raises(HouseError, match="not a policy's description"):
+    with pytest.raises(CatalogError, match="not a policy's description"):
         open_catalog(tmp_path, tmp_path / "bad")
 
 
-# A fast team is the same team
+# A session
 
 
-def test_a_crew_decides_and_expects_as_its_policy_does(folder):
-    policy = policies.load(folder / "box_pushing" / "mavic")
-    crew = stage.Crew(policy.weights, policy.facts)
-    mine, its = crew.start(), policy.start()
-    random = np.random.default_rng(3)
-    shape = policy.shape
-    texts = ["don't push", None, "go to the small boxes", "stay where you are"]
-    for step in range(8):
-        key = jax.random.key(step)
-        seen = random.normal(size=(shape.agents, shape.observation)).astype(np.float32)
-        idle = random.random(shape.agents) < 0.7
-        available = np.ones((shape.agents, shape.macros), bool)
-        said = [texts[step % 4], texts[(step // 2) % 4]]
-        for kind, value in policy.values(its, seen).items():
-            np.testing.assert_allclose(crew.values(mine, seen)[kind], value, rtol=1e-4, atol=1e-3)
-        first, mine = crew.act(key, mine, seen, said, idle, available=available)
-        second, its = policy.act(key, its, seen, said, idle, available=available)
-        assert first.tolist() == second.tolist()
-        np.testing.assert_allclose(mine.critic, its.critic, atol=1e-5)
+def frame_of(message: messages.Frames, side: int = 0) -> dict:
+    return message.frames[side]
 
 
-# A visit
+def say(session, words, agents=None, hold=None):
+    return session.say(hearing.hear(session.stage.lexicon, words), agents, hold)
 
 
-def frame_of(message: str, lane: int = 0) -> dict:
-    return json.loads(message)["frames"][lane]
-
-
-def say(visit, words, agents=None, hold=None):
-    return visit.say(stage.hear(visit.show.lexicon, words), agents, hold)
-
-
-def test_two_teams_meet_the_same_luck_and_the_same_words(catalog):
-    visit = open_visit(catalog, "box_pushing", ["mavic", "mavic"], 5, None)
-    say(visit, "go to the small boxes", None, 3)
+def test_two_teams_meet_the_same_random_numbers_and_instructions(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic", "mavic"], 5, None)
+    say(session, "go to the small boxes", None, 3)
     for _ in range(8):
-        one, two = json.loads(visit.tick())["frames"]
+        one, two = session.tick().frames
         assert one == two
-    assert [film.name for film in visit.films()] == ["mavic", "mavic (again)"]
+    assert [recording.name for recording in session.recordings()] == ["mavic", "mavic (again)"]
 
 
-def test_words_are_obeyed_in_the_very_next_frame(catalog):
-    visit = open_visit(catalog, "box_pushing", ["mavic"], 1, None)
-    visit.tick()
-    assert say(visit, "go to the small boxes") == []
-    frame = frame_of(visit.tick())
+def test_an_instruction_is_obeyed_in_the_next_frame(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
+    session.tick()
+    assert say(session, "go to the small boxes") == []
+    frame = frame_of(session.tick())
     assert frame["instruction"]["kind"] == "go-small-boxes"
     assert [a["macro"] for a in frame["agents"]] == ["GO_SMALL_BOX_0", "GO_SMALL_BOX_1"]
     assert all(a["decided"] and a["complies"] for a in frame["agents"])
-    visit.end()
-    frame = frame_of(visit.tick())
+    session.end()
+    frame = frame_of(session.tick())
     assert frame["instruction"] is None
     assert frame["verdicts"] == [{"number": 1, "kind": "go-small-boxes", "followed": True}]
 
 
-def test_words_to_one_agent_reach_it_alone(catalog):
-    visit = open_visit(catalog, "box_pushing", ["mavic"], 1, None)
-    say(visit, "stay", [1], 4)
-    frame = frame_of(visit.tick())
+def test_an_instruction_to_one_agent_reaches_only_that_agent(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
+    say(session, "stay", [1], 4)
+    frame = frame_of(session.tick())
     assert frame["instruction"]["agents"] == [1] and frame["instruction"]["left"] == 4
     assert [a["complies"] is None for a in frame["agents"]] == [True, False]
 
 
-def test_who_is_not_meant_is_not_told(catalog):
-    visit = open_visit(catalog, "warehouse", ["mavic"], 1, None)
-    with pytest.raises(VisitError, match=r"only for fetch"):
-        say(visit, "fetch-tool-0-first", [0])
+def test_an_agent_that_the_kind_does_not_address_cannot_be_instructed(catalog):
+    session = open_session(catalog, "warehouse", ["mavic"], 1, None)
+    with pytest.raises(SessionError, match=r"only for fetch"):
+        say(session, "fetch-tool-0-first", [0])
 
 
-def test_an_episode_ends_is_shown_and_another_begins(catalog):
-    visit = open_visit(catalog, "box_pushing", ["mavic", "naive"], 1, None)
-    say(visit, "stay", None, 2)
+def test_the_end_of_an_episode_is_shown_and_another_begins(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic", "naive"], 1, None)
+    say(session, "stay", None, 2)
     ticks = 0
-    while not visit.closed:
-        message = json.loads(visit.tick())
+    while not session.closed:
+        message = session.tick()
         ticks += 1
         assert ticks < 120
-    assert message["over"] and all(frame["over"] for frame in message["frames"])
-    visit.reset(visit.seed + 1)
-    say(visit, "stay", None, 1)
-    again = json.loads(visit.tick())
-    assert (again["seed"], again["frames"][0]["time"]) == (2, 0)
-    assert again["totals"][0]["given"] == 2
-    assert again["frames"][0]["instruction"]["number"] == 2  # numbered through the whole film
-    films = visit.films()
-    assert len(films[0].frames) == len(films[1].frames) == ticks + 1
+    assert message.over and all(frame["over"] for frame in message.frames)
+    session.reset(session.seed + 1)
+    say(session, "stay", None, 1)
+    again = session.tick()
+    assert (again.seed, again.frames[0]["time"]) == (2, 0)
+    assert again.totals[0].given == 2
+    assert again.frames[0]["instruction"]["number"] == 2  # numbered through the whole session
+    recordings = session.recordings()
+    assert len(recordings[0].frames) == len(recordings[1].frames) == ticks + 1
 
 
-def test_what_is_kept_is_bounded(catalog):
-    visit = open_visit(catalog, "box_pushing", ["mavic"], 1, None)
-    lane = visit.lanes[0]
-    for _ in range(LONGEST_FILM + 20):
-        lane.frames.append(b"")
-    assert len(lane.frames) == LONGEST_FILM
+def test_the_recording_of_a_session_is_bounded(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
+    side = session.sides[0]
+    for _ in range(LONGEST_RECORDING + 20):
+        side.frames.append(b"")
+    assert len(side.frames) == LONGEST_RECORDING
 
 
-def test_what_was_played_becomes_a_page(catalog):
-    visit = open_visit(catalog, "box_pushing", ["mavic", "naive"], 3, None)
-    say(visit, "Please don't push any of the boxes!", None, 3)
+def test_a_session_becomes_a_page(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic", "naive"], 3, None)
+    say(session, "Please don't push any of the boxes!", None, 3)
     for _ in range(6):
-        visit.tick()
-    page = replay.page(visit.films(), "what was played")
+        session.tick()
+    page = replay.page(session.recordings(), "what was played")
     assert "Please don't push any of the boxes!" in page
-    values = visit.films()[0].frames[0]["values"]
-    assert tuple(values) == visit.show.setting.rules.names
+    values = session.recordings()[0].frames[0]["values"]
+    assert tuple(values) == session.stage.kinds
 
 
-def test_a_person_replaces_a_learner(catalog):
-    visit = open_visit(catalog, "box_pushing", ["mavic"], 1, 0)
+def test_a_person_drives_an_agent(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic"], 1, 0)
     macros = []
     for wish in (None, "GO_SMALL_BOX_0", None, "TURN_LEFT", None):
         if wish:
-            visit.drive(wish)
-        macros.append(frame_of(visit.tick())["agents"][0]["macro"])
+            session.drive(wish)
+        macros.append(frame_of(session.tick())["agents"][0]["macro"])
     # rests, goes, goes on though nothing more is asked, breaks it off for another, rests
     assert macros == ["STAY", "GO_SMALL_BOX_0", "GO_SMALL_BOX_0", "TURN_LEFT", "STAY"]
 
 
-def test_a_person_is_not_told_what_the_team_is(catalog):
-    visit = open_visit(catalog, "box_pushing", ["mavic"], 1, 0)
-    say(visit, "stay")
-    assert frame_of(visit.tick())["instruction"]["agents"] == [1]
+def test_a_person_is_not_addressed_with_the_team(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic"], 1, 0)
+    say(session, "stay")
+    assert frame_of(session.tick())["instruction"]["agents"] == [1]
 
 
 def robots(frame: dict) -> list[tuple[float, float]]:
@@ -243,14 +210,14 @@ def robots(frame: dict) -> list[tuple[float, float]]:
 
 
 def test_a_third_cook_joins_and_walks(catalog):
-    visit = open_visit(catalog, "overcooked", ["mavic"], 1, GUEST)
-    assert visit.seat == 2
-    x, y = robots(frame_of(visit.look()))[2]
+    session = open_session(catalog, "overcooked", ["mavic"], 1, GUEST)
+    assert session.seat == 2
+    x, y = robots(frame_of(session.look()))[2]
     places = []
     for move in ("UP", "RIGHT", "RIGHT", None, "DOWN", None):
         if move:
-            visit.drive(move)
-        places.append(robots(frame_of(visit.tick()))[2])
+            session.drive(move)
+        places.append(robots(frame_of(session.tick()))[2])
     # each frame shows where the move before it led; with nothing asked one stands
     assert places == [
         (x, y),
@@ -260,37 +227,37 @@ def test_a_third_cook_joins_and_walks(catalog):
         (x + 2, y - 1),
         (x + 2, y),
     ]
-    frame = frame_of(visit.tick())
+    frame = frame_of(session.tick())
     assert [a["name"] for a in frame["agents"]] == ["cook_0", "cook_1", "cook_2"]
-    say(visit, "stay")
-    assert frame_of(visit.tick())["instruction"]["agents"] == [0, 1]
+    say(session, "stay")
+    assert frame_of(session.tick())["instruction"]["agents"] == [0, 1]
 
 
 def test_a_third_cooks_macro_carries_something(catalog):
-    visit = open_visit(catalog, "overcooked", ["mavic"], 1, GUEST)
-    visit.drive("GET_PLATE_2")
-    held = [frame_of(visit.tick())["agents"][2] for _ in range(12)]
+    session = open_session(catalog, "overcooked", ["mavic"], 1, GUEST)
+    session.drive("GET_PLATE_2")
+    held = [frame_of(session.tick())["agents"][2] for _ in range(12)]
     assert held[0]["macro"] == "GET_PLATE_2" and held[0]["decided"] and not held[1]["decided"]
     assert "pl2" in [doing["holds"] for doing in held]
 
 
-def test_no_guest_where_there_is_no_room(catalog):
-    with pytest.raises(WatchError, match="nobody can join"):
-        open_visit(catalog, "box_pushing", ["mavic"], 1, GUEST)
-    with pytest.raises(VisitError, match="choose a seat"):
-        open_visit(catalog, "box_pushing", ["mavic"], 1, None).drive("STAY")
-    with pytest.raises(VisitError, match="none of this agent's macros"):
-        open_visit(catalog, "box_pushing", ["mavic"], 1, 0).drive("FLY")
-    with pytest.raises(WatchError, match="seat 7"):
-        open_visit(catalog, "box_pushing", ["mavic"], 1, 7)
-    with pytest.raises(VisitError, match="one team plays, or two"):
-        open_visit(catalog, "box_pushing", ["mavic"] * 3, 1, None)
+def test_wrong_seats_and_macros_are_refused(catalog):
+    with pytest.raises(StageError, match="nobody can join"):
+        open_session(catalog, "box_pushing", ["mavic"], 1, GUEST)
+    with pytest.raises(SessionError, match="choose a seat"):
+        open_session(catalog, "box_pushing", ["mavic"], 1, None).drive("STAY")
+    with pytest.raises(SessionError, match="none of this agent's macros"):
+        open_session(catalog, "box_pushing", ["mavic"], 1, 0).drive("FLY")
+    with pytest.raises(StageError, match="seat 7"):
+        open_session(catalog, "box_pushing", ["mavic"], 1, 7)
+    with pytest.raises(SessionError, match="one team plays, or two"):
+        open_session(catalog, "box_pushing", ["mavic"] * 3, 1, None)
 
 
-# The door
+# The server
 
 
-class Door:
+class Server:
     """A server in a thread, as `mavic play` runs it."""
 
     def __init__(self, catalog, token="", loopback=True):
@@ -302,7 +269,7 @@ class Door:
             host="127.0.0.1",
             port=0,
             log_level="warning",
-            ws_max_size=server.LONGEST_MESSAGE,
+            ws_max_size=limits.LONGEST_MESSAGE,
             timeout_graceful_shutdown=1,
         )
         self.server = uvicorn.Server(settings)
@@ -318,8 +285,8 @@ class Door:
 
     def hang_up(self):
         """Close every page's line from this side."""
-        for page in list(self.app.state.pages.values()):
-            asyncio.run_coroutine_threadsafe(page.line.close(1012), self.loop).result(10)
+        for page in list(self.app.state.connections.values()):
+            asyncio.run_coroutine_threadsafe(page.socket.close(1012), self.loop).result(10)
 
     def close(self):
         self.server.should_exit = True
@@ -370,14 +337,14 @@ class Client:
 
 
 @pytest.fixture(scope="module")
-def door(catalog):
-    made = Door(catalog)
+def running(catalog):
+    made = Server(catalog)
     yield made
     made.close()
 
 
-def test_the_page_is_served_with_a_strict_policy(door):
-    status, headers, body = door.get("/")
+def test_the_page_is_served_with_a_strict_policy(running):
+    status, headers, body = running.get("/")
     assert status == 200 and b"mavic playground" in body
     policy = headers["content-security-policy"]
     assert "default-src 'none'" in policy and "script-src 'self'" in policy
@@ -385,7 +352,7 @@ def test_the_page_is_served_with_a_strict_policy(door):
     assert headers["x-content-type-options"] == "nosniff"
     assert b"<script>" not in body and b"<style>" not in body and b"onclick" not in body
     for name in server.STATIC:
-        status, headers, _ = door.get(f"/{name}")
+        status, headers, _ = running.get(f"/{name}")
         assert status == 200 and "content-security-policy" in headers
 
 
@@ -395,35 +362,35 @@ def test_the_page_is_served_with_a_strict_policy(door):
         *("/play.html", "/replay.html", "/../pyproject.toml", "/..%2f..%2fpyproject.toml"),
         *(
             "/%2e%2e/%2e%2e/etc/passwd",
-            "/film/x.html",
-            "/film/../server.py",
+            "/recording/x.html",
+            "/recording/../server.py",
             "/docs",
             "/openapi.json",
         ),
     ],
 )
-def test_no_path_reaches_a_file(door, path):
-    assert door.get(path)[0] == 404
+def test_no_path_reaches_a_file(running, path):
+    assert running.get(path)[0] == 404
 
 
-def test_strangers_pages_are_kept_out(door):
-    assert door.get("/", Host="evil.example")[0] == 403
+def test_pages_of_other_sites_are_refused(running):
+    assert running.get("/", Host="evil.example")[0] == 403
     for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}):
         with pytest.raises(InvalidStatus):
-            door.page(additional_headers=headers)
-    with door.page(origin=f"http://127.0.0.1:{door.port}") as page:
-        assert page.hello["bill"]
+            running.page(additional_headers=headers)
+    with running.page(origin=f"http://127.0.0.1:{running.port}") as page:
+        assert page.hello["listing"]
 
 
-def test_a_page_is_told_what_it_needs_and_sees_the_world_move(door):
-    with door.page() as page:
-        assert [entry["world"] for entry in page.hello["bill"]] == [
+def test_a_page_learns_what_it_needs_and_gets_frames(running):
+    with running.page() as page:
+        assert [entry["world"] for entry in page.hello["listing"]] == [
             "box_pushing",
             "warehouse",
             "overcooked",
         ]
         facts = page.open()
-        assert facts["films"][0]["kinds"][0] == "none" and len(facts["asks"]) == 11
+        assert facts["recordings"][0]["kinds"][0] == "none" and len(facts["asks"]) == 11
         numbers = [page.read("frame")["number"] for _ in range(3)]
         assert numbers == list(range(numbers[0], numbers[0] + 3))
         page.send(do="say", text="please do not push anything at all", agents=None, hold=5)
@@ -440,9 +407,9 @@ def test_a_page_is_told_what_it_needs_and_sees_the_world_move(door):
         assert heard["unsure"] and len(heard["closest"]) == 3
 
 
-def test_a_page_is_told_while_it_has_to_wait(door, monkeypatch):
-    monkeypatch.setattr(houses.Catalog, "is_warm", lambda *_: False)
-    with door.page() as page:
+def test_a_page_is_informed_while_programs_compile(running, monkeypatch):
+    monkeypatch.setattr(catalogs.Catalog, "is_warm", lambda *_: False)
+    with running.page() as page:
         page.send(do="open", world="box_pushing", teams=["mavic"], seed=1, seat=None)
         assert page.read("status")["text"] == "compiling…"
         assert page.read("frame")["still"]  # there is a picture before anything can move
@@ -454,7 +421,7 @@ BAD = [
     ("not json", "must be JSON"),
     ("[1, 2]", "JSON object"),
     ("[" * 50_000, "must be JSON"),
-    ('{"do": "fly"}', "no such message"),
+    ('{"do": "fly"}', "no such message: 'fly'; allowed: open, say, end, drive"),
     ('{"do": ["say"]}', "no such message"),
     ('{"say": 1}', "no such message"),
     ('{"do": "say", "text": 5}', "must be a text"),
@@ -478,8 +445,8 @@ BAD = [
 ]
 
 
-def test_nonsense_is_answered_and_the_page_goes_on(door):
-    with door.page() as page:
+def test_a_wrong_message_is_answered_and_the_page_goes_on(running):
+    with running.page() as page:
         page.send(do="end")
         assert "open a world first" in page.read("error")["text"]
         page.open()
@@ -491,14 +458,14 @@ def test_nonsense_is_answered_and_the_page_goes_on(door):
         assert page.read("frame")["frames"][0]["agents"]
 
 
-def test_a_fault_of_ours_does_not_cost_the_page(door, monkeypatch, caplog):
+def test_a_fault_of_the_server_does_not_end_the_page(running, monkeypatch, caplog):
     def fails(lexicon, words):
         raise KeyError("broken")
 
-    with door.page() as page:
+    with running.page() as page:
         page.open()
         with monkeypatch.context() as patch:
-            patch.setattr(stage, "hear", fails)
+            patch.setattr(hearing, "hear", fails)
             page.send(do="say", text="stay")
             assert "went wrong here (KeyError)" in page.read("error")["text"]
         assert "a page's message failed" in caplog.text
@@ -509,28 +476,28 @@ def test_a_fault_of_ours_does_not_cost_the_page(door, monkeypatch, caplog):
 @pytest.mark.parametrize(
     "text", ["", "   ", "\x00\x07", "🤖🤖", "?!", "ü" * 300, EVIL, "push " * 79]
 )
-def test_whatever_is_typed_is_answered(door, text):
-    with door.page() as page:
+def test_any_typed_text_is_answered(running, text):
+    with running.page() as page:
         page.open()
         page.send(do="say", text=text)
         assert page.read("understood")["text"] == text
         page.read("frame")
 
 
-def test_a_huge_text_is_answered_and_a_monstrous_one_ends_the_line(door):
-    with door.page() as page:
+def test_a_long_text_is_answered_and_a_huge_message_ends_the_connection(running):
+    with running.page() as page:
         page.open()
         page.send(do="say", text="push " * 20_000)
         assert "too long for an instruction" in page.read("error")["text"]
         with pytest.raises(ConnectionClosed) as closed:
-            page.send(do="say", text="x" * (server.LONGEST_MESSAGE + 1))
+            page.send(do="say", text="x" * (limits.LONGEST_MESSAGE + 1))
             page.read("understood")
         assert closed.value.rcvd.code == 1009
-    assert door.get("/")[0] == 200
+    assert running.get("/")[0] == 200
 
 
-def test_a_flood_is_slowed_down_and_told_so(door):
-    with door.page() as page:
+def test_a_flood_of_messages_is_limited_and_the_page_is_informed(running):
+    with running.page() as page:
         page.open()
         for _ in range(3000):
             page.line.send('{"do": "speed", "value": 3}')
@@ -540,8 +507,8 @@ def test_a_flood_is_slowed_down_and_told_so(door):
         assert page.read("understood")["kind"] == "stay"
 
 
-def test_each_page_has_its_own_world(door):
-    with door.page() as one, door.page() as two:
+def test_each_page_has_its_own_session(running):
+    with running.page() as one, running.page() as two:
         one.open(seed=1)
         two.open(seed=1)
         one.send(do="say", text="stay", agents=None, hold=None)
@@ -553,8 +520,8 @@ def test_each_page_has_its_own_world(door):
         assert seeds == {1}
 
 
-def test_the_clock_obeys(door):
-    with door.page() as page:
+def test_the_clock_can_be_paused_stepped_and_sped_up(running):
+    with running.page() as page:
         page.open()
         page.send(do="pause")
         assert page.read("clock")["playing"] is False
@@ -565,7 +532,7 @@ def test_the_clock_obeys(door):
         page.send(do="step")
         assert page.read("frame")["number"] == first + 1
         page.send(do="speed", value=1000)
-        assert page.read("clock")["speed"] == server.FASTEST
+        assert page.read("clock")["speed"] == limits.FASTEST
         page.send(do="say", text="stay")
         page.read("understood")
         page.send(do="play")
@@ -576,8 +543,8 @@ def test_the_clock_obeys(door):
         assert 14 <= len(numbers) <= 24  # ten a second, on a busy machine
 
 
-def test_the_end_of_an_episode_waits_when_asked_to(door):
-    with door.page() as page:
+def test_the_end_of_an_episode_waits_when_asked_to(running):
+    with running.page() as page:
         page.open()
         page.send(do="again", value=False)
         page.send(do="speed", value=10)
@@ -590,8 +557,8 @@ def test_the_end_of_an_episode_waits_when_asked_to(door):
         assert page.read("frame")["seed"] == 2
 
 
-def test_a_driver_is_heard(door):
-    with door.page() as page:
+def test_a_driven_agent_runs_the_macro_that_was_asked_for(running):
+    with running.page() as page:
         page.open(seat=1)
         page.send(do="drive", macro="TURN_RIGHT")
         for _ in range(4):
@@ -601,73 +568,73 @@ def test_a_driver_is_heard(door):
             pytest.fail("nobody turned")
 
 
-def test_a_film_can_be_fetched_while_the_page_is_open(door):
-    with door.page() as page:
+def test_a_film_can_be_fetched_while_the_page_is_open(running):
+    with running.page() as page:
         ticket = page.hello["ticket"]
-        assert door.get(f"/film/{ticket}.html")[0] == 404
+        assert running.get(f"/recording/{ticket}.html")[0] == 404
         page.open(teams=("mavic", "naive"))
         page.send(do="say", text="don't push", hold=4)
         for _ in range(5):
             page.read("frame")
-        status, headers, body = door.get(f"/film/{ticket}.html")
+        status, headers, body = running.get(f"/recording/{ticket}.html")
         assert status == 200 and headers["content-disposition"].startswith("attachment")
         assert b"don't push" in body and b"{{" not in body
-        status, headers, body = door.get(f"/film/{ticket}.gif")
+        status, headers, body = running.get(f"/recording/{ticket}.gif")
         assert status == 200 and body[:6] == b"GIF89a"
-        assert door.get(f"/film/{ticket}.exe")[0] == 404
-        (mine,) = [one for one in door.app.state.pages.values() if one.ticket == ticket]
-        mine.filming = True
-        assert door.get(f"/film/{ticket}.html")[0] == 429
+        assert running.get(f"/recording/{ticket}.exe")[0] == 404
+        (mine,) = [one for one in running.app.state.connections.values() if one.ticket == ticket]
+        mine.saving = True
+        assert running.get(f"/recording/{ticket}.html")[0] == 429
     until = time.monotonic() + 10
-    while door.app.state.pages and time.monotonic() < until:
+    while running.app.state.connections and time.monotonic() < until:
         time.sleep(0.05)
-    assert door.get(f"/film/{ticket}.html")[0] == 404
+    assert running.get(f"/recording/{ticket}.html")[0] == 404
 
 
-def test_a_dropped_line_leaves_nothing_behind(door):
-    pages = [door.page() for _ in range(5)]
+def test_a_dropped_connection_leaves_nothing_behind(running):
+    pages = [running.page() for _ in range(5)]
     for page in pages:
         page.send(do="open", world="box_pushing", teams=["mavic"], seed=1, seat=None)
     for page in pages:
         page.line.socket.close()
     until = time.monotonic() + 20
-    while door.app.state.pages and time.monotonic() < until:
+    while running.app.state.connections and time.monotonic() < until:
         time.sleep(0.05)
-    assert door.app.state.pages == {}
-    with door.page() as page:
+    assert running.app.state.connections == {}
+    with running.page() as page:
         page.open()
         page.read("frame")
 
 
-def test_too_many_pages_are_told_so(door, monkeypatch):
-    monkeypatch.setattr(server, "PAGES", 1)
-    with door.page(), connect(f"ws://127.0.0.1:{door.port}/live") as second:
+def test_too_many_pages_are_refused(running, monkeypatch):
+    monkeypatch.setattr(limits, "CONNECTIONS", 1)
+    with running.page(), connect(f"ws://127.0.0.1:{running.port}/live") as second:
         assert "more do not fit" in json.loads(second.recv(timeout=10))["text"]
         with pytest.raises(ConnectionClosed) as closed:
             second.recv(timeout=10)
         assert closed.value.rcvd.code == 1013
 
 
-def test_beyond_this_machine_a_token_is_asked_for(catalog):
-    door = Door(catalog, token="s3cret", loopback=False)
+def test_other_machines_need_a_token(catalog):
+    running = Server(catalog, token="s3cret", loopback=False)
     try:
-        status, _, body = door.get("/")
+        status, _, body = running.get("/")
         assert status == 401 and b"token" in body and b"play.js" not in body
-        assert door.get("/?token=wrong")[0] == 401
+        assert running.get("/?token=wrong")[0] == 401
         with pytest.raises(InvalidStatus):
-            door.page()
-        status, headers, _ = door.get("/?token=s3cret")
+            running.page()
+        status, headers, _ = running.get("/?token=s3cret")
         assert status == 303 and headers["location"] == "/"
         cookie = headers["set-cookie"]
         assert "HttpOnly" in cookie and "SameSite=strict" in cookie
         pass_ = cookie.split(";")[0]
-        assert door.get("/", Cookie=pass_)[0] == 200
-        with door.page(additional_headers={"Cookie": pass_}) as page:
-            assert door.get(f"/film/{page.hello['ticket']}.html")[0] == 404
+        assert running.get("/", Cookie=pass_)[0] == 200
+        with running.page(additional_headers={"Cookie": pass_}) as page:
+            assert running.get(f"/recording/{page.hello['ticket']}.html")[0] == 404
             page.open()
             page.read("frame")
     finally:
-        door.close()
+        running.close()
 
 
 @pytest.mark.parametrize(
@@ -677,7 +644,7 @@ def test_beyond_this_machine_a_token_is_asked_for(catalog):
         *(("0.0.0.0", False), ("10.0.0.5", False), ("x.example", False), ("", False)),
     ],
 )
-def test_loopback_is_known(host, alone):
+def test_loopback_addresses_are_recognised(host, alone):
     assert server.is_loopback(host) is alone
 
 
@@ -702,7 +669,7 @@ def test_only_loopback_goes_without_a_token(host, alone, monkeypatch):
     assert f":{made['port']}/" in said[0] and (f"?token={made['token']}" in said[0]) is not alone
 
 
-def test_a_taken_port_is_explained():
+def test_a_port_that_is_taken_is_explained():
     with (
         server.listen("127.0.0.1", 0) as one,
         pytest.raises(server.PlayError, match="--port 0"),
@@ -710,7 +677,7 @@ def test_a_taken_port_is_explained():
         server.listen("127.0.0.1", one.getsockname()[1])
 
 
-def test_the_address_can_be_typed():
+def test_the_printed_address_can_be_typed():
     assert server.address_of("127.0.0.1", 8642, "") == "http://127.0.0.1:8642/"
     assert server.address_of("::1", 80, "t") == "http://[::1]:80/?token=t"
     assert "0.0.0.0" not in server.address_of("0.0.0.0", 80, "t")

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from test_playground import Door, catalog, folder  # noqa: F401
+from test_playground import Server, catalog, folder  # noqa: F401
 from test_replay_browser import CONTRASTS, browser  # noqa: F401
 
 pytestmark = pytest.mark.browser
@@ -14,17 +14,17 @@ EVIL = "<img src=x onerror=alert(1)> push"
 
 
 @pytest.fixture(scope="module")
-def door(catalog):  # noqa: F811
+def server(catalog):  # noqa: F811
     for world in catalog.teams:
         catalog.warm(world, "mavic")
     catalog.warm("overcooked", "mavic", True)
-    made = Door(catalog)
+    made = Server(catalog)
     yield made
     made.close()
 
 
 @pytest.fixture
-def visit(browser, door):  # noqa: F811
+def visit(browser, server):  # noqa: F811
     """Open the playground; complaints of the page are failures at the end of the test."""
     contexts, troubles = [], []
 
@@ -38,7 +38,7 @@ def visit(browser, door):  # noqa: F811
         page.on("console", lambda message: troubles.append(message.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("dialog", lambda dialog: troubles.append("dialog " + dialog.message))
-        page.goto(f"http://127.0.0.1:{door.port}/")
+        page.goto(f"http://127.0.0.1:{server.port}/")
         page.locator(".facts").first.wait_for()
         return page
 
@@ -62,17 +62,17 @@ def unfold(page) -> None:
         page.wait_for_timeout(500)
 
 
-def doing(page, agent: int = 0, film: int = 0) -> str:
-    return page.locator(".film").nth(film).locator(".doing").nth(agent).inner_text()
+def doing(page, agent: int = 0, recording: int = 0) -> str:
+    return page.locator(".recording").nth(recording).locator(".doing").nth(agent).inner_text()
 
 
-def shows(page, selector: str, text: str, film: int = 0) -> None:
-    page.locator(selector, has_text=text).nth(film).wait_for()
+def shows(page, selector: str, text: str, recording: int = 0) -> None:
+    page.locator(selector, has_text=text).nth(recording).wait_for()
 
 
 def choose(page, name: str, value: str) -> None:
     page.locator(f"#{name}").select_option(value)
-    page.locator("#stage .film").first.wait_for()
+    page.locator("#stage .recording").first.wait_for()
 
 
 def test_what_is_typed_is_understood_and_obeyed(visit):
@@ -120,7 +120,7 @@ def test_an_instruction_has_its_time_and_its_scope(visit):
 def test_side_by_side_both_hear_the_same(visit):
     page = visit(1920, 1080)
     choose(page, "against", "naive")
-    page.locator(".film").nth(1).wait_for()
+    page.locator(".recording").nth(1).wait_for()
     assert page.locator(".title h2").all_inner_texts() == ["mavic", "naive"]
     say(page, "don't push")
     shows(page, ".said", "“don't push”", 1)
@@ -196,11 +196,13 @@ def test_a_cook_is_played_with_arrows_and_macro_keys(visit):
     page.locator("body").click(position={"x": 5, "y": 5})
     for key, macro in [("ArrowUp", "up"), ("ArrowRight", "right"), ("ArrowLeft", "left")]:
         page.keyboard.press(key)
-        page.locator(".film li", has_text="cook 2 (you)").get_by_text(macro, exact=True).wait_for()
+        page.locator(".recording li", has_text="cook 2 (you)").get_by_text(
+            macro, exact=True
+        ).wait_for()
     button = page.locator("#macros button", has_text="get plate 2")
     page.keyboard.press(button.locator("kbd").inner_text())
-    shows(page, ".film li", "get plate 2")
-    page.locator(".film li", has_text="cook 2 (you)").get_by_text("holds pl2").wait_for()
+    shows(page, ".recording li", "get plate 2")
+    page.locator(".recording li", has_text="cook 2 (you)").get_by_text("holds pl2").wait_for()
     page.locator("#macros button", has_text="stay").click()
     page.locator("#macros button.running", has_text="stay").wait_for()
 
@@ -245,7 +247,7 @@ def test_every_world_is_drawn_and_explained(visit, world, agents):
 def test_what_was_played_is_saved_and_replayed_without_a_server(visit, browser, tmp_path):  # noqa: F811
     page = visit()
     choose(page, "against", "naive")
-    page.locator(".film").nth(1).wait_for()
+    page.locator(".recording").nth(1).wait_for()
     say(page, EVIL)
     shows(page, "#past li", EVIL)
     say(page, "go to the small boxes")
@@ -262,18 +264,18 @@ def test_what_was_played_is_saved_and_replayed_without_a_server(visit, browser, 
     assert download.value.suggested_filename == "mavic-box_pushing.gif"
     context = browser.new_context(reduced_motion="reduce", offline=True)
     troubles: list[str] = []
-    film = context.new_page()
-    film.on("console", lambda message: troubles.append(message.text))
-    film.on("pageerror", lambda error: troubles.append(str(error)))
-    film.goto(saved.as_uri())
-    assert film.locator("h2").first.inner_text() == "mavic"
+    recording = context.new_page()
+    recording.on("console", lambda message: troubles.append(message.text))
+    recording.on("pageerror", lambda error: troubles.append(str(error)))
+    recording.goto(saved.as_uri())
+    assert recording.locator("h2").first.inner_text() == "mavic"
     for _ in range(200):
-        if "“go to the small boxes”" in film.locator(".said").first.inner_text():
+        if "“go to the small boxes”" in recording.locator(".said").first.inner_text():
             break
-        film.keyboard.press("ArrowRight")
+        recording.keyboard.press("ArrowRight")
     else:
-        pytest.fail("what was said is not in the film")
-    assert film.locator(".doing").first.inner_text().startswith("go small box 0")
+        pytest.fail("what was said is not in the recording")
+    assert recording.locator(".doing").first.inner_text().startswith("go small box 0")
     context.close()
     assert troubles == []
 
@@ -287,14 +289,14 @@ def test_text_is_never_markup(visit):
     assert len(page.locator("#text").input_value()) <= 400
 
 
-def test_a_lost_line_is_taken_up_again(visit, door):
+def test_a_lost_line_is_taken_up_again(visit, server):
     page = visit()
     choose(page, "against", "naive")
-    page.locator(".film").nth(1).wait_for()
-    door.hang_up()
+    page.locator(".recording").nth(1).wait_for()
+    server.hang_up()
     shows(page, "#status", "The connection is lost")
     page.locator("#status", has_text=re.compile("^$")).wait_for(state="attached")
-    page.locator(".film").nth(1).wait_for()
+    page.locator(".recording").nth(1).wait_for()
     assert page.locator("#against").input_value() == "naive"
     say(page, "stay")
     shows(page, ".said", "“stay”")
@@ -332,14 +334,14 @@ WIDTHS = [(390, 844, 2), (768, 1024, 1), (1280, 800, 1), (1920, 1080, 1)]
 
 
 @pytest.mark.parametrize("width, height, ratio", WIDTHS)
-@pytest.mark.parametrize("films", [1, 2])
-def test_it_fits_every_screen(visit, width, height, ratio, films):
+@pytest.mark.parametrize("recordings", [1, 2])
+def test_it_fits_every_screen(visit, width, height, ratio, recordings):
     page = visit(width, height, device_scale_factor=ratio)
-    if films == 2:
+    if recordings == 2:
         if width < 560:
             page.locator("#setup summary").click()
         choose(page, "against", "naive")
-        page.locator(".film, .picture").nth(1).wait_for()
+        page.locator(".recording, .picture").nth(1).wait_for()
         if width < 560:
             page.locator("#setup summary").click()
     say(page, "stay")
@@ -353,7 +355,7 @@ def test_it_fits_every_screen(visit, width, height, ratio, films):
         assert box["x"] >= 0 and box["x"] + box["width"] <= width
         wide = canvas.evaluate("c => c.width")
         assert wide == pytest.approx(box["width"] * ratio, abs=1) and (wide - 1) % 6 == 0
-        if films == 1:
+        if recordings == 1:
             assert box["y"] + box["height"] <= bar["y"] + 1  # the whole picture in sight
     for control in page.locator("#bar button:visible, #bar select:visible, #bar a:visible").all():
         box = control.bounding_box()

@@ -1,4 +1,4 @@
-"""Many pages at once: every page gets every frame in time, and memory stays flat."""
+"""Many pages at once: each page gets each frame in time, and memory does not grow."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def memory(pid: int) -> float:
     return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
 
 
-async def visit(address: str, seconds: float, page: int, ready, began: asyncio.Event) -> dict:
+async def watch(address: str, seconds: float, page: int, ready, began: asyncio.Event) -> dict:
     """A page that watches, says something now and then, and counts what it gets."""
     async with connect(f"ws://{address}/live", max_size=None, open_timeout=60) as line:
         await line.recv()
@@ -69,8 +69,8 @@ async def visit(address: str, seconds: float, page: int, ready, began: asyncio.E
             text = await asyncio.wait_for(line.recv(), 20)
             if text.startswith('{"type":"frame"'):
                 times.append(time.monotonic())
-                numbers.append(int(re.search(r'"number": (\d+), "seed"', text)[1]))
-                ends.append('"over": true' in text)
+                numbers.append(int(re.search(r'"number":(\d+),"seed"', text)[1]))
+                ends.append('"over":true,"still"' in text)
                 if said is not None and '"decided":true' in text:
                     lags.append(times[-1] - said)
                     said = None
@@ -90,7 +90,7 @@ async def crowd(
             began.set()
 
     tasks = [
-        asyncio.create_task(visit(address, seconds, page, ready, began)) for page in range(pages)
+        asyncio.create_task(watch(address, seconds, page, ready, began)) for page in range(pages)
     ]
     await began.wait()
     sizes = []

@@ -1,4 +1,4 @@
-"""Films as files: complete, self-contained, harmless whatever the film says, and small."""
+"""Recordings as files: complete, self-contained, small, and harmless whatever their texts are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from html.parser import HTMLParser
 import pytest
 
 from mavic.apps import replay
-from mavic.apps.stage import Film, plain
+from mavic.apps.frames import scene_as_json
+from mavic.apps.recording import Recording
 from mavic.envs import painting
 from mavic.types import Scene, Sprite
 
@@ -30,17 +31,17 @@ def frame(time: int, **changes) -> dict:
     )
     doing = dict(name="robot_0", macro="GO_RIGHT", decided=time == 0, complies=None, holds="")
     made = dict(
-        time=time, scene=plain(scene), agents=[doing], instruction=None, reward=-0.1,
+        time=time, scene=scene_as_json(scene), agents=[doing], instruction=None, reward=-0.1,
         earned=-0.1 * time, events=[], verdicts=[], refused=[], judged=0, followed=0,
         values=None, over="",
     )  # fmt: skip
     return {**made, **changes}
 
 
-def film(ticks: int = 5, name: str = "mavic", **changes) -> Film:
+def recording(ticks: int = 5, name: str = "mavic", **changes) -> Recording:
     frames = tuple(frame(time) for time in range(ticks + 1))
     facts = dict(name=name, world="toy", agents=("robot_0",), kinds=("none", "stay"), frames=frames)
-    return Film(**{**facts, **changes})
+    return Recording(**{**facts, **changes})
 
 
 class Page(HTMLParser):
@@ -84,8 +85,8 @@ def unpacked(packed: dict) -> list[dict]:
 
 
 def test_the_page_holds_the_film():
-    page = Page(replay.page(film(), "A title"))
-    (shown,) = page.data["films"]
+    page = Page(replay.page(recording(), "A title"))
+    (shown,) = page.data["recordings"]
     assert page.title == "A title"
     assert (shown["name"], shown["agents"]) == ("mavic", ["robot_0"])
     frames = unpacked(shown)
@@ -96,7 +97,7 @@ def test_the_page_holds_the_film():
 
 
 def test_what_comes_again_stands_once():
-    packed = replay.pack(film(ticks=50))
+    packed = replay.pack(recording(ticks=50))
     assert len(packed["pool"]) == len({json.dumps(part) for part in packed["pool"]})
     sprites = [part for part in packed["pool"] if isinstance(part, dict) and "shape" in part]
     assert len(sprites) == 1 + 1 + 8  # the wall, the box, and the robot in eight places
@@ -104,22 +105,22 @@ def test_what_comes_again_stands_once():
 
 def test_values_stand_in_the_order_of_the_kinds():
     one = frame(0, values={"stay": 2.004, "none": 1.0, "text": 9.0})
-    packed = replay.pack(film(frames=(one,)))
+    packed = replay.pack(recording(frames=(one,)))
     assert packed["frames"][0]["values"] == [1.0, 2.0]
 
 
 def test_the_painter_gets_the_palette_from_python():
-    look = Page(replay.page(film(), "t")).data["look"]
+    look = Page(replay.page(recording(), "t")).data["look"]
     assert look["palette"] == painting.PALETTE
     assert look["shapes"] == list(painting.SHAPES)
     for name, ink in look["ink"].items():
         assert painting.contrast(ink, painting.PALETTE[name]) >= 4.5
-    script = Page(replay.page(film(), "t")).scripts[1]
+    script = Page(replay.page(recording(), "t")).scripts[1]
     assert not [colour for colour in painting.PALETTE.values() if colour.lower() in script.lower()]
 
 
 def test_nothing_is_fetched_and_only_our_scripts_run():
-    text = replay.page(film(), "t")
+    text = replay.page(recording(), "t")
     page = Page(text)
     assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", text)
     assert [(tag, a["src"]) for tag, a in page.tags if "src" in a] == []
@@ -135,7 +136,7 @@ def test_nothing_is_fetched_and_only_our_scripts_run():
 
 
 def test_no_text_is_put_in_as_markup():
-    text = replay.page(film(), "t")
+    text = replay.page(recording(), "t")
     for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
         assert way not in text
 
@@ -143,30 +144,32 @@ def test_no_text_is_put_in_as_markup():
 def test_evil_texts_stay_texts():
     asked = dict(number=1, text=EVIL, kind=EVIL, agents=[0], left=1, held=0)
     told = frame(0, instruction=asked, events=[EVIL], refused=[EVIL])
-    text = replay.page(film(name=EVIL, frames=(told, frame(1))), EVIL)
-    page, calm = Page(text), Page(replay.page(film(ticks=1), "t"))
+    text = replay.page(recording(name=EVIL, frames=(told, frame(1))), EVIL)
+    page, calm = Page(text), Page(replay.page(recording(ticks=1), "t"))
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in calm.tags]
     assert page.title == EVIL
-    assert page.data["films"][0]["frames"][0]["instruction"]["text"] == EVIL
+    assert page.data["recordings"][0]["frames"][0]["instruction"]["text"] == EVIL
     assert text.count("</script>") == 4
 
 
 def test_braces_in_a_title_are_not_filled_in():
-    assert Page(replay.page(film(), "{{data}} {{nothing}}")).title == "{{data}} {{nothing}}"
+    assert Page(replay.page(recording(), "{{data}} {{nothing}}")).title == "{{data}} {{nothing}}"
 
 
 def test_a_page_shows_one_film_or_two_of_one_world(tmp_path):
-    assert len(Page(replay.page([film(), film(name="naive")], "t")).data["films"]) == 2
-    with pytest.raises(ValueError, match="one film or two, not 3"):
-        replay.page([film()] * 3, "t")
-    with pytest.raises(ValueError, match="one film or two, not 0"):
+    assert (
+        len(Page(replay.page([recording(), recording(name="naive")], "t")).data["recordings"]) == 2
+    )
+    with pytest.raises(ValueError, match="one recording or two, not 3"):
+        replay.page([recording()] * 3, "t")
+    with pytest.raises(ValueError, match="one recording or two, not 0"):
         replay.page([], "t")
     with pytest.raises(ValueError, match="different worlds: toy, other"):
-        replay.page([film(), film(world="other")], "t")
+        replay.page([recording(), recording(world="other")], "t")
 
 
 def test_html_writes_one_file(tmp_path):
-    path = replay.html(film(), tmp_path / "deep" / "replay", "Ünï ✓")
+    path = replay.html(recording(), tmp_path / "deep" / "replay", "Ünï ✓")
     assert path == tmp_path / "deep" / "replay.html"
     assert "Ünï ✓" in path.read_text(encoding="utf-8")
 
@@ -206,7 +209,7 @@ def test_a_hundred_ticks_of_the_fullest_world_stay_small():
                 values={kind: 100.123456 + time + i for i, kind in enumerate(kinds)},
             )
         )
-    text = replay.page(film(kinds=kinds, frames=tuple(frames), agents=("a", "b", "c")), "t")
+    text = replay.page(recording(kinds=kinds, frames=tuple(frames), agents=("a", "b", "c")), "t")
     assert len(text.encode()) < 200_000
 
 
@@ -220,7 +223,7 @@ def test_gif_has_a_picture_for_every_frame(tmp_path):
         frame(1, instruction=asked, agents=[{**frame(1)["agents"][0], "complies": False}]),
         frame(2, verdicts=[verdict], judged=1, over="solved"),
     )
-    path = replay.gif(film(frames=frames), tmp_path / "film")
+    path = replay.gif(recording(frames=frames), tmp_path / "recording")
     assert path.suffix == ".gif" and path.stat().st_size < 100_000
     with image.open(path) as made:
         assert made.n_frames == 3 and made.info["loop"] == 0
@@ -241,6 +244,6 @@ def test_gif_has_a_picture_for_every_frame(tmp_path):
 )
 def test_the_caption_tells_how_it_went(followed, word):
     judged = frame(1, verdicts=[dict(number=1, kind="stay", followed=followed)])
-    shown = film(frames=(frame(0), judged, *(frame(t) for t in range(2, 8))))
-    captions = [replay._caption(shown, index)[0] for index in range(8)]
+    shown = recording(frames=(frame(0), judged, *(frame(t) for t in range(2, 8))))
+    captions = [replay.caption(shown, index)[0] for index in range(8)]
     assert captions == ["no instruction", *[word] * 4, *["no instruction"] * 3]

@@ -8,10 +8,10 @@ import shutil
 
 import numpy as np
 import pytest
-from test_replay import EVIL, film, frame
+from test_replay import EVIL, frame, recording
 
 from mavic.apps import replay
-from mavic.apps.stage import plain
+from mavic.apps.frames import scene_as_json
 from mavic.envs import painting
 from mavic.types import Scene, Sprite
 
@@ -36,11 +36,11 @@ def browser():
 
 @pytest.fixture
 def visit(browser, tmp_path):
-    """Open a page of films; complaints and requests of the page are failures at the end of the test."""
+    """Open a page of recordings; complaints and requests of the page are failures at the end of the test."""
     contexts, troubles = [], []
 
-    def open_page(films, width=1024, height=768, motion="reduce", ratio=1, title="A team"):
-        path = replay.html(films, tmp_path / "page", title)
+    def open_page(recordings, width=1024, height=768, motion="reduce", ratio=1, title="A team"):
+        path = replay.html(recordings, tmp_path / "page", title)
         context = browser.new_context(
             viewport={"width": width, "height": height},
             reduced_motion=motion,
@@ -61,7 +61,7 @@ def visit(browser, tmp_path):
     assert troubles == []
 
 
-def told_film(name: str = "mavic", followed: bool = True, **changes):
+def instructed(name: str = "mavic", followed: bool = True, **changes):
     """Ticks 2 to 4 under "stay"; judged at tick 5; solved at tick 9."""
     frames = []
     for time in range(10):
@@ -84,7 +84,7 @@ def told_film(name: str = "mavic", followed: bool = True, **changes):
             more |= dict(over="solved", events=["solved"])
         values = {"none": 10.0 - time, "stay": -3.0 + time}
         frames.append(frame(time, values=None if time == 9 else values, **more))
-    return film(name=name, frames=tuple(frames), **changes)
+    return recording(name=name, frames=tuple(frames), **changes)
 
 
 def clock(page) -> str:
@@ -97,7 +97,7 @@ def wait_for(page, text: str) -> None:
 
 
 def test_the_painter_knows_every_shape(visit):
-    assert visit(film()).evaluate("MavicPaint.shapes.sort()") == sorted(painting.SHAPES)
+    assert visit(recording()).evaluate("MavicPaint.shapes.sort()") == sorted(painting.SHAPES)
 
 
 def pixels(page, selector="canvas") -> np.ndarray:
@@ -116,7 +116,7 @@ def test_both_painters_draw_the_same(visit, shape):
     for heading in ("E", "N") if shape == "robot" else ("",):
         one = Sprite(shape=shape, x=1, y=1, width=2, height=2, colour="sky", heading=heading)
         scene = Scene(width=4, height=4, sprites=(one,))
-        page = visit(film())
+        page = visit(recording())
         page.evaluate(
             """(scene) => {
               const data = JSON.parse(document.getElementById("data").textContent);
@@ -126,7 +126,7 @@ def test_both_painters_draw_the_same(visit, shape):
               const unit = MavicPaint.fit(canvas, scene, 400, 400);
               MavicPaint.painter(data.look).draw(canvas, scene, unit);
             }""",
-            plain(scene),
+            scene_as_json(scene),
         )
         ours = pixels(page, "#test")[:400, :400].astype(int)
         figure = figures.Figure(figsize=(4, 4), dpi=100)
@@ -143,7 +143,7 @@ def test_both_painters_draw_the_same(visit, shape):
 
 
 def test_the_robot_is_where_the_frame_says(visit):
-    page = visit(film())
+    page = visit(recording())
     blue = np.array([int(painting.PALETTE["blue"][i : i + 2], 16) for i in (1, 3, 5)])
     for time in range(4):
         shot = pixels(page)
@@ -155,7 +155,7 @@ def test_the_robot_is_where_the_frame_says(visit):
 
 
 def test_the_keyboard_alone_suffices(visit):
-    page = visit(told_film())
+    page = visit(instructed())
     assert clock(page) == "tick 0 of 9"
     for key, tick in [
         ("ArrowRight", 1),
@@ -183,7 +183,7 @@ def test_the_keyboard_alone_suffices(visit):
 
 
 def test_every_control_is_reached_by_tab_and_works(visit):
-    page = visit(told_film())
+    page = visit(instructed())
     seen = []
     for _ in range(9):
         page.keyboard.press("Tab")
@@ -207,7 +207,7 @@ def test_every_control_is_reached_by_tab_and_works(visit):
 
 
 def test_it_plays_by_itself_to_the_end_and_again(visit):
-    page = visit(told_film(), motion="no-preference")
+    page = visit(instructed(), motion="no-preference")
     page.locator("#speed").select_option("8")
     wait_for(page, "tick 9 of 9")
     assert page.locator("#play").get_attribute("aria-label") == "Play"
@@ -217,22 +217,22 @@ def test_it_plays_by_itself_to_the_end_and_again(visit):
 
 
 def test_who_wants_less_motion_starts_paused(visit):
-    page = visit(told_film(), motion="reduce")
+    page = visit(instructed(), motion="reduce")
     page.wait_for_timeout(700)
     assert clock(page) == "tick 0 of 9"
     assert page.locator("#play").get_attribute("aria-label") == "Play"
 
 
 def test_dragging_the_slider_seeks(visit):
-    page = visit(told_film())
+    page = visit(instructed())
     box = page.locator("#scrub").bounding_box()
     page.mouse.click(box["x"] + box["width"] * 0.55, box["y"] + box["height"] / 2)
     assert clock(page) == "tick 5 of 9"
 
 
-@pytest.mark.parametrize("films", [1, 2])
-def test_the_time_line_stands_right_above_the_slider(visit, films):
-    page = visit([told_film(), told_film("other")][:films])
+@pytest.mark.parametrize("recordings", [1, 2])
+def test_the_time_line_stands_right_above_the_slider(visit, recordings):
+    page = visit([instructed(), instructed("other")][:recordings])
     box = page.locator("#scrub").bounding_box()
     for tick in range(10):
         thumb = box["x"] + 10 + (box["width"] - 20) * tick / 9  # its middle; it is 20 wide
@@ -247,7 +247,7 @@ def test_the_time_line_stands_right_above_the_slider(visit, films):
     [(True, "✓ complies", "✓ followed: stay"), (False, "✗ disobeys", "✗ not followed: stay")],
 )
 def test_an_instruction_is_seen_from_word_to_verdict(visit, followed, chip, verdict):
-    page = visit(told_film(followed=followed))
+    page = visit(instructed(followed=followed))
     said = page.locator(".said")
     assert "No instruction" in said.inner_text()
     page.keyboard.press("ArrowRight")
@@ -275,7 +275,7 @@ def test_an_instruction_is_seen_from_word_to_verdict(visit, followed, chip, verd
 def test_texts_from_the_film_stay_texts(visit):
     asked = dict(number=1, text=EVIL, kind=EVIL, agents=[0], left=1, held=0)
     frames = (frame(0, instruction=asked, events=[EVIL]), frame(1, refused=[EVIL]), frame(2))
-    page = visit(film(frames=frames, name=EVIL), title=EVIL)
+    page = visit(recording(frames=frames, name=EVIL), title=EVIL)
     assert page.title() == EVIL
     assert EVIL in page.locator(".said").inner_text()
     page.keyboard.press("ArrowRight")
@@ -284,8 +284,8 @@ def test_texts_from_the_film_stay_texts(visit):
 
 
 def test_two_films_side_by_side(visit):
-    short = film(ticks=4, name="naive")
-    page = visit([told_film("mavic"), short], width=1920, height=1080)
+    short = recording(ticks=4, name="naive")
+    page = visit([instructed("mavic"), short], width=1920, height=1080)
     assert page.locator("h2").all_inner_texts()[0] == "mavic"
     one, two = (page.locator(".picture canvas").nth(i).bounding_box() for i in (0, 1))
     assert one["y"] == pytest.approx(two["y"], abs=1) and two["x"] > one["x"] + one["width"]
@@ -304,10 +304,10 @@ WIDTHS = [(390, 844, 2), (768, 1024, 1), (1024, 768, 1), (1920, 1080, 1)]
 
 
 @pytest.mark.parametrize("width, height, ratio", WIDTHS)
-@pytest.mark.parametrize("films", [1, 2])
-def test_it_fits_every_screen_and_is_crisp(visit, width, height, ratio, films):
+@pytest.mark.parametrize("recordings", [1, 2])
+def test_it_fits_every_screen_and_is_crisp(visit, width, height, ratio, recordings):
     page = visit(
-        [told_film("mavic"), told_film("naive", False)][:films], width, height, ratio=ratio
+        [instructed("mavic"), instructed("naive", False)][:recordings], width, height, ratio=ratio
     )
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
@@ -357,7 +357,7 @@ CONTRASTS = """() => {
 
 @pytest.mark.parametrize("followed", [True, False])
 def test_every_text_has_aa_contrast(visit, followed):
-    page = visit([told_film(), told_film("other", followed)])
+    page = visit([instructed(), instructed("other", followed)])
     for tick in (0, 3, 6):
         for _ in range(3 if tick else 0):
             page.keyboard.press("ArrowRight")
@@ -367,10 +367,10 @@ def test_every_text_has_aa_contrast(visit, followed):
 
 
 def test_values_are_drawn_when_there_are_any(visit):
-    page = visit(told_film())
+    page = visit(instructed())
     assert page.locator(".chart").count() == 1
     assert page.locator(".keys li").all_inner_texts() == ["no instruction", "stay"]
     shot = pixels(page, ".chart")
     blue = np.array([int(painting.PALETTE["blue"][i : i + 2], 16) for i in (1, 3, 5)])
     assert (np.abs(shot.astype(int) - blue).max(-1) < 40).sum() > 50
-    assert visit(film()).locator(".chart").count() == 0
+    assert visit(recording()).locator(".chart").count() == 0

@@ -11,7 +11,7 @@ import built_in
 import pytest
 from rich.console import Console
 
-from mavic.apps import cli, words
+from mavic.apps import cli, console, words
 from mavic.language.encoder import EncoderError
 from mavic.language.reader import ablation, measure
 
@@ -25,8 +25,8 @@ def run(*args, stdin=b""):
     """The exit status of a command and what it wrote to both streams."""
     out, err, status = io.StringIO(), io.StringIO(), 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "CONSOLE", Console(file=out, width=80))
-        patch.setattr(cli, "COMPLAINTS", Console(file=err, width=200))
+        patch.setattr(console, "OUT", Console(file=out, width=80))
+        patch.setattr(console, "ERR", Console(file=err, width=200))
         patch.setattr("sys.stdin", stdin if stdin is None else io.TextIOWrapper(io.BytesIO(stdin)))
         with contextlib.redirect_stdout(out):
             try:
@@ -121,6 +121,7 @@ def test_the_report_shows_every_share_with_its_source_and_target():
             assert row in plain and share.source in plain
     targets = len(measure.TARGETS) * len(worlds)
     assert plain.count("% met") + plain.count("% missed") == targets
+    assert run("words", "box_pushing", "--report")[0] == 1
 
 
 def test_the_report_covers_every_world_with_phrases_and_no_other(monkeypatch):

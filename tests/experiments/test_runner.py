@@ -1,4 +1,4 @@
-"""Sessions: a training that was stopped ends as one that was not, scores add up, and files give back the team."""
+"""Training on the host: a stopped training ends as one that was not, scores add up, files give back the team."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from mavic.apps.playground import catalog
 from mavic.envs import api
 from mavic.envs.api import make
 from mavic.envs.box_pushing import BoxPushing
-from mavic.experiments import evaluate, metrics, records, runner, train
-from mavic.experiments.config import ExperimentConfig, acting, make_task, run_of, stack
+from mavic.experiments import checkpoint, evaluate, metrics, records, runner, train
+from mavic.experiments.checkpoint import CheckpointError
+from mavic.experiments.config import ExperimentConfig, make_task
 from mavic.experiments.methods import preset_of
 from mavic.experiments.policy_file import PolicyError
-from mavic.experiments.runner import Group, SessionError, as_trained, groups_of, train_group
+from mavic.experiments.runner import Group, groups_of, train_group
+from mavic.experiments.runs import acting, make_run, stack
 from mavic.instruct import schedule
-from mavic.learn import act as deciding
-from mavic.learn import networks
+from mavic.learn import act, networks
 from mavic.preset import Preset
-from mavic.rollout.rollout import alone, rollout
+from mavic.rollout.rollout import rollout
 from mavic.rollout.step import draws_for, reset, step
 from mavic.types import replace
 
@@ -39,7 +40,7 @@ MAVIC, VANILLA, LATER = (
 )
 RANDOM = ExperimentConfig(method="random", **SMALL)
 (GROUP,) = groups_of([MAVIC, LATER, RANDOM], [6], episodes=128, batch=64)
-HOW = dict(lanes=32, points=2, console=Console(quiet=True))  # one update a point
+HOW = dict(num_envs=32, points=2, console=Console(quiet=True))  # one update a point
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +67,11 @@ def assert_same(one, other):
     jax.tree.map(np.testing.assert_array_equal, one, other)
 
 
-def test_cells_that_only_differ_in_how_they_are_tested_share_a_training(trained):
+def test_configs_that_differ_only_in_evaluation_share_a_training(trained):
     three = dataclasses.replace(trained, group=groups_of([MAVIC, LATER, VANILLA], [6, 7])[0])
-    assert three.group.trained() == (as_trained(MAVIC), as_trained(VANILLA))
-    assert [three.places(cell) for cell in three.group.cells] == [[0, 1], [2, 3], [2, 3]]
-    assert trained.learner.episodes.tolist() == [128, 128]
+    assert three.group.trained() == (MAVIC.as_trained(), VANILLA.as_trained())
+    assert [three.places(config) for config in three.group.configs] == [[0, 1], [2, 3], [2, 3]]
+    assert trained.state.episodes.tolist() == [128, 128]
 
 
 @pytest.mark.parametrize(
@@ -78,33 +79,33 @@ def test_cells_that_only_differ_in_how_they_are_tested_share_a_training(trained)
     [("vanilla", set()), ("switch", {"rule"}), ("naive", {"rule", "schedule", "overlap"})],
 )
 def test_what_a_method_meets_in_training_makes_it_another_training(method, met):
-    cell = ExperimentConfig(method=method)
+    config = ExperimentConfig(method=method)
     changes = dict(rule="add", schedule="paper", overlap=True)
     differ = {
         name
         for name, value in changes.items()
-        if as_trained(dataclasses.replace(cell, **{name: value})) != as_trained(cell)
+        if dataclasses.replace(config, **{name: value}).as_trained() != config.as_trained()
     }
     assert differ == met
 
 
-def test_cells_of_other_shapes_are_other_groups():
-    with pytest.raises(SessionError, match="must share world, network"):
+def test_configs_of_other_shapes_are_other_groups():
+    with pytest.raises(ValueError, match="must share world, network"):
         Group(
-            cells=(MAVIC, ExperimentConfig(network="shared", **SMALL)),
+            configs=(MAVIC, ExperimentConfig(network="shared", **SMALL)),
             seeds=(0,),
             preset=GROUP.preset,
         )
     found = groups_of([MAVIC, ExperimentConfig(network="shared", **SMALL), VANILLA], [0])
-    assert [len(group.cells) for group in found] == [2, 1]
+    assert [len(group.configs) for group in found] == [2, 1]
 
 
 def test_methods_share_a_seeds_start_and_then_part(trained):
     fresh = train.start(
-        trained.fixed, stack([run_of(c, GROUP.preset, trained.bench, 6) for c in GROUP.cells])
+        trained.static, stack([make_run(c, GROUP.preset, trained.task, 6) for c in GROUP.configs])
     )
     assert_same(*(jax.tree.map(lambda leaf, i=i: leaf[i], fresh) for i in (0, 1)))
-    assert any((leaf[0] != leaf[1]).any() for leaf in jax.tree.leaves(trained.learner.critic))
+    assert any((leaf[0] != leaf[1]).any() for leaf in jax.tree.leaves(trained.state.critic))
 
 
 @pytest.mark.parametrize("how", ["stop_after", "ctrl_c"])
@@ -128,19 +129,19 @@ def test_stopped_and_resumed_it_ends_in_the_same_numbers(trained, tmp_path, monk
                 train_group(GROUP, tmp_path, **HOW)
     assert {path.name for path in tmp_path.iterdir()} == {"state.json", "state-1.safetensors"}
     resumed = train_group(GROUP, tmp_path, **HOW)
-    assert_same(resumed.learner, trained.learner)
+    assert_same(resumed.state, trained.state)
     assert [point["episodes"] for point in resumed.curve] == [64, 128]
     for before, after in zip(trained.curve, resumed.curve, strict=True):
         for name in ("base", "compliance", "value"):
             np.testing.assert_allclose(after[name], before[name], rtol=1e-5)
     again = train_group(GROUP, tmp_path, **HOW)  # nothing is left to do
-    assert_same(again.learner, trained.learner)
+    assert_same(again.state, trained.state)
 
 
 def test_a_checkpoint_of_another_group_is_refused(tmp_path):
     tmp_path.joinpath("state.json").write_text(json.dumps({"group": "another", "curve": []}))
     with pytest.raises(
-        SessionError, match="checkpoint of other cells, seeds, numbers or instructions"
+        CheckpointError, match="checkpoint of other configurations, seeds, numbers or instructions"
     ):
         train_group(GROUP, tmp_path, **HOW)
 
@@ -148,14 +149,14 @@ def test_a_checkpoint_of_another_group_is_refused(tmp_path):
 def test_a_broken_checkpoint_is_refused(trained, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train_group(GROUP, tmp_path, stop_after=1, **HOW)
-    with pytest.raises(SessionError, match="checkpoint with another number of points"):
+    with pytest.raises(CheckpointError, match="checkpoint with another number of points"):
         train_group(GROUP, tmp_path, **HOW | {"points": 1})
     weights = tmp_path / "state-1.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(SessionError, match="holds a broken checkpoint"):
+    with pytest.raises(CheckpointError, match="holds a broken checkpoint"):
         train_group(GROUP, tmp_path, **HOW)
     tmp_path.joinpath("state.json").write_text("{")
-    with pytest.raises(SessionError, match="holds a broken checkpoint"):
+    with pytest.raises(CheckpointError, match="holds a broken checkpoint"):
         train_group(GROUP, tmp_path, **HOW)
 
 
@@ -163,47 +164,48 @@ def test_groups_that_differ_have_different_names():
     groups = [
         GROUP,
         dataclasses.replace(GROUP, seeds=(4,)),
-        dataclasses.replace(GROUP, cells=(MAVIC,)),
+        dataclasses.replace(GROUP, configs=(MAVIC,)),
         dataclasses.replace(GROUP, preset=dataclasses.replace(GROUP.preset, gamma=0.9)),
     ]
-    assert len({runner.name_of(group) for group in groups}) == 4
-    assert runner.name_of(dataclasses.replace(GROUP)) == runner.name_of(GROUP)
+    assert len({checkpoint.name_of(group) for group in groups}) == 4
+    assert checkpoint.name_of(dataclasses.replace(GROUP)) == checkpoint.name_of(GROUP)
 
 
 def test_a_group_is_of_its_instructions_and_not_of_numbers_left_alone(monkeypatch, tmp_path):
-    before = runner.name_of(GROUP)
+    before = checkpoint.name_of(GROUP)
     later = dataclasses.make_dataclass("Later", [("new", int, 3)], bases=(Preset,), frozen=True)
     with monkeypatch.context() as patch:
-        patch.setattr(runner, "Preset", later)
+        patch.setattr(checkpoint, "Preset", later)
         more = dataclasses.replace(GROUP, preset=later(**dataclasses.asdict(GROUP.preset)))
-        assert runner.name_of(more) == before  # nobody names the new number
+        assert checkpoint.name_of(more) == before  # nobody names the new number
         other = dataclasses.replace(more, preset=dataclasses.replace(more.preset, new=4))
-        assert runner.name_of(other) != before
+        assert checkpoint.name_of(other) != before
     text = api.world("box_pushing").instructions.read_text()
     own = tmp_path / "own.toml"
-    monkeypatch.setattr(api, "INSTRUCTIONS", {"box_pushing": own})
+    world = dataclasses.replace(api.world("box_pushing"), instructions=own)
+    monkeypatch.setattr(api, "REGISTERED", {"box_pushing": world})
     for same, written in ((True, text), (False, text.replace("rule =", "penalty = -3\nrule =", 1))):
         own.write_text(written)
-        assert (runner.name_of(GROUP) == before) == same
+        assert (checkpoint.name_of(GROUP) == before) == same
 
 
-def test_every_cell_is_judged_in_its_own_test(scores):
+def test_every_config_is_evaluated_under_its_own_condition(scores):
     assert set(scores) == {MAVIC, LATER, RANDOM}
-    live, once = (scores[cell]["compliance"] for cell in (MAVIC, LATER))
+    live, once = (scores[config]["compliance"] for config in (MAVIC, LATER))
     given = [sum(part["given"].values())[0] / part["episodes"] for part in (live, once)]
     assert 0 < given[1] <= 1 and given[0] > 1.2 * given[1]  # at most once; again and again
 
 
-def test_every_cell_is_judged_by_its_own_team(trained, scores):
-    runs = stack([run_of(cell, GROUP.preset, trained.bench, 6) for cell in (MAVIC, LATER)])
+def test_every_config_is_evaluated_with_its_own_team(trained, scores):
+    runs = stack([make_run(config, GROUP.preset, trained.task, 6) for config in (MAVIC, LATER)])
     played = evaluate.play(
-        trained.fixed, 32, 128, metrics.measured(["base"]), trained.bench.lexicon.vectors, runs, trained.learner,
+        trained.static, 32, 128, metrics.measured(["base"]), trained.task.lexicon.vectors, runs, trained.state,
         jax.random.key(evaluate.EVALUATION_KEY), jnp.int32(0), jnp.asarray(False), jnp.asarray(False),
     )  # fmt: skip
     base = metrics.divide(played.ratios["base"])
     assert base[0] != base[1]
-    for place, cell in enumerate((MAVIC, LATER)):
-        np.testing.assert_allclose(scores[cell]["base"]["discounted"], base[place], rtol=1e-6)
+    for place, config in enumerate((MAVIC, LATER)):
+        np.testing.assert_allclose(scores[config]["base"]["discounted"], base[place], rtol=1e-6)
 
 
 def test_counts_add_up(scores):
@@ -220,7 +222,7 @@ def test_counts_add_up(scores):
         assert (base["discounted"] <= score["optimum"] + 1e-6).all()
 
 
-def test_the_task_under_a_lasting_instruction_is_told_where_it_is_left_on(scores):
+def test_the_task_under_a_held_instruction_is_reported_where_it_goes_on(scores):
     held = scores[LATER]["held"]  # deaf: whatever is asked, it earns what it earns
     on = {kind.name for kind in make_task("box_pushing").file.kinds if kind.rule == "add"}
     for kind, part in held.items():
@@ -229,28 +231,28 @@ def test_the_task_under_a_lasting_instruction_is_told_where_it_is_left_on(scores
     np.testing.assert_allclose(rest, [held["none"]["task"]] * len(rest), rtol=0.2, atol=5)
 
 
-def test_vanilla_is_judged_without_hearing_a_word(trained):
-    bench = trained.bench
-    deaf, told = (run_of(cell, GROUP.preset, bench, 6) for cell in (VANILLA, MAVIC))
-    assert not deaf.test.phrases.table.any() and told.test.phrases.table.any()
-    assert_same(deaf.test.schedule, told.test.schedule)
+def test_vanilla_is_evaluated_without_hearing_a_word(trained):
+    task = trained.task
+    deaf, told = (make_run(config, GROUP.preset, task, 6) for config in (VANILLA, MAVIC))
+    assert not deaf.test_env.phrases.table.any() and told.test_env.phrases.table.any()
+    assert_same(deaf.test_env.schedule, told.test_env.schedule)
     assert (
-        float(deaf.setting.schedule.rate) == 0
-        and float(deaf.setting.schedule.spurious_interrupt_prob) == 0
+        float(deaf.train_env.schedule.rate) == 0
+        and float(deaf.train_env.schedule.spurious_interrupt_prob) == 0
     )
-    assert float(told.setting.schedule.spurious_interrupt_prob) == pytest.approx(
+    assert float(told.train_env.schedule.spurious_interrupt_prob) == pytest.approx(
         GROUP.preset.spurious_interrupt_prob
     )
     assert (
-        float(told.test.schedule.spurious_interrupt_prob) == 0
-    )  # nobody is judged under false alarms
+        float(told.test_env.schedule.spurious_interrupt_prob) == 0
+    )  # evaluation has no spurious interrupts
 
 
 def test_the_random_policy_is_a_yardstick_that_costs_no_training(trained, scores):
-    assert as_trained(RANDOM) == as_trained(VANILLA) and len(trained.learner.episodes) == 2
-    bench = trained.bench
-    assert float(run_of(RANDOM, GROUP.preset, bench, 3).eval_epsilon) == 1
-    assert float(run_of(VANILLA, GROUP.preset, bench, 3).eval_epsilon) == 0
+    assert RANDOM.as_trained() == VANILLA.as_trained() and len(trained.state.episodes) == 2
+    task = trained.task
+    assert float(make_run(RANDOM, GROUP.preset, task, 3).eval_epsilon) == 1
+    assert float(make_run(VANILLA, GROUP.preset, task, 3).eval_epsilon) == 0
     told = scores[RANDOM]
     assert set(told["leak"]) == set(scores[MAVIC]["leak"]) and told["leak"]["none"] == [None]
     kinds_of_line = [line["type"] for line in runner.record_lines(trained, RANDOM, told)]
@@ -264,20 +266,22 @@ def test_the_random_policy_is_a_yardstick_that_costs_no_training(trained, scores
 @pytest.mark.parametrize(
     "name", ["uninstructed_episode_prob", "hold_to_end_prob", "spurious_interrupt_prob"]
 )
-def test_quiet_episodes_and_the_like_are_for_training_with_interruptions_alone(trained, name):
+def test_uninstructed_episodes_and_the_like_are_for_training_with_interruptions_alone(
+    trained, name
+):
     preset = dataclasses.replace(GROUP.preset, **{name: 0.25})
     switch = ExperimentConfig(method="switch", **SMALL)
-    runs = {c.method: run_of(c, preset, trained.bench, 3) for c in (MAVIC, VANILLA, switch)}
-    share = {method: float(getattr(run.setting.schedule, name)) for method, run in runs.items()}
+    runs = {c.method: make_run(c, preset, trained.task, 3) for c in (MAVIC, VANILLA, switch)}
+    share = {method: float(getattr(run.train_env.schedule, name)) for method, run in runs.items()}
     assert share == {"mavic": 0.25, "vanilla": 0, "switch": 0}
-    assert float(getattr(runs["mavic"].test.schedule, name)) == 0
+    assert float(getattr(runs["mavic"].test_env.schedule, name)) == 0
 
 
 def test_a_record_comes_back_as_it_was_written(trained, scores, tmp_path):
     path = tmp_path / f"{LATER.name()}.jsonl"
     records.write(path, runner.record_lines(trained, LATER, scores[LATER]))
     found = records.read(path)
-    assert found.cell() == LATER and found.run["seeds"] == [6]
+    assert found.config() == LATER and found.run["seeds"] == [6]
     assert found.run["preset"]["batch"] == 64
     assert [point["episodes"] for point in found.curve] == [64, 128]
     for point, line in zip(trained.curve, found.curve, strict=True):
@@ -301,14 +305,14 @@ def test_a_broken_record_is_named_with_its_line(tmp_path):
         records.read_folder(tmp_path / "none")
 
 
-LANES, SEED = 4, jax.random.key(11)
+ENVS, SEED = 4, jax.random.key(11)
 STEP = jax.jit(step)
 
 
 @pytest.fixture(scope="module")
 def told(trained):
     """The setting in which the team is judged, with more instructions: every episode meets several."""
-    place = run_of(MAVIC, GROUP.preset, trained.bench, 6).test
+    place = make_run(MAVIC, GROUP.preset, trained.task, 6).test_env
     often = schedule.make_schedule(rate=0.2, hold_min=2, hold_max=9, overlap=True, one_agent=True)
     return replace(place, schedule=often)
 
@@ -316,14 +320,14 @@ def told(trained):
 @pytest.fixture(scope="module")
 def filmed(trained, told):
     """Four greedy episodes, one a lane, by the rollout that judges."""
-    actor = jax.tree.map(lambda leaf: leaf[0], trained.learner.actor)
-    policy = acting(trained.fixed, actor, trained.bench.lexicon.vectors, jnp.zeros(2), True)
-    play = alone(lambda key: rollout(told, policy, key, episodes=LANES, lanes=LANES).rows)
-    return jax.tree.map(np.asarray, jax.jit(play)(SEED))
+    actor = jax.tree.map(lambda leaf: leaf[0], trained.state.actor)
+    policy = acting(trained.static.network, actor, trained.task.lexicon.vectors, jnp.zeros(2), True)
+    play = jax.jit(lambda key: rollout(told, policy, key, episodes=ENVS, num_envs=ENVS).rows)
+    return jax.tree.map(np.asarray, play(SEED))
 
 
 def test_a_loaded_team_decides_as_the_learner_does(trained, told, filmed, team):
-    lexicon = trained.bench.lexicon
+    lexicon = trained.task.lexicon
     world = reset(told, jax.random.fold_in(SEED, 0))
     carry = team.start()
     heard = set()
@@ -348,7 +352,7 @@ def test_a_loaded_team_decides_as_the_learner_does(trained, told, filmed, team):
 
 
 def test_only_those_a_kind_addresses_hear_it():
-    team = mavic.load_policy(ROOT / "results" / "warehouse" / "mavic")
+    team = mavic.load_policy(ROOT / "policies" / "warehouse" / "mavic")
     assert team.addressed.tolist() == [[False] * 3] + [[False, False, True]] * 3
     text = team.facts["examples"][0]
     observation = np.zeros((3, team.shape.observation))
@@ -360,8 +364,8 @@ def test_only_those_a_kind_addresses_hear_it():
 
 
 def test_its_values_are_the_critics(trained, team):
-    shape, lexicon = trained.fixed.shape, trained.bench.lexicon
-    place = reset(run_of(MAVIC, GROUP.preset, trained.bench, 6).test, SEED)
+    lexicon = trained.task.lexicon
+    place = reset(make_run(MAVIC, GROUP.preset, trained.task, 6).test_env, SEED)
     _, carry = team.act(SEED, team.start(), place.observation, "push", greedy=True)
     text = team.facts["examples"][2]
     found = team.values(carry, place.observation, text)
@@ -369,15 +373,20 @@ def test_its_values_are_the_critics(trained, team):
     np.testing.assert_array_equal(found["text"], found[team.kinds[2]])
     critic, scale = (
         jax.tree.map(lambda leaf: leaf[0], tree)
-        for tree in (trained.learner.critic, trained.learner.scale)
+        for tree in (trained.state.critic, trained.state.scale)
     )
-    net = deciding.with_phrases(critic, lexicon.vectors)
+    network = trained.static.network
+    critics = act.project(network, critic, lexicon.vectors)
     spread, centre = jax.vmap(networks.Scale.spread)(scale), jax.vmap(networks.Scale.centre)(scale)
     for kind, row in (("none", 0), (team.kinds[2], lexicon.texts.index(text))):
-        seen = deciding.Seen(place.observation[None], carry.macro[None], jnp.full((1, 2), row))
-        heads, _ = deciding.heads(shape, net, carry.critic, seen, jnp.ones((1, 2), bool))
-        context = int(row > 0)  # each has a head of its own
-        expected = heads[:, 0, context] * spread[:, context] + centre[:, context]
+        observed = act.Observed(
+            observation=place.observation[None],
+            last_macro=carry.macro[None],
+            phrase=jnp.full((1, 2), row),
+        )
+        heads, _ = act._step(network, critics, carry.critic, observed, jnp.ones((1, 2), bool))
+        context = int(row > 0)  # each context has its own part and its own head
+        expected = heads[:, context, 0, context] * spread[:, context] + centre[:, context]
         np.testing.assert_allclose(found[kind], expected, rtol=1e-4)
 
 
@@ -387,7 +396,7 @@ def test_compliance_is_what_the_rows_show(told, filmed):
     kinds = allowed.shape[0]
     given, followed = np.zeros(kinds), np.zeros(kinds)
     decisions, steps = [], []  # whether each was allowed
-    for lane in range(LANES):
+    for lane in range(ENVS):
         alive = filmed.alive[:, lane]
         joint = filmed.kind[:, lane].max(-1)
         whom = filmed.kind[:, lane] > 0
@@ -408,23 +417,28 @@ def test_compliance_is_what_the_rows_show(told, filmed):
             given[kind] += 1
             followed[kind] += (fine | ~decides).all()
     assert given.sum() > 8 and given.sum() > followed.sum()
-    sums = evaluate.compliance_sums(jax.tree.map(jnp.asarray, filmed), kinds)
-    np.testing.assert_array_equal(sums["given"], given)
-    np.testing.assert_array_equal(sums["followed"], followed)
-    for name, found in (("decisions", decisions), ("steps", steps)):
-        assert (sums[name], sums[f"{name}_complied"]) == (len(found), sum(found))
+    played = metrics.Played(
+        rows=jax.tree.map(jnp.asarray, filmed), gamma=jnp.float32(1), kinds=kinds
+    )
+    sums = metrics.measure(metrics.measured(["compliance"]), played)
+    np.testing.assert_array_equal(sums["compliance"].denominator, given)
+    np.testing.assert_array_equal(sums["compliance"].numerator, followed)
+    for name, found in (("per_decision", decisions), ("per_step", steps)):
+        assert tuple(sums[name]) == (sum(found), len(found))
         assert 0 < sum(found) < len(found)
-    assert float(sums["episodes"]) == LANES
+    assert float(metrics.episodes_over(played)) == ENVS
 
 
 def test_base_return_is_what_the_rows_show(filmed):
-    sums = evaluate.task_sums(jax.tree.map(jnp.asarray, filmed), jnp.float32(0.5))
+    played = metrics.Played(rows=jax.tree.map(jnp.asarray, filmed), gamma=jnp.float32(0.5), kinds=2)
+    sums = metrics.measure(metrics.measured(["base"]), played)
     by_hand = 0.0
-    for lane in range(LANES):
-        length = filmed.alive[:, lane].sum()
-        by_hand += sum(0.5**t * filmed.task[t, lane] for t in range(length))
-    np.testing.assert_allclose(sums["discounted"], by_hand, rtol=1e-4)
-    assert float(sums["episodes"]) == LANES and float(sums["ticks"]) == filmed.alive.sum()
+    for env in range(ENVS):
+        length = filmed.alive[:, env].sum()
+        by_hand += sum(0.5**t * filmed.task_reward[t, env] for t in range(length))
+    np.testing.assert_allclose(sums["base"].numerator, by_hand, rtol=1e-4)
+    assert float(sums["base"].denominator) == ENVS
+    assert float(sums["length"].numerator) == filmed.alive.sum()
 
 
 def with_facts(saved, tmp_path, **changes):
@@ -443,7 +457,7 @@ def test_a_team_is_loaded_with_or_without_the_ending(saved, team):
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        (dict(format=99), r"other\.json: format 99, this version of mavic reads format 1"),
+        (dict(format=99), r"other\.json: format 99, this version of mavic reads formats 1 and 2"),
         (dict(encoder=None, kinds=None), r"other\.json: .*without kinds, encoder"),
         (dict(encoder_hash="0" * 64), r"of hash 000000000000, here it has hash"),
     ],
@@ -490,7 +504,6 @@ def test_a_team_refuses_another_world(team):
 
 def test_a_world_of_ones_own_is_trained_by_name(monkeypatch):
     monkeypatch.setattr(api, "REGISTERED", dict(api.REGISTERED))
-    monkeypatch.setattr(api, "INSTRUCTIONS", {})
     with pytest.raises(ValueError, match="registered as 'other' calls itself 'box_pushing'"):
         api.register("other", "mavic.envs.box_pushing:BoxPushing")
         make_task("other")
@@ -513,12 +526,12 @@ def test_a_world_of_ones_own_is_trained_by_name(monkeypatch):
 
 @pytest.mark.parametrize(("world", "best"), [("warehouse", 533.0), ("overcooked", 156.6119)])
 def test_the_optimum_is_known_for_the_discount_it_was_found_with(world, best):
-    cell = ExperimentConfig(world=world)
+    config = ExperimentConfig(world=world)
     task, gamma = make_task(world), preset_of("tuned", world).gamma
-    assert evaluate.best_return(cell, task, gamma) == best
-    assert evaluate.best_return(cell, task, 0.9) is None
+    assert evaluate.best_return(config, task, gamma) == best
+    assert evaluate.best_return(config, task, 0.9) is None
 
 
 def test_shares_of_nothing_are_no_number():
-    shares = evaluate._share(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
+    shares = metrics.divide(metrics.Ratio(np.array([1.0, 0.0]), np.array([2.0, 0.0])))
     assert records.plain(shares) == [0.5, None]

@@ -1,24 +1,24 @@
-"""Which teams there are to play with, and their stages, each compiled once for all pages."""
+"""Which teams can be played with, and their stages. Each stage is compiled once for all pages."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import jax
 
-from mavic.apps import stage
-from mavic.apps.stage import Show
+from mavic.apps import stage as stages
+from mavic.apps.playground.messages import WorldListing
+from mavic.apps.stage import Stage
 from mavic.envs import api
-from mavic.experiments import policy_file as policies
+from mavic.experiments import policy_file
 from mavic.experiments.config import instructions_of
+from mavic.experiments.policy_file import PolicyError
 from mavic.hints import suggest
 from mavic.instruct import schedule
 from mavic.instruct.spec import InstructionFile, read
@@ -26,35 +26,34 @@ from mavic.language import lexicon as lexicons
 from mavic.language.encoder import EncoderError, cache_folder
 from mavic.types import replace
 
-ORDER = ("mavic", "naive")  # shown first, in this order
-ASIDE = "what is the weather like today"  # a sentence that wakes the encoder
+ORDER = ("mavic", "naive")  # these teams are listed first
+UNKNOWN_SENTENCE = "what is the weather like today"  # reading it loads the encoder
 
 
-class HouseError(ValueError):
-    """There is no such team or seat; the message says what there is."""
+class CatalogError(ValueError):
+    """There is no such team. The message says which teams there are."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A team's file."""
+    """A team's policy file."""
 
     name: str
     world: str
     path: Path
     agents: tuple[str, ...]
-    guest: bool  # somebody can join it
+    guest: bool  # a person can join as one more agent
 
 
 def shipped() -> Path:
-    """The folder of the teams that come along, a folder a world: inside an installed package, or the
-    results of a checkout."""
+    """Return the folder of the shipped teams: inside an installed package, or at the top of a checkout."""
     package = Path(str(resources.files("mavic")))
     inside = package / "policies"
-    return inside if inside.is_dir() else package.parent / "results"
+    return inside if inside.is_dir() else package.parent / "policies"
 
 
 def entries(folder: Path) -> list[Entry]:
-    """The teams in `folder/<world>/<name>.json`, known ones first."""
+    """Return the teams in `folder/<world>/<name>.json`, in the order of the worlds and of `ORDER`."""
     found = [
         entry_of(path, path.stem)
         for world in api.names()
@@ -62,63 +61,62 @@ def entries(folder: Path) -> list[Entry]:
         if path.with_suffix(".safetensors").is_file()
     ]
     rank = {name: number for number, name in enumerate(ORDER)}
-    return sorted(found, key=lambda e: (api.names().index(e.world), rank.get(e.name, 9)))
+    return sorted(found, key=lambda e: (api.names().index(e.world), rank.get(e.name, len(rank))))
 
 
 def entry_of(path: Path, name: str) -> Entry:
-    """A team by its file, with or without an ending."""
-    notes = path.with_suffix(".json")
+    """Return the entry of a policy file. The path may have an ending or none."""
     try:
-        facts = json.loads(notes.read_text(encoding="utf-8"))
-        world, agents, guest = facts["world"], tuple(facts["agents"]), stage.takes_guest(facts)
-    except OSError:
-        raise HouseError(
-            f"{notes}: no such file; a policy is a .safetensors file and a .json"
-        ) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise HouseError(f"{notes}: not a policy's description ({error})") from None
-    if world not in api.names():
-        raise HouseError(f"{notes}: its world {world!r} is unknown")
-    return Entry(name=name, world=world, path=path.with_suffix(""), agents=agents, guest=guest)
+        facts = policy_file.read_facts(path)
+    except PolicyError as error:
+        raise CatalogError(str(error)) from None
+    if facts["world"] not in api.names():
+        raise CatalogError(f"{path}: its world {facts['world']!r} is unknown")
+    return Entry(
+        name=name,
+        world=facts["world"],
+        path=path.with_suffix(""),
+        agents=tuple(facts["agents"]),
+        guest=stages.guest_options(facts) is not None,
+    )
 
 
 @dataclass(kw_only=True)
 class Catalog:
-    """The teams by world and name; stages are made when first asked for and then kept."""
+    """The teams by world and name. A stage is made when it is first asked for, and then kept."""
 
     teams: dict[str, dict[str, Entry]]
-    _shows: dict[tuple[str, str, bool], Show] = field(default_factory=dict)
-    _warm: set[tuple[str, str, bool]] = field(default_factory=set)
+    _stages: dict[tuple[str, str, bool], Stage] = field(default_factory=dict)
+    _compiled: set[tuple[str, str, bool]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _compiling: dict[tuple[str, bool], threading.Lock] = field(default_factory=dict)
 
     def entry(self, world: str, name: str) -> Entry:
-        """A team, or a `HouseError` that says which there are."""
+        """Return a team's entry, or raise a `CatalogError` that says which teams there are."""
         if world not in self.teams:
-            raise HouseError(f"no team for a world called {world!r}; {_either(world, self.teams)}")
+            raise CatalogError(f"no team for a world called {world!r}; {_hint(world, self.teams)}")
         if name not in self.teams[world]:
-            raise HouseError(f"no team is called {name!r}; {_either(name, self.teams[world])}")
+            raise CatalogError(f"no team is called {name!r}; {_hint(name, self.teams[world])}")
         return self.teams[world][name]
 
-    def show(self, world: str, name: str, guest: bool = False) -> Show:
-        """Where the team plays, with a schedule that says nothing: people do."""
+    def stage(self, world: str, name: str, guest: bool = False) -> Stage:
+        """Return a team's stage. Its schedule gives no instructions: people give them."""
         entry = self.entry(world, name)
         with self._lock:
-            if (world, name, guest) not in self._shows:
-                made = stage.stage(entry.path, guest=guest)
-                silent = replace(made.setting, schedule=schedule.make_schedule())
-                self._shows[world, name, guest] = dataclasses.replace(
-                    made, name=name, setting=silent
+            if (world, name, guest) not in self._stages:
+                made = stages.open_stage(entry.path, guest=guest)
+                silent = replace(made.instructed_env, schedule=schedule.make_schedule())
+                self._stages[world, name, guest] = dataclasses.replace(
+                    made, name=name, instructed_env=silent
                 )
-            return self._shows[world, name, guest]
+            return self._stages[world, name, guest]
 
     def is_warm(self, world: str, name: str, guest: bool = False) -> bool:
-        """Whether the team's first tick will be as fast as the others."""
-        return (world, name, guest) in self._warm
+        """Return whether the team's programs are compiled."""
+        return (world, name, guest) in self._compiled
 
     def warm(self, world: str, name: str, guest: bool = False) -> None:
-        """Compile all that an episode calls: a tick, a word, the end of one. Who comes meanwhile
-        waits: nothing is compiled twice."""
+        """Compile all programs that an episode calls. Two callers do not compile the same program: one waits."""
         with self._lock:
             compiling = self._compiling.setdefault((world, guest), threading.Lock())
         with compiling:
@@ -126,71 +124,65 @@ class Catalog:
                 self._compile(world, name, guest)
 
     def _compile(self, world: str, name: str, guest: bool) -> None:
-        show = self.show(world, name, guest)
-        moment = stage.start(show, jax.random.key(0))
-        _, moment = stage.advance(show, moment)
-        for kind in show.lexicon.names[1:]:
-            told = stage.say(show, moment, kind)
-            if not told.refused:
-                stage.advance(show, told)
+        stage = self.stage(world, name, guest)
+        episode = stages.start(stage, jax.random.key(0))
+        _, episode = stages.advance(stage, episode)
+        for kind in stage.lexicon.names[1:]:
+            instructed = stages.say(stage, episode, kind)
+            if not instructed.refused:
+                stages.advance(stage, instructed)
                 break
-        stage.ending(show, moment)
-        self._warm.add((world, name, guest))
+        stages.last_frame(stage, episode)
+        self._compiled.add((world, name, guest))
 
-    def listen(self, world: str) -> str:
-        """Wake the encoder; gives why only the built-in phrases will be understood, if so."""
+    def load_encoder(self, world: str) -> str:
+        """Load the sentence encoder. Return why only the built-in phrases will be understood, or ""."""
         try:
-            lexicons.load(instructions_of(world)).understand(ASIDE)
+            lexicons.load(instructions_of(world)).understand(UNKNOWN_SENTENCE)
         except EncoderError as error:
             return str(error)
         return ""
 
-    def bill(self) -> list[dict[str, Any]]:
-        """What is on: worlds with their teams."""
+    def listing(self) -> list[WorldListing]:
+        """Return the worlds and their teams."""
         return [
-            {
-                "world": world,
-                "teams": list(teams),
-                "agents": list(next(iter(teams.values())).agents),
-                "guest": all(entry.guest for entry in teams.values()),
-            }
+            WorldListing(
+                world=world,
+                teams=list(teams),
+                agents=list(next(iter(teams.values())).agents),
+                guest=all(entry.guest for entry in teams.values()),
+            )
             for world, teams in self.teams.items()
         ]
 
 
-def _either(name: str, names: Iterable[str]) -> str:
+def _hint(name: str, names: Iterable[str]) -> str:
     return suggest(name, tuple(names))
 
 
 def open_catalog(
     folder: Path | None = None, policy: Path | None = None, against: Path | None = None
 ) -> Catalog:
-    """The shipped teams (or those in `folder`), and one's own before them."""
+    """Return the catalog of the shipped teams, or of those in `folder`, with the user's own teams before them."""
     if against is not None and policy is None:
-        raise HouseError("--against needs --policy: which two are to be compared?")
-    own = [path for path in (policy, against) if path is not None]
-    found: list[Entry] = []
-    for path in own:
-        name = _free_name(path, [e.name for e in found])
-        found.append(entry_of(path, name))
-    if len({entry.world for entry in found}) > 1:
-        raise HouseError(
-            f"{policy} plays {found[0].world}, {against} plays {found[1].world}: "
+        raise CatalogError("--against needs --policy: name both teams to compare")
+    own: list[Entry] = []
+    for path in (policy, against):
+        if path is not None:
+            own.append(entry_of(path, _free_name(path, [entry.name for entry in own])))
+    if len({entry.world for entry in own}) > 1:
+        raise CatalogError(
+            f"{policy} plays {own[0].world}, {against} plays {own[1].world}: "
             "two teams side by side need one world"
         )
-    for entry in found:
-        policies.load(entry.path)  # a broken file is refused before anybody opens a page
-    names = {entry.name for entry in found}
-    more = entries(folder or shipped())
-    found += [
-        e
-        for e in more
-        if e.world not in {f.world for f in found[: len(own)]} or e.name not in names
-    ]
+    for entry in own:
+        policy_file.load(entry.path)  # a broken file is refused before a page is opened
+    taken = {(entry.world, entry.name) for entry in own}
+    found = own + [e for e in entries(folder or shipped()) if (e.world, e.name) not in taken]
     if not found:
-        raise HouseError(
-            f"no teams in {folder or shipped()}; train one (mavic train box_pushing) and give it: "
-            "mavic play --policy FILE, or the folder of folders it is in: --policies FOLDER"
+        raise CatalogError(
+            f"no teams in {folder or shipped()}; train one (mavic train box_pushing) and name it: "
+            "mavic play --policy FILE, or name the folder of its world's folder: --policies FOLDER"
         )
     teams: dict[str, dict[str, Entry]] = {}
     for entry in found:
@@ -204,13 +196,15 @@ def _free_name(path: Path, taken: list[str]) -> str:
 
 
 def words_of(world: str) -> InstructionFile:
-    """The world's kinds with their meanings and phrases."""
+    """Return the world's kinds with their meanings and phrases."""
     return read(instructions_of(world))
 
 
 def prepare() -> None:
-    """Before anything is compiled: such small programs run best on the processor, and they outlive
-    this process, so that the next start is fast."""
+    """Configure JAX before anything is compiled.
+
+    Programs as small as these run fastest on the CPU. They are cached on disk, so that the next start is fast.
+    """
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_compilation_cache_dir", str(cache_folder().parent / "compiled"))

@@ -1,5 +1,4 @@
-"""One page's episode: one team or two with the same luck, words said to them, a person in a seat,
-and all of it on film."""
+"""What one page watches: episodes of one team or of two side by side, with what is said to them, all recorded."""
 
 from __future__ import annotations
 
@@ -13,208 +12,216 @@ from typing import Any
 
 import jax
 import numpy as np
+from pydantic_core import to_json
 
-from mavic.apps import stage
+from mavic.apps import stage as stages
+from mavic.apps.frames import Frame
+from mavic.apps.hearing import Heard
 from mavic.apps.playground.catalog import Catalog, words_of
-from mavic.apps.stage import Film, Frame, Heard, Moment, Show
+from mavic.apps.playground.limits import LARGEST_SEED, LONGEST_RECORDING
+from mavic.apps.playground.messages import (
+    GUEST,
+    Frames,
+    KindListing,
+    Opened,
+    TeamListing,
+    Totals,
+)
+from mavic.apps.recording import Recording, recording_of
+from mavic.apps.stage import Episode, Stage
 
-LONGEST_FILM = 500  # ticks kept of what was played
-LARGEST_SEED = 2**31 - 1
-GUEST = "guest"  # the seat of somebody who joins the team
 
-
-class VisitError(ValueError):
-    """What the page asks for cannot be done; the message says why."""
+class SessionError(ValueError):
+    """A page's request cannot be carried out. The message says why."""
 
 
 @dataclass(kw_only=True)
-class Lane:
-    """A team's side of the visit."""
+class Side:
+    """One team of a session: its stage, its present episode and its frames so far."""
 
-    show: Show
-    moment: Moment
-    frames: deque[bytes] = field(default_factory=lambda: deque(maxlen=LONGEST_FILM))
+    stage: Stage
+    episode: Episode
+    frames: deque[bytes] = field(default_factory=lambda: deque(maxlen=LONGEST_RECORDING))
     given: int = 0  # instructions of earlier episodes
     judged: int = 0
     followed: int = 0
 
 
 @dataclass(kw_only=True)
-class Visit:
+class Session:
     """What a page watches."""
 
     world: str
-    lanes: list[Lane]
+    sides: list[Side]
     seed: int
-    seat: int | None
-    wish: int | None = None
+    seat: int | None  # the agent that the person drives
+    wish: int | None = None  # the macro that the person asked for
     closed: bool = False  # the end of the episode has been shown
-    ticks: int = 0  # pictures sent, over all episodes
+    ticks: int = 0  # frames sent, over all episodes
 
     @property
-    def show(self) -> Show:
-        """The first team's stage: both have the same agents, macros and kinds."""
-        return self.lanes[0].show
+    def stage(self) -> Stage:
+        """The first team's stage. Both teams have the same agents, macros and kinds."""
+        return self.sides[0].stage
 
     @property
     def over(self) -> bool:
-        """Whether everybody's episode has ended."""
-        return all(lane.moment.over for lane in self.lanes)
+        """Whether the episodes of all teams have ended."""
+        return all(side.episode.over for side in self.sides)
 
     def reset(self, seed: int) -> None:
-        """A new episode; what was played before stays on film."""
+        """Start a new episode. The recording of the earlier ones stays."""
         self.seed = seed % LARGEST_SEED
         self.wish, self.closed = None, False
-        for lane in self.lanes:
-            lane.given += int(lane.moment.asked.given)
-            lane.judged += lane.moment.judged
-            lane.followed += lane.moment.followed
-            lane.moment = stage.start(lane.show, jax.random.key(self.seed))
+        for side in self.sides:
+            side.given += int(side.episode.instruction.given)
+            side.judged += side.episode.judged
+            side.followed += side.episode.followed
+            side.episode = stages.start(side.stage, jax.random.key(self.seed))
+
+    def check_agents(self, agents: Sequence[int] | None) -> None:
+        """Raise `SessionError` unless all numbers are numbers of agents."""
+        last = len(self.stage.env.agents) - 1
+        if not all(0 <= agent <= last for agent in agents or ()):
+            raise SessionError(f"agents must be a list of numbers from 0 to {last}")
 
     def say(self, heard: Heard, agents: Sequence[int] | None, hold: int | None) -> list[str]:
-        """Tell all teams; gives what was refused because the state does not permit it."""
-        setting = self.show.setting
-        meant = np.asarray(setting.rules.addressed)[setting.rules.names.index(heard.kind)]
-        told = range(len(meant)) if agents is None else agents
-        if not any(meant[agent] for agent in told):
-            who = [
-                name for name, is_meant in zip(setting.env.agents, meant, strict=True) if is_meant
-            ]
-            raise VisitError(f"“{heard.kind}” is only for {', '.join(who)}")
+        """Give an instruction to all teams. Return the names of those whose state does not permit it."""
+        self.check_agents(agents)
+        names = self.stage.env.agents
+        kind = self.stage.kinds.index(heard.kind)
+        meant = np.asarray(self.stage.instructed_env.rules.addressed)[kind]
+        if not any(meant[agent] for agent in (range(len(meant)) if agents is None else agents)):
+            who = [name for name, is_meant in zip(names, meant, strict=True) if is_meant]
+            raise SessionError(f"“{heard.kind}” is only for {', '.join(who)}")
         refused: list[str] = []
-        for lane in self.lanes:
-            before = len(lane.moment.refused)
-            lane.moment = stage.say(lane.show, lane.moment, heard, agents, hold)
-            if len(lane.moment.refused) > before:
-                refused.append(lane.show.name)
+        for side in self.sides:
+            before = len(side.episode.refused)
+            side.episode = stages.say(side.stage, side.episode, heard, agents, hold)
+            if len(side.episode.refused) > before:
+                refused.append(side.stage.name)
         return refused
 
     def end(self) -> None:
-        """End what is being asked."""
-        for lane in self.lanes:
-            lane.moment = stage.say(lane.show, lane.moment, "none")
+        """End the active instruction."""
+        for side in self.sides:
+            side.episode = stages.say(side.stage, side.episode, "none")
 
     def drive(self, macro: str) -> None:
-        """What the person in the seat wants to do next."""
+        """Note which macro the person in the seat wants to run next."""
         if self.seat is None:
-            raise VisitError("nobody plays along; choose a seat first")
-        enum = self.show.setting.env.macros[self.seat]
+            raise SessionError("you drive no agent; choose a seat first")
+        enum = self.stage.env.macros[self.seat]
         if macro not in enum.__members__:
-            raise VisitError(f"{macro!r} is none of this agent's macros")
+            raise SessionError(f"{macro!r} is none of this agent's macros")
         self.wish = int(enum[macro])
 
-    def tick(self) -> str:
-        """Everybody decides and moves; the message for the page. Who is at an end waits there."""
+    def tick(self) -> Frames:
+        """Run one tick of all teams and return the message for the page. A team whose episode is over waits."""
         wishes = {} if self.wish is None or self.seat is None else {self.seat: self.wish}
         self.wish, self.closed = None, self.over
         frames = []
-        for lane in self.lanes:
-            if lane.moment.over:
-                frame = stage.ending(lane.show, lane.moment)
+        for side in self.sides:
+            if side.episode.over:
+                frame = stages.last_frame(side.stage, side.episode)
             else:
-                frame, lane.moment = stage.advance(lane.show, lane.moment, wishes)
-            frames.append(self._record(lane, frame))
+                frame, side.episode = stages.advance(side.stage, side.episode, wishes)
+            sent = _as_sent(side, frame)
+            side.frames.append(zlib.compress(to_json(sent), 1))
+            frames.append(sent)
         self.ticks += 1
         return self._message(frames, still=False)
 
-    def look(self) -> str:
-        """The picture as it stands, nobody moving."""
-        frames = [self._text(lane, stage.ending(lane.show, lane.moment)) for lane in self.lanes]
+    def look(self) -> Frames:
+        """Return the message with the present state. Nobody moves, and nothing is recorded."""
+        frames = [
+            _as_sent(side, stages.last_frame(side.stage, side.episode)) for side in self.sides
+        ]
         return self._message(frames, still=True)
 
-    def _record(self, lane: Lane, frame: Frame) -> str:
-        text = self._text(lane, frame)
-        lane.frames.append(zlib.compress(text.encode(), 1))
-        return text
-
-    def _text(self, lane: Lane, frame: Frame) -> str:
-        values = frame["values"]
-        made: dict[str, Any] = {**frame, "reward": round(frame["reward"], 4)}
-        made["earned"] = round(frame["earned"], 4)
-        kinds = lane.show.setting.rules.names
-        made["values"] = values and [round(values[kind], 2) for kind in kinds]
-        if asked := frame["instruction"]:  # numbered through all episodes of the film
-            made["instruction"] = {**asked, "number": asked["number"] + lane.given}
-        made["verdicts"] = [{**v, "number": v["number"] + lane.given} for v in frame["verdicts"]]
-        return json.dumps(made, separators=(",", ":"), allow_nan=False)
-
-    def _message(self, frames: Sequence[str], *, still: bool) -> str:
+    def _message(self, frames: list[dict[str, Any]], *, still: bool) -> Frames:
         totals = [
-            {
-                "given": lane.given + int(lane.moment.asked.given),
-                "judged": lane.judged + lane.moment.judged,
-                "followed": lane.followed + lane.moment.followed,
-            }
-            for lane in self.lanes
+            Totals(
+                given=side.given + int(side.episode.instruction.given),
+                judged=side.judged + side.episode.judged,
+                followed=side.followed + side.episode.followed,
+            )
+            for side in self.sides
         ]
-        about = json.dumps(
-            {
-                "number": self.ticks,
-                "seed": self.seed,
-                "over": self.over,
-                "still": still,
-                "totals": totals,
-            }
+        return Frames(
+            frames=frames,
+            number=self.ticks,
+            seed=self.seed,
+            over=self.over,
+            still=still,
+            totals=totals,
         )
-        return f'{{"type":"frame","frames":[{",".join(frames)}],{about[1:]}'
 
-    def films(self) -> list[Film]:
-        """What was played, the last `LONGEST_FILM` ticks of it."""
+    def recordings(self) -> list[Recording]:
+        """Return the last `LONGEST_RECORDING` ticks of each team."""
         made = []
-        for lane in self.lanes:
-            frames = [json.loads(zlib.decompress(frame)) for frame in list(lane.frames)]
-            kinds = lane.show.setting.rules.names
+        for side in self.sides:
+            frames = [json.loads(zlib.decompress(frame)) for frame in list(side.frames)]
             for frame in frames:
                 if frame["values"]:
-                    frame["values"] = dict(zip(kinds, frame["values"], strict=True))
-            made.append(dataclasses.replace(lane.show.film, frames=tuple(frames)))
+                    frame["values"] = dict(zip(side.stage.kinds, frame["values"], strict=True))
+            made.append(recording_of(side.stage, frames))
         return made
 
-    def facts(self) -> dict[str, Any]:
-        """What a page must know of it."""
-        env = self.show.setting.env
-        return {
-            "type": "opened",
-            "world": self.world,
-            "seed": self.seed,
-            "seat": self.seat,
-            "films": [
-                {
-                    "name": lane.show.name,
-                    "agents": env.agents,
-                    "kinds": lane.show.setting.rules.names,
-                }
-                for lane in self.lanes
+    def opened(self) -> Opened:
+        """Return the message that tells a page about this session."""
+        env = self.stage.env
+        return Opened(
+            world=self.world,
+            seed=self.seed,
+            seat=self.seat,
+            recordings=[
+                TeamListing(
+                    name=side.stage.name, agents=list(env.agents), kinds=list(side.stage.kinds)
+                )
+                for side in self.sides
             ],
-            "macros": [[macro.name for macro in enum] for enum in env.macros],
-            "asks": [
-                {
-                    "kind": kind.name,
-                    "meaning": kind.meaning,
-                    "phrases": list(kind.train + kind.held_out),
-                }
+            macros=[[macro.name for macro in enum] for enum in env.macros],
+            asks=[
+                KindListing(
+                    kind=kind.name,
+                    meaning=kind.meaning,
+                    phrases=list(kind.train + kind.held_out),
+                )
                 for kind in words_of(self.world).kinds
             ],
-        }
+        )
 
 
-def open_visit(
+def _as_sent(side: Side, frame: Frame) -> dict[str, Any]:
+    """Return a frame as a page gets it: rounded, values in the order of the kinds, and instructions numbered through
+    all episodes of the session."""
+    values, active = frame["values"], frame["instruction"]
+    return {
+        **frame,
+        "reward": round(frame["reward"], 4),
+        "earned": round(frame["earned"], 4),
+        "values": values and [round(values[kind], 2) for kind in side.stage.kinds],
+        "instruction": active and {**active, "number": active["number"] + side.given},
+        "verdicts": [{**v, "number": v["number"] + side.given} for v in frame["verdicts"]],
+    }
+
+
+def open_session(
     catalog: Catalog, world: str, teams: Sequence[str], seed: int, seat: int | str | None
-) -> Visit:
-    """A first moment for one team or two."""
+) -> Session:
+    """Return a new session of one team or two. `seat` is an agent's number, "guest" or None."""
     if not 1 <= len(teams) <= 2:
-        raise VisitError("one team plays, or two side by side")
-    guest = seat == GUEST
-    lanes = []
+        raise SessionError("one team plays, or two side by side")
+    sides = []
     for number, name in enumerate(teams):
-        show = catalog.show(world, name, guest)
+        stage = catalog.stage(world, name, seat == GUEST)
         if isinstance(seat, int):
-            show = dataclasses.replace(show, seats=(seat,))
+            stage = dataclasses.replace(stage, seats=(seat,))
         label = f"{name} (again)" if name in teams[:number] else name
-        show = dataclasses.replace(show, name=label)
-        lanes.append(Lane(show=show, moment=stage.start(show, jax.random.key(seed))))
-    kinds = {(lane.show.setting.rules.names, lane.show.setting.env.agents) for lane in lanes}
-    if len(kinds) > 1:
-        raise VisitError(f"{teams[0]} and {teams[1]} have other agents or hear other kinds")
-    seats = lanes[0].show.seats
-    return Visit(world=world, lanes=lanes, seed=seed, seat=seats[0] if seats else None)
+        stage = dataclasses.replace(stage, name=label)
+        sides.append(Side(stage=stage, episode=stages.start(stage, jax.random.key(seed))))
+    if len({(side.stage.kinds, side.stage.env.agents) for side in sides}) > 1:
+        raise SessionError(f"{teams[0]} and {teams[1]} have other agents or hear other kinds")
+    seats = sides[0].stage.seats
+    return Session(world=world, sides=sides, seed=seed, seat=seats[0] if seats else None)

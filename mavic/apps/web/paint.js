@@ -1,5 +1,5 @@
-// Draws scenes and frames on a canvas: what mavic/envs/paint.py draws with matplotlib, shape for
-// shape. Colours come from Python (`look`: palette, ink, paper, grid, shapes), never from here.
+// Draws scenes and frames on a canvas, shape for shape as mavic/envs/painting.py does with matplotlib.
+// Colours come from Python (`look`: palette, ink, paper, grid, shapes), never from here.
 const MavicPaint = (() => {
   "use strict";
 
@@ -14,12 +14,12 @@ const MavicPaint = (() => {
 
   const words = (name) => name.toLowerCase().replaceAll("_", " ");
 
-  // A film with one pool of repeated parts → the plain frames that a live page gets one by one.
-  function unpack(film) {
-    const at = (index) => film.pool[index];
+  // Turns a packed recording (repeated parts stand once, in a pool) into the plain frames that a live page gets.
+  function unpack(recording) {
+    const at = (index) => recording.pool[index];
     return {
-      ...film,
-      frames: film.frames.map((frame) => ({
+      ...recording,
+      frames: recording.frames.map((frame) => ({
         ...frame,
         scene: {
           ...frame.scene,
@@ -31,7 +31,7 @@ const MavicPaint = (() => {
     };
   }
 
-  // The scene part of the way to the next one; `share` 0 is the first, 1 the second.
+  // The scene on the way to the next one: `share` 0 gives the first, 1 the second.
   function between(scene, next, share) {
     if (!next || share <= 0) return scene;
     const names = (sprites) => {
@@ -56,8 +56,8 @@ const MavicPaint = (() => {
     return { ...scene, sprites };
   }
 
-  // Give a canvas the largest size in CSS pixels at which every cell is a whole number of device
-  // pixels; returns the device pixels of a cell.
+  // Gives a canvas the largest size in CSS pixels at which each cell is a whole number of device pixels.
+  // Returns the device pixels of a cell.
   function fit(canvas, scene, width, height) {
     const ratio = globalThis.devicePixelRatio || 1;
     const room = Math.min(width / scene.width, height / scene.height);
@@ -126,7 +126,7 @@ const MavicPaint = (() => {
     pen.stroke();
   }
 
-  // One sprite with its label and load; where robots share a cell, `shift` moves them apart.
+  // Draws one sprite with its label and load. Where robots share a cell, `shift` moves them apart.
   function one(brush, sprite, shift) {
     const { pen, unit, look } = brush;
     const fill = look.palette[sprite.colour];
@@ -260,7 +260,7 @@ const MavicPaint = (() => {
     station: rounded,
   };
 
-  // A text no wider than `wide` where that leaves it readable, with a halo in the ground's colour.
+  // Draws a text no wider than `wide`, if it stays readable so, with a halo in the background's colour.
   function write({ pen, small }, text, x, y, wide, size, colour, ground) {
     const font = (pixels) => "bold " + pixels + "px " + FONT;
     pen.font = font(size);
@@ -291,7 +291,7 @@ const MavicPaint = (() => {
     pen.fillText(text, left + width / 2, top + height / 2 + height * 0.04);
   }
 
-  // What is carried, on a white pill at the carrier's shoulder.
+  // Draws what a robot carries, on a white pill at its shoulder.
   function badge(brush, text, x, y) {
     const { pen, unit, small, look } = brush;
     const size = Math.max(small, 0.19 * unit);
@@ -305,33 +305,34 @@ const MavicPaint = (() => {
 
   const clamp = (value, low, high) => Math.max(low, Math.min(value, high));
 
-  // What an agent is doing, under its robot: inverted if decided just now, ✓ or ✗ if it was told.
+  // Draws an agent's macro under its robot: inverted if the agent has just decided, with ✓ or ✗ if the agent is
+  // instructed.
   function tag(brush, canvas, agent, middle, taken) {
     const { pen, unit, small, look } = brush;
     const size = clamp(0.17 * unit, small, 1.6 * small);
     pen.font = (agent.decided ? "bold " : "") + size + "px " + FONT;
     const text = words(agent.macro);
     const height = size * 1.5;
-    const told = agent.complies === null ? 0 : height;
+    const marked = agent.complies === null ? 0 : height;
     const width = pen.measureText(text).width + size * 0.9;
-    const left = clamp(middle.x - (width + told) / 2, 1, canvas.width - width - told - 1);
+    const left = clamp(middle.x - (width + marked) / 2, 1, canvas.width - width - marked - 1);
     const below = middle.y + 1.15 * middle.radius;
     const above = middle.y - 1.15 * middle.radius - height;
     const hits = (top) =>
       taken.some(
-        (t) => left < t.right && t.left < left + width + told && Math.abs(t.top - top) < height,
+        (t) => left < t.right && t.left < left + width + marked && Math.abs(t.top - top) < height,
       );
     const tops = [below, below + height, below + 2 * height, above, above - height].map((top) =>
       clamp(top, 1, canvas.height - height - 1),
     );
     const top = tops.find((t) => !hits(t)) ?? below;
-    taken.push({ left, top, right: left + width + told });
+    taken.push({ left, top, right: left + width + marked });
     const [fill, ink] = agent.decided ? [EDGE, look.paper] : [look.paper, EDGE];
-    pill(brush, text, left + told, top, width, height, fill, ink);
-    if (told) mark(brush, agent.complies, left + told / 2, top + height / 2, height / 2);
+    pill(brush, text, left + marked, top, width, height, fill, ink);
+    if (marked) mark(brush, agent.complies, left + marked / 2, top + height / 2, height / 2);
   }
 
-  // A green tick or a red cross on a disc.
+  // Draws a green tick or a red cross on a disc.
   function mark({ pen, look }, good, cx, cy, radius) {
     circle(pen, cx, cy, radius);
     pen.fillStyle = good ? GOOD : BAD;
@@ -356,8 +357,8 @@ const MavicPaint = (() => {
     pen.lineCap = "butt";
   }
 
-  // Lines over time, `series` of {name, points (null: none), colour, dash, bold, starts (points that
-  // begin a new line)}, and a cursor; in front of `bands`, {from, to, colour}.
+  // Draws lines over time and a cursor, in front of `bands` of {from, to, colour}. A line of `series` is {name, points
+  // (null: none), colour, dash, bold, starts (points that begin a new line)}.
   function chart(canvas, look, series, at, last, bands = []) {
     const ratio = globalThis.devicePixelRatio || 1;
     const [wide, high] = [canvas.clientWidth * ratio, canvas.clientHeight * ratio].map(Math.round);

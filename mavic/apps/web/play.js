@@ -1,22 +1,22 @@
 "use strict";
-// The playground's page. Whatever comes from the server is data: it is drawn or set as text.
+// The playground's page. All that comes from the server is data: it is drawn or set as text, never as markup.
 (() => {
-  const KEPT = 150; // frames of the strip charts
-  const GLIDE = 220; // milliseconds at most from one tick's places to the next's
+  const KEPT = 150; // frames in the charts
+  const GLIDE = 220; // milliseconds, at most, in which sprites move to their next places
   const SUGGESTIONS = 8;
-  const PAST = 40; // things said that are remembered
+  const PAST = 40; // sentences that are remembered
   const PLAY = "M5 2.5v15l12-7.5z";
   const PAUSE = "M4 3h4v14H4zM12 3h4v14h-4z";
   const MOVES = { ArrowUp: "UP", ArrowLeft: "LEFT", ArrowDown: "DOWN", ArrowRight: "RIGHT" };
   const SIGNS = { UP: "↑", LEFT: "←", DOWN: "↓", RIGHT: "→" };
   const LETTERS = "asdfghjklqwtyuiopzxcvbnm1234567890"; // r, e, /, . and space are taken
   const { words, between } = MavicPaint;
-  const { make, plural, list } = MavicShow;
+  const { make, plural, list } = MavicStage;
   const element = (id) => document.getElementById(id);
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const [text, options, answer] = ["text", "list", "answer"].map(element);
   const state = {
-    socket: null, hello: null, opened: null, board: null, films: [], playing: true, speed: 3, past: [],
+    socket: null, hello: null, opened: null, board: null, recordings: [], playing: true, speed: 3, past: [],
     recalled: -1, picked: -1, keys: {}, arrived: 0, span: 0, retries: 0, last: null,
   };
 
@@ -29,7 +29,7 @@
     element("status").toggleAttribute("data-bad", Boolean(bad));
   }
 
-  // ── the line to the server
+  // ── the connection to the server
 
   function connect() {
     const scheme = location.protocol === "https:" ? "wss://" : "ws://";
@@ -58,9 +58,9 @@
     state.hello = message;
     state.retries = 0;
     status("");
-    fill("world", message.bill.map(({ world }) => [world, words(world)]));
+    fill("world", message.listing.map(({ world }) => [world, words(world)]));
     const last = state.last;
-    if (last && message.bill.some(({ world }) => world === last.world)) element("world").value = last.world;
+    if (last && message.listing.some(({ world }) => world === last.world)) element("world").value = last.world;
     chooseWorld(last);
     if (message.words) say("error", "Only the phrases in the list are understood here: " + message.words);
   }
@@ -71,10 +71,10 @@
 
   function chooseWorld(last) {
     const world = element("world").value;
-    const { teams, agents, guest } = state.hello.bill.find((entry) => entry.world === world);
+    const { teams, agents, guest } = state.hello.listing.find((entry) => entry.world === world);
     fill("team", teams.map((name) => [name, name]));
     fill("against", [["", "nobody"], ...teams.map((name) => [name, name])]);
-    fill("seat", [["", "nobody"], ...agents.map((name, i) => [String(i), words(name)]), ...(guest ? [["guest", "a third cook"]] : [])]);
+    fill("seat", [["", "nobody"], ...agents.map((name, i) => [String(i), words(name)]), ...(guest ? [["guest", "one more agent"]] : [])]);
     if (last) {
       const has = (id, value) => [...element(id).options].some((option) => option.value === value);
       for (const [id, value] of [["team", last.teams[0]], ["against", last.teams[1] || ""], ["seat", last.seat === null ? "" : String(last.seat)]]) {
@@ -101,60 +101,60 @@
   function opened(message) {
     state.opened = message;
     state.board = null;
-    state.films = message.films.map((film) => ({ ...film, world: message.world, frames: [], totals: null }));
+    state.recordings = message.recordings.map((recording) => ({ ...recording, world: message.world, frames: [], totals: null }));
     element("stage").replaceChildren();
     answer.replaceChildren();
     delete answer.dataset.state;
     scopes(message);
     asks(message.asks);
     pad(message);
-    for (const ending of ["html", "gif"]) element("save-" + ending).href = "/film/" + state.hello.ticket + "." + ending;
+    for (const ending of ["html", "gif"]) element("save-" + ending).href = "/recording/" + state.hello.ticket + "." + ending;
   }
 
-  // ── what comes: pictures
+  // ── frames
 
   function frame(message) {
     if (!state.opened) return;
     message.frames.forEach((one, i) => {
-      const film = state.films[i];
-      if (film.still) film.frames.pop(); // a picture that only stood in for this one
-      film.still = message.still;
-      film.frames.push(one);
-      if (film.frames.length > KEPT) film.frames.shift();
-      film.totals = message.totals[i];
+      const recording = state.recordings[i];
+      if (recording.still) recording.frames.pop(); // a picture that only stood in for this one
+      recording.still = message.still;
+      recording.frames.push(one);
+      if (recording.frames.length > KEPT) recording.frames.shift();
+      recording.totals = message.totals[i];
     });
     if (!state.board) {
       const options_ = { live: true, seat: state.opened.seat };
-      state.board = MavicShow.board(state.hello.look, element("stage"), state.films, options_);
+      state.board = MavicStage.board(state.hello.look, element("stage"), state.recordings, options_);
       state.board.legend("In the charts, shaded: while something was asked.");
       state.board.measure(element("bar"));
     }
     const now = performance.now();
     state.span = calm.matches ? 0 : Math.min(GLIDE, 1000 / state.speed);
     state.arrived = now;
-    const last = state.films[0].frames.length - 1;
+    const last = state.recordings[0].frames.length - 1;
     for (const view of state.board.views) {
       state.board.tell(view, last);
       state.board.trace(view);
       state.board.chart(view, last, Math.max(last, 30));
     }
     element("seed").dataset.now = message.seed;
-    const { time } = state.films[0].frames[last];
+    const { time } = state.recordings[0].frames[last];
     element("clock").textContent = "seed " + message.seed + ", tick " + time;
-    const active = state.films.some((film) => film.frames[last].instruction);
+    const active = state.recordings.some((recording) => recording.frames[last].instruction);
     element("end").disabled = !active;
     judge(message);
     announce(last);
-    keysNow(state.films[0].frames[last]);
+    keysNow(state.recordings[0].frames[last]);
     requestAnimationFrame(draw);
   }
 
-  // Everybody glides from where they were drawn last tick to where they are now.
+  // Sprites glide from their places in the last tick to their present ones.
   function draw() {
     if (!state.board) return;
     const share = state.span ? Math.min(1, (performance.now() - state.arrived) / state.span) : 1;
     for (const view of state.board.views) {
-      const frames = view.film.frames;
+      const frames = view.recording.frames;
       const now = frames.at(-1);
       const before = frames.at(-2);
       const moves = before && !before.over && share < 1;
@@ -164,11 +164,11 @@
     if (share < 1) requestAnimationFrame(draw);
   }
 
-  let told = "";
+  let announced = "";
   function announce(index) {
     const spoken = state.board.spoken(index);
-    if (spoken !== told) element("spoken").textContent = spoken;
-    told = spoken;
+    if (spoken !== announced) element("spoken").textContent = spoken;
+    announced = spoken;
   }
 
   function tellClock(message) {
@@ -207,10 +207,10 @@
     const parts = [make("span", {}, "Understood: ", make("b", { text: message.kind }), " (" + percent + ")")];
     if (ask) parts.push(make("span", { class: "quiet", text: ask.meaning }));
     if (near) parts.push(make("span", { class: "quiet", text: "nearest phrase: “" + near.text + "”" }));
-    else parts.push(make("span", { class: "quiet", text: "a phrase it knows" }));
-    if (message.refused.length) parts.push(make("b", { text: "It cannot be done now, so it was not given" + (state.films.length > 1 ? " to " + list(message.refused) : "") + "." }));
+    else parts.push(make("span", { class: "quiet", text: "a phrase of the lexicon" }));
+    if (message.refused.length) parts.push(make("b", { text: "It cannot be done now, so it was not given" + (state.recordings.length > 1 ? " to " + list(message.refused) : "") + "." }));
     say("sure", ...parts);
-    remember({ text: message.text, kind: message.kind, state: message.refused.length ? "refused" : "given", number: null, verdicts: state.films.map(() => null) });
+    remember({ text: message.text, kind: message.kind, state: message.refused.length ? "refused" : "given", number: null, verdicts: state.recordings.map(() => null) });
   }
 
   const brief = (words_) => (words_.length > 60 ? words_.slice(0, 59) + "…" : words_);
@@ -222,7 +222,7 @@
     tellPast();
   }
 
-  // Which instruction of the past got which verdict: they are judged in the order they were given.
+  // Notes the verdict on each instruction of the past. Verdicts come in the order in which instructions were given.
   function judge(message) {
     let changed = false;
     message.frames.forEach((one, i) => {
@@ -252,7 +252,7 @@
       if (entry.state === "refused") item.append(make("span", { class: "bad", text: "could not be done" }));
       (entry.verdicts || []).forEach((followed, i) => {
         if (followed === null) return;
-        const who = state.films.length > 1 && state.films[i] ? state.films[i].name + " " : "";
+        const who = state.recordings.length > 1 && state.recordings[i] ? state.recordings[i].name + " " : "";
         item.append(make("span", { class: followed ? "good" : "bad", text: who + (followed ? "✓ followed" : "✗ not followed") }));
       });
       const again = make("button", { type: "button", text: "Say again" });
@@ -274,7 +274,7 @@
 
   function scopes(message) {
     const legend = make("legend", { text: "To" });
-    const boxes = message.films[0].agents.map((name, i) => {
+    const boxes = message.recordings[0].agents.map((name, i) => {
       const box = make("input", { type: "checkbox", value: i });
       box.checked = i !== message.seat;
       box.addEventListener("change", scopeLabel);
@@ -286,7 +286,7 @@
 
   const boxes = () => [...element("scope").querySelectorAll("input")];
 
-  // The agents addressed; null for everybody there is to address.
+  // The addressed agents; null for all agents that no person drives.
   function scope() {
     const all = boxes();
     const chosen = all.filter((box) => box.checked).map((box) => Number(box.value));
@@ -296,7 +296,7 @@
 
   function scopeLabel() {
     const chosen = state.opened ? scope() : null;
-    const names = chosen && chosen.map((i) => words(state.opened.films[0].agents[i]));
+    const names = chosen && chosen.map((i) => words(state.opened.recordings[0].agents[i]));
     const ticks = element("hold").value;
     element("more").toggleAttribute("data-set", Boolean(names || ticks));
     element("scope-words").textContent = (names ? "to " + list(names) : "to everybody") + ", " + (ticks ? "for " + ticks + " ticks" : "until ended");
@@ -311,7 +311,7 @@
     text.placeholder = "Say something, such as: " + (all.find((ask) => ask.kind.startsWith("dont") || ask.kind.startsWith("avoid")) || all[0]).phrases[0];
   }
 
-  // ── suggestions: phrases with all the words typed so far
+  // ── suggestions: phrases that contain all the words typed so far
 
   function suggest() {
     const typed = text.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -387,7 +387,7 @@
   });
   element("hold").addEventListener("change", scopeLabel);
 
-  // ── a person plays
+  // ── driving an agent
 
   function pad(message) {
     const macros = message.seat === null ? [] : message.macros[message.seat];
@@ -465,7 +465,7 @@
   addEventListener("resize", () => {
     if (!state.board) return;
     state.board.measure(element("bar"));
-    const last = state.films[0].frames.length - 1;
+    const last = state.recordings[0].frames.length - 1;
     for (const view of state.board.views) state.board.chart(view, last, Math.max(last, 30));
     draw();
   });
@@ -478,7 +478,7 @@
   narrow.addEventListener("change", fold);
   fold();
 
-  // The bar hides nothing for good: the page can be scrolled past it, however tall it is.
+  // The page gets as much room below as the bar is tall, so that everything can be scrolled into sight.
   new ResizeObserver(() => {
     document.body.style.setProperty("--bar", element("bar").offsetHeight + 8 + "px");
   }).observe(element("bar"));

@@ -1,9 +1,9 @@
-// What replays and the playground share: teams on a stage, each with its picture, what is said to
-// it, what everybody does and what it expects. A film is {name, world, agents, kinds, frames}.
-const MavicShow = (() => {
+// What replays and the playground share. For each team it shows the scene, the instruction, what each agent does, and
+// the team's values. A recording is {name, world, agents, kinds, frames}.
+const MavicStage = (() => {
   "use strict";
 
-  const LINGER = 4; // ticks a verdict stays in sight
+  const LINGER = 4; // ticks for which a verdict is shown
   const LINES = ["blue", "red", "green", "purple", "brown"];
   const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
   const BANDS = ["#e9eef5", "#f5ece4"];
@@ -29,13 +29,13 @@ const MavicShow = (() => {
   const list = (names) =>
     names.length < 2 ? names.join("") : names.slice(0, -1).join(", ") + " and " + names.at(-1);
   const plural = (count, noun) => count + " " + noun + (count === 1 ? "" : "s");
-  const frameOf = (film, index) => film.frames[Math.min(index, film.frames.length - 1)];
+  const frameOf = (recording, index) => recording.frames[Math.min(index, recording.frames.length - 1)];
 
-  // What stands in the bubble: {state, words, about, share of the time left}.
-  function bubble(film, index) {
-    const frame = frameOf(film, index);
+  // The content of the bubble: {state, words, about, share of the time left}.
+  function bubble(recording, index) {
+    const frame = frameOf(recording, index);
     const asked = frame.instruction;
-    const names = film.agents.map(words);
+    const names = recording.agents.map(words);
     if (frame.refused.length) {
       return { state: "broken", words: "“" + frame.refused.at(-1) + "”", about: ["cannot be done now, so it was not given"] };
     }
@@ -51,34 +51,34 @@ const MavicShow = (() => {
       const about = ["after " + plural(frame.time, "tick"), ...frame.verdicts.map(judged)];
       return { state: "none", words: ENDS[frame.over], about };
     }
-    for (let i = Math.min(index, film.frames.length - 1); i >= Math.max(0, index - LINGER); i--) {
-      const verdict = frameOf(film, i).verdicts.at(-1);
+    for (let i = Math.min(index, recording.frames.length - 1); i >= Math.max(0, index - LINGER); i--) {
+      const verdict = frameOf(recording, i).verdicts.at(-1);
       if (verdict) {
         return { state: verdict.followed ? "followed" : "broken", words: judged(verdict), about: ["the instruction is over, back to the task"] };
       }
-      if (frameOf(film, i).over) break;
+      if (frameOf(recording, i).over) break;
     }
     return { state: "none", words: "No instruction", about: ["the team does its task"] };
   }
 
-  // V(h, c) of every kind as lines; kinds that were asked for are bold.
-  function seriesOf(look, film) {
-    if (!film.frames.some((frame) => frame.values)) return [];
-    const asked = [...new Set(film.frames.flatMap((f) => (f.instruction ? [f.instruction.kind] : [])))];
-    return film.kinds.map((kind, number) => {
+  // V(h, c) of each kind as a line; kinds that were given are bold.
+  function seriesOf(look, recording) {
+    if (!recording.frames.some((frame) => frame.values)) return [];
+    const asked = [...new Set(recording.frames.flatMap((f) => (f.instruction ? [f.instruction.kind] : [])))];
+    return recording.kinds.map((kind, number) => {
       const rank = asked.indexOf(kind);
       const bold = rank >= 0 || number === 0;
       const colour = number === 0 ? "#000000" : look.palette[rank >= 0 ? LINES[rank % LINES.length] : "slate"];
       const dash = rank >= 0 ? DASHES[(1 + rank) % DASHES.length] : [];
-      const points = film.frames.map((frame) => (frame.values ? frame.values[number] : null));
+      const points = recording.frames.map((frame) => (frame.values ? frame.values[number] : null));
       return { name: kind, points, colour, dash, bold };
     });
   }
 
-  // When something was being asked, in alternating shades.
-  function bandsOf(film) {
+  // The spans of the instructions, in alternating shades.
+  function bandsOf(recording) {
     const bands = [];
-    film.frames.forEach((frame, i) => {
+    recording.frames.forEach((frame, i) => {
       const number = frame.instruction && frame.instruction.number;
       if (!number) return;
       const before = bands.at(-1);
@@ -103,14 +103,14 @@ const MavicShow = (() => {
     return "Tick " + frame.time + ". " + now.words + ". " + doing.join("; ") + ".";
   }
 
-  // The stage of some films. `options.live`: frames keep coming, the return is drawn too;
-  // `options.seat`: the agent that the visitor plays.
-  function board(look, stage, films, options = {}) {
+  // Shows recordings side by side. `options.live`: frames keep coming, and the return is drawn too.
+  // `options.seat`: the agent that the visitor drives.
+  function board(look, stage, recordings, options = {}) {
     const painter = MavicPaint.painter(look);
-    const several = films.length > 1;
+    const several = recordings.length > 1;
 
-    function rowOf(film, name, i) {
-      const robot = film.frames[0].scene.sprites.filter((s) => s.shape === "robot")[i];
+    function rowOf(recording, name, i) {
+      const robot = recording.frames[0].scene.sprites.filter((s) => s.shape === "robot")[i];
       const swatch = make("span", { class: "swatch", "aria-hidden": "true" });
       if (robot) swatch.style.background = look.palette[robot.colour];
       const parts = { doing: make("span", { class: "doing" }), verdict: make("span") };
@@ -118,15 +118,15 @@ const MavicShow = (() => {
       return { ...parts, item: make("li", {}, swatch, make("span", { class: "who", text: who }), parts.doing, parts.verdict) };
     }
 
-    function viewOf(film) {
+    function viewOf(recording) {
       const canvas = make("canvas", { role: "img" });
       const said = make("div", { class: "said" });
       const facts = Object.fromEntries(["Tick", "Return", "Followed"].map((name) => [name, make("dd")]));
-      const rows = film.agents.map((name, i) => rowOf(film, name, i));
+      const rows = recording.agents.map((name, i) => rowOf(recording, name, i));
       const [event, notes] = [make("p", { class: "event" }), make("p", { class: "notes" })];
       const panel = make(
         "div", { class: "panel" },
-        ...(several ? [make("h2", { text: film.name })] : []),
+        ...(several ? [make("h2", { text: recording.name })] : []),
         make("dl", { class: "facts" }, ...Object.entries(facts).map(([name, dd]) => make("div", {}, make("dt", { text: name }), dd))),
         make("ul", { class: "agents" }, ...rows.map((row) => row.item)),
         event, notes,
@@ -136,20 +136,20 @@ const MavicShow = (() => {
       const expects = make("div", {}, make("h3", { text: "What the team expects to earn, V(h, c)" }), plot, keys);
       const earned = make("canvas", { class: "chart low", role: "img", "aria-label": "Return over time" });
       if (options.live) panel.append(make("div", {}, make("h3", { text: "Return so far" }), earned));
-      if (options.live || seriesOf(look, film).length) panel.append(expects);
+      if (options.live || seriesOf(look, recording).length) panel.append(expects);
       const picture = make("div", { class: "picture" });
       const score = make("span");
-      if (several) picture.append(make("div", { class: "title" }, make("h2", { text: film.name }), score));
+      if (several) picture.append(make("div", { class: "title" }, make("h2", { text: recording.name }), score));
       picture.append(said, canvas);
-      stage.append(make("section", { class: "film", "aria-label": film.name }, picture, panel));
-      const view = { film, canvas, picture, said, score, facts, rows, event, notes, plot, keys, earned, expects, series: [], named: "", unit: 0 };
+      stage.append(make("section", { class: "recording", "aria-label": recording.name }, picture, panel));
+      const view = { recording, canvas, picture, said, score, facts, rows, event, notes, plot, keys, earned, expects, series: [], named: "", unit: 0 };
       trace(view);
       return view;
     }
 
-    // What the charts show; in a live film the lines grow.
+    // Updates the lines of the charts; in a live recording they grow.
     function trace(view) {
-      view.series = seriesOf(look, view.film);
+      view.series = seriesOf(look, view.recording);
       view.expects.hidden = !view.series.length;
       const named = view.series.filter((line) => line.bold);
       const names = named.map((line) => line.name).join(" ");
@@ -161,19 +161,19 @@ const MavicShow = (() => {
     }
 
     function chart(view, index, last) {
-      const at = Math.min(index, view.film.frames.length - 1);
-      const bands = options.live ? bandsOf(view.film) : [];
+      const at = Math.min(index, view.recording.frames.length - 1);
+      const bands = options.live ? bandsOf(view.recording) : [];
       if (view.series.length) MavicPaint.chart(view.plot, look, view.series, at, last, bands);
       if (!options.live) return;
-      const points = view.film.frames.map((frame) => frame.earned);
-      const starts = view.film.frames.flatMap((frame, i) => (frame.time === 0 ? [i] : []));
+      const points = view.recording.frames.map((frame) => frame.earned);
+      const starts = view.recording.frames.flatMap((frame, i) => (frame.time === 0 ? [i] : []));
       MavicPaint.chart(view.earned, look, [{ name: "return", points, colour: "#000000", bold: true, starts }], at, last, bands);
     }
 
     function tell(view, index) {
-      const { film, said, facts, rows } = view;
-      const frame = frameOf(film, index);
-      const now = bubble(film, index);
+      const { recording, said, facts, rows } = view;
+      const frame = frameOf(recording, index);
+      const now = bubble(recording, index);
       said.dataset.state = now.state;
       said.replaceChildren(
         make("p", { class: "words", text: now.words }),
@@ -184,11 +184,11 @@ const MavicShow = (() => {
         fill.style.width = 100 * now.share + "%";
         said.append(make("div", { class: "left", "aria-hidden": "true" }, fill));
       }
-      const { followed, judged } = film.totals || frame;
+      const { followed, judged } = recording.totals || frame;
       facts["Tick"].textContent = frame.time;
       facts["Return"].textContent = short(frame.earned);
       facts["Followed"].textContent = judged ? followed + " of " + judged : "–";
-      if (film.totals && film.totals.given) facts["Followed"].append(" ", make("small", { text: film.totals.given + " given" }));
+      if (recording.totals && recording.totals.given) facts["Followed"].append(" ", make("small", { text: recording.totals.given + " given" }));
       const counted = judged ? " · followed " + followed + " of " + judged : "";
       view.score.textContent = "return " + short(frame.earned) + counted;
       frame.agents.forEach((agent, i) => {
@@ -200,20 +200,20 @@ const MavicShow = (() => {
         verdict.className = agent.complies === null ? "" : "chip " + (agent.complies ? "good" : "bad");
         verdict.textContent = agent.complies === null ? "" : agent.complies ? "✓ complies" : "✗ disobeys";
       });
-      let i = Math.min(index, film.frames.length - 1);
-      while (i > 0 && !film.frames[i].events.length && film.frames[i].time > 0) i--; // of this episode
-      const happened = film.frames[i].events;
-      view.event.textContent = happened.length ? "Last event: " + happened.map(words).join(", ") + " (tick " + film.frames[i].time + ")" : "";
+      let i = Math.min(index, recording.frames.length - 1);
+      while (i > 0 && !recording.frames[i].events.length && recording.frames[i].time > 0) i--; // of this episode
+      const happened = recording.frames[i].events;
+      view.event.textContent = happened.length ? "Last event: " + happened.map(words).join(", ") + " (tick " + recording.frames[i].time + ")" : "";
       const known = frame.agents.map((agent) => agent.name + ": " + agent.macro);
       view.notes.textContent = frame.scene.notes.filter((note) => !known.includes(note)).join("\n");
       view.canvas.setAttribute("aria-label", describe(frame, now));
     }
 
-    // What is to be told aloud: the bubbles' words.
+    // What a screen reader says: the words of the bubbles.
     const spoken = (index) =>
-      films.map((film) => (several ? film.name + ": " : "") + bubble(film, index).words).join(". ");
+      recordings.map((recording) => (several ? recording.name + ": " : "") + bubble(recording, index).words).join(". ");
 
-    // Give each picture all the room there is above `bar`.
+    // Gives each picture all the room above `bar`.
     function measure(bar) {
       const least = innerWidth >= 900 ? 240 : 300;
       for (const view of views) {
@@ -221,7 +221,7 @@ const MavicShow = (() => {
         const room = view.picture.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
         const top = view.canvas.getBoundingClientRect().top + scrollY;
         const high = Math.max(least, innerHeight - bar.offsetHeight - top - 24);
-        view.unit = MavicPaint.fit(view.canvas, view.film.frames[0].scene, room - 1, high);
+        view.unit = MavicPaint.fit(view.canvas, view.recording.frames[0].scene, room - 1, high);
         view.said.style.maxWidth = Math.max(340, view.canvas.clientWidth) + "px";
       }
     }
@@ -232,8 +232,8 @@ const MavicShow = (() => {
 
     function legend(last) {
       const shapes = new Map();
-      for (const film of films) {
-        for (const frame of film.frames) {
+      for (const recording of recordings) {
+        for (const frame of recording.frames) {
           for (const sprite of frame.scene.sprites) if (!shapes.has(sprite.shape)) shapes.set(sprite.shape, sprite);
         }
       }
@@ -253,11 +253,11 @@ const MavicShow = (() => {
       items.push(
         item(roomy, doing(true, null, "go"), "has decided just now"),
         item(roomy, doing(false, null, "go"), "goes on with its macro"),
-        item(roomy, doing(false, true, "go"), "does what it is told"),
-        item(roomy, doing(false, false, "go"), "disobeys"),
+        item(roomy, doing(false, true, "go"), "complies with the instruction"),
+        item(roomy, doing(false, false, "go"), "does not comply"),
       );
       const loaded = { ...roomy, sprites: [{ ...robot, x: 0.7, y: 0.3, holds: "cup" }] };
-      if (options.live || films.some((film) => film.frames.some((f) => f.scene.sprites.some((s) => s.holds)))) items.push(item(loaded, [], "carries something"));
+      if (options.live || recordings.some((recording) => recording.frames.some((f) => f.scene.sprites.some((s) => s.holds)))) items.push(item(loaded, [], "carries something"));
       if (last) items.push(make("li", { text: last }));
       const box = make("details", { class: "key" }, make("summary", { text: "Legend" }), make("ul", { class: "legend" }, ...items));
       box.open = innerWidth >= 560;
@@ -268,8 +268,8 @@ const MavicShow = (() => {
       }
     }
 
-    document.body.dataset.films = films.length;
-    const views = films.map(viewOf);
+    document.body.dataset.recordings = recordings.length;
+    const views = recordings.map(viewOf);
     return { views, tell, trace, chart, paint, measure, legend, spoken };
   }
 

@@ -1,0 +1,40 @@
+"""`mavic bench`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import Positional
+
+from mavic.apps import console
+from mavic.apps.commands.command import Command
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench(Command):
+    """Measure speed: the environment alone, training with learning, compile time, peak memory.
+
+    Example: mavic bench box_pushing --json bench.json
+    """
+
+    world: Positional[str] = "box_pushing"
+    """The world to measure in."""
+    seeds: int = 5
+    """The number of trainings at once."""
+    repeats: int = 3
+    """The number of interleaved repeats; medians are shown."""
+    json: Path | None = None
+    """Also write the figures to this file."""
+
+    def run(self) -> None:
+        """Carry out the command."""
+        import json
+
+        from mavic.experiments import benchmark
+
+        found = benchmark.measure(
+            self.world, seeds=self.seeds, repeats=self.repeats, console=console.OUT
+        )
+        if self.json:
+            self.json.write_text(json.dumps(found, indent=1) + "\n")

@@ -1,0 +1,38 @@
+"""What all commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+class Problem(Exception):
+    """Something that the user can mend. The command line prints it without a traceback."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """The options that every command takes."""
+
+    plugins: tuple[str, ...] = ()
+    """Modules to import first; the current folder is searched too. They register worlds or add methods of your own
+    (docs/extend.md)."""
+
+    def run(self) -> None:
+        """Carry out the command."""
+        raise NotImplementedError
+
+
+def options_from(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Return the options of an environment from the pairs of texts that a user typed."""
+    return {name: _value(text) for name, text in pairs}
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text.lower(), text)

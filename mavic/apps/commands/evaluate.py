@@ -1,0 +1,81 @@
+"""`mavic evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tyro.conf import Positional
+
+from mavic.apps import console
+from mavic.apps.commands.command import Command
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(Command):
+    """Evaluate a policy file: base return, compliance and value bias, under instructions of your choice.
+
+    Example: mavic evaluate policies/box_pushing/mavic --condition live/by-kind
+    """
+
+    policy: Positional[Path]
+    """The policy's file, with or without its ending."""
+    condition: str | None = None
+    """How the team is instructed: schedule/rule[/overlap][/extras] (default: as in its training)."""
+    quick: bool = False
+    """Evaluate with a quarter of the episodes."""
+    words: bool = False
+    """Also evaluate with phrases that the team was not trained on: held-out ones, novel ones and the paper's own."""
+    json: bool = False
+    """Print the whole score as one JSON object."""
+
+    def run(self) -> None:
+        """Carry out the command."""
+        import json
+
+        from mavic.experiments import evaluate, records, runner, unseen_phrases
+
+        scale = 0.25 if self.quick else 1.0
+        trained = runner.trained_of(self.policy, self.condition)
+        (config,) = trained.group.configs
+        score = evaluate.evaluate(trained, scale=scale)[config]
+        if self.words:
+            score["words"] = unseen_phrases.evaluate(trained, scale=scale).get(config, {})
+        if self.json:
+            print(json.dumps(records.plain(score)))
+            return
+        for line in _lines(score):
+            console.OUT.print(line, highlight=False)
+
+
+def _lines(score: dict[str, Any]) -> Iterator[str]:
+    """Return the score of one seed in words."""
+    base, obeyed = score["base"], score["compliance"]
+    share = (
+        f" ({base['discounted'][0] / score['optimum']:.2%} of the optimum)"
+        if score["optimum"]
+        else ""
+    )
+    yield (
+        f"base return {base['discounted'][0]:.2f}{share}, solved {base['solved'][0]:.1%}, "
+        f"{base['length'][0]:.1f} ticks ({base['episodes']} episodes)"
+    )
+    yield (
+        f"compliance {obeyed['per_instruction'][0]:.2%} of instructions, "
+        f"{obeyed['per_decision'][0]:.2%} of decisions, {obeyed['per_step'][0]:.2%} of steps; greedy "
+        f"{score['compliance_greedy']['per_instruction'][0]:.2%}; the task was solved in "
+        f"{obeyed['solved'][0]:.1%} of these episodes"
+    )
+    for kind, given in obeyed["given"].items():
+        if given[0]:
+            yield f"  {kind}: {obeyed['followed'][kind][0]:.0f} of {given[0]:.0f}"
+    yield f"value bias (leak) {score['leak']['none'][0]:+.2%}"
+    for name, words in score.get("words", {}).items():
+        yield (
+            f"{name} words: {words['understood']} of {words['phrases']} phrases understood, "
+            f"{words['per_instruction'][0]:.2%} of instructions in them followed "
+            f"(heard as their own vectors: {words['own_vector'][0]:.2%}; "
+            f"unsure ones too: {words['own_vector_anyway'][0]:.2%})"
+        )

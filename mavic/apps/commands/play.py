@@ -1,0 +1,52 @@
+"""`mavic play`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mavic.apps import console
+from mavic.apps.commands.command import Command, Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Play(Command):
+    """Open the playground: talk to teams in a browser and watch them, or drive one of their agents.
+
+    For example:
+      mavic play
+      mavic play --policy runs/box_pushing/mavic-tuned-protected-live-by-kind --against policies/box_pushing/naive
+      mavic play --host 0.0.0.0 --port 8000
+    """
+
+    policy: Path | None = None
+    """A policy file of your own, listed before the shipped teams."""
+    against: Path | None = None
+    """Another policy file of the same world, to compare with it."""
+    policies: Path | None = None
+    """The folder of the teams, with a folder for each world (default: the shipped teams)."""
+    host: str = "127.0.0.1"
+    """The address to listen on. Other machines can connect only if you name an address that they reach; they are then
+    asked for a token."""
+    port: int = 8642
+    """The port to listen on; 0 takes a free one."""
+    browser: bool = True
+    """Open the page in your browser."""
+
+    def run(self) -> None:
+        """Carry out the command."""
+        try:
+            from mavic.apps.playground import server
+        except ImportError as error:
+            if error.name is None or error.name.startswith("mavic"):
+                raise
+            raise Problem(f"the playground needs {error.name}: pip install 'mavic[web]'") from None
+        from mavic.apps.playground import catalog
+
+        catalog.prepare()
+        teams = catalog.open_catalog(self.policies, self.policy, self.against)
+        server.play(teams, self.host, self.port, _say, browser=self.browser)
+
+
+def _say(text: str) -> None:
+    console.OUT.print(text, highlight=False, soft_wrap=True, markup=False)

@@ -1,0 +1,56 @@
+"""`mavic replay`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+from tyro.conf import Positional
+
+from mavic.apps import console
+from mavic.apps.commands.command import Command, Problem, options_from
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay(Command):
+    """Record an episode: as one HTML page that needs no server, or as a GIF.
+
+    For example:
+      mavic replay policies/box_pushing/mavic --out replay.html
+      mavic replay policies/box_pushing/mavic --against policies/box_pushing/naive --say 3 "don't push" 12 --out r.html
+    """
+
+    policy: Positional[Path]
+    """The team's policy file."""
+    against: Path | None = None
+    """Another team to show beside it, with the same seed and the same instructions."""
+    say: tyro.conf.UseAppendAction[tuple[tuple[int, str, int], ...]] = ()
+    """An instruction: the tick at which it is given, its words, and the ticks for which it holds. Give the option again
+    for more. Without it, the schedule of the team's training gives instructions."""
+    seed: int = 1
+    """Which episode."""
+    ticks: int | None = None
+    """Stop after this many ticks."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Options of the world that differ from the team's training, such as: --options third_cook true."""
+    out: Path = Path("replay.html")
+    """The file to write. It ends in .html or .gif."""
+
+    def run(self) -> None:
+        """Carry out the command."""
+        from mavic.apps import recording, replay
+
+        if self.out.suffix not in (".html", ".gif"):
+            raise Problem(f"{self.out}: must end in .html or .gif")
+        paths = [self.policy] + ([self.against] if self.against else [])
+        options = options_from(self.options)
+        made = [
+            recording.record_policy(path, self.seed, self.say, self.ticks, options)
+            for path in paths
+        ]
+        if self.out.suffix == ".gif":
+            replay.gif(made, self.out)
+        else:
+            replay.html(made, self.out, " and ".join(one.name for one in made))
+        console.OUT.print(f"wrote {self.out}", highlight=False)

@@ -1,0 +1,118 @@
+"""`mavic words`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from tyro.conf import Positional
+
+from mavic.apps import console
+from mavic.apps.commands.command import Command, Problem
+
+if TYPE_CHECKING:
+    from mavic.language.reader.read import Understanding
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words(Command):
+    """Say what a sentence is understood as: its kind, the probability and the nearest phrases, or that it is unsure.
+
+    For example:
+      mavic words box_pushing "please do not push anything"
+      cat requests.txt | mavic words overcooked --json
+      mavic words box_pushing --ablation
+      mavic words --report
+    """
+
+    world: Positional[str] = ""
+    """The world whose kinds are meant, or an instruction file of your own."""
+    texts: Positional[tuple[str, ...]] = ()
+    """The sentences. Without any, they are read from standard input, one per line."""
+    obey_anyway: bool = False
+    """Take the most probable kind even when unsure, as the paper's agents do."""
+    json: bool = False
+    """Print one JSON object per sentence: text, kind, probability, unsure, nearest, note."""
+    ablation: bool = False
+    """Instead, compare encoders, poolings and scalings: how well they tell kinds, and left from right, apart."""
+    report: bool = False
+    """Instead, print how well sentences are understood in all worlds, on phrases of authors nothing was fitted to."""
+
+    def run(self) -> None:
+        """Carry out the command."""
+        if self.report:
+            self._report()
+        elif self.ablation:
+            self._ablate()
+        else:
+            self._understand()
+
+    def _report(self) -> None:
+        from mavic.apps import words
+
+        if self.world or self.texts or self.json or self.ablation:
+            raise Problem("--report stands alone: it covers all worlds")
+        for table in words.report_tables():
+            console.OUT.print(table, highlight=False)
+
+    def _ablate(self) -> None:
+        from mavic.apps import words
+        from mavic.language.reader.ablation import Ablation
+
+        if self.texts or self.json:
+            raise Problem("--ablation takes a world alone")
+        found = list(words.ablation(self.world))
+        for table in words.ablation_tables(
+            self.world, [row for row in found if isinstance(row, Ablation)]
+        ):
+            console.OUT.print(table, highlight=False)
+        for line in found:
+            if isinstance(line, str):
+                console.OUT.print(f"left out: {escape(line)}", highlight=False, soft_wrap=True)
+
+    def _understand(self) -> None:
+        from mavic.apps.words import instruction_path
+        from mavic.language import lexicon, text
+        from mavic.language.reader import read
+
+        lex = lexicon.load(instruction_path(self.world))
+        sentences = [text.given(t) for t in self.texts]
+        if not sentences and sys.stdin is not None:
+            sentences = text.lines(sys.stdin.buffer.read())
+        if not sentences:
+            raise Problem(
+                "nothing to understand: give sentences, or one per line on standard input"
+            )
+        for found in read.understand_all(lex, sentences):
+            self._print_json(found) if self.json else self._print(found)
+
+    def _print_json(self, found: Understanding) -> None:
+        import json
+
+        line = {
+            "text": found.text,
+            "kind": found.asked(self.obey_anyway),
+            "probability": round(float(found.probability), 4),
+            "unsure": found.unsure,
+            "nearest": [
+                {"text": near, "kind": kind, "cosine": round(float(cosine), 3)}
+                for near, kind, cosine in found.nearest
+            ],
+            "note": found.note,
+        }
+        print(json.dumps(line, ensure_ascii=False))
+
+    def _print(self, found: Understanding) -> None:
+        from mavic.language import text
+
+        answer = "unsure" if found.unsure and not self.obey_anyway else found.kind
+        why = found.note or f"{found.probability:.0%}"
+        console.OUT.print(
+            f"{escape(text.shown(found.text))} → [bold]{answer}[/] ({escape(why)})",
+            highlight=False,
+            soft_wrap=True,
+        )
+        for near, kind, cosine in found.nearest:
+            console.OUT.print(f"    {cosine:.2f} {kind}: {escape(near)}", highlight=False)

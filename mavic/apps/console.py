@@ -1,0 +1,8 @@
+"""Where commands write: results to standard output, complaints to standard error."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+OUT = Console()
+ERR = Console(stderr=True)

@@ -1,0 +1,78 @@
+"""From typed words to an instruction: a kind, and the phrase of the lexicon that stands for the words."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from mavic.language import lexicon as lexicons
+from mavic.language.lexicon import Lexicon
+from mavic.language.text import fold
+
+SUGGESTED_KINDS = 3  # offered when a sentence was not understood
+
+
+class Heard(NamedTuple):
+    """What words were understood as."""
+
+    text: str
+    kind: str  # the most probable kind, even when unsure
+    row: int  # of the lexicon
+    probability: float
+    unsure: bool
+    nearest: tuple[tuple[str, str, float], ...]  # phrase, its kind, cosine
+    closest: tuple[str, ...]  # kinds, the most probable first
+    note: str  # why the text was not understood, where the text itself is the reason
+
+
+def hear(lexicon: Lexicon, words: str, own_words: bool = False) -> Heard:
+    """Return what words are understood as.
+
+    Words are a kind's name, a phrase of the lexicon or a free sentence. A team hears a free sentence as the training
+    phrase of its kind that is nearest to it. With `own_words` the team hears the sentence's own vector.
+    """
+    if words in lexicon.names:
+        row = int(lexicon.table[lexicon.names.index(words), 0])
+        return _known(lexicon, row, words)
+    rows, folded = _rows_by_text(lexicon.texts), fold(words)
+    if folded and folded in rows:
+        row = rows[folded]
+        return _known(lexicon, row, lexicon.names[int(lexicon.kind[row])])
+    return _free(lexicon, words, own_words)
+
+
+def _known(lexicon: Lexicon, row: int, kind: str) -> Heard:
+    """Return a phrase of the lexicon, understood with certainty."""
+    return Heard(lexicon.texts[row], kind, row, 1.0, False, (), (), "")
+
+
+def _free(lexicon: Lexicon, words: str, own_words: bool) -> Heard:
+    """Return what the sentence reader makes of words that are not in the lexicon."""
+    found = lexicon.understand(words)
+    shares = {kind: share for kind, share in found.probabilities.items() if kind in lexicon.names}
+    ranked = sorted(list(lexicon.names[1:]), key=lambda kind: -shares.get(kind, 0.0))
+    unsure = found.unsure or found.kind not in lexicon.names[1:]
+    row = lexicons.spare_row(lexicon)
+    if not (unsure or own_words):
+        vector = lexicons.vectors([words], lexicon.encoder)[0]
+        row = lexicons.closest(lexicon, vector, lexicon.names.index(found.kind))
+    return Heard(
+        text=words,
+        kind=found.kind,
+        row=row,
+        probability=found.probability,
+        unsure=unsure,
+        nearest=found.nearest,
+        closest=tuple(ranked[:SUGGESTED_KINDS]),
+        note=found.note,
+    )
+
+
+@lru_cache(8)
+def _rows_by_text(texts: tuple[str, ...]) -> dict[str, int]:
+    """Return the first row of each text, by the text without case and punctuation."""
+    rows: dict[str, int] = {}
+    for row, text in enumerate(texts):
+        if text:
+            rows.setdefault(fold(text), row)
+    return rows

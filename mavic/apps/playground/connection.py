@@ -1,0 +1,227 @@
+"""One open page: its WebSocket, its session and its clock."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from typing import Any
+
+from fastapi import WebSocket, WebSocketDisconnect
+from pydantic import BaseModel
+
+from mavic.apps import hearing, replay
+from mavic.apps.playground import messages
+from mavic.apps.playground.catalog import Catalog, CatalogError
+from mavic.apps.playground.limits import FASTEST, NORMAL, SLOWEST, TokenBucket
+from mavic.apps.playground.messages import GUEST, AnyRequest, MessageError
+from mavic.apps.playground.session import Session, SessionError, open_session
+from mavic.apps.playground.workers import Workers
+from mavic.apps.stage import StageError
+from mavic.experiments.policy_file import PolicyError
+from mavic.language.encoder import EncoderError
+
+LOG = logging.getLogger(__name__)
+DRIVING_GAP = 0.1  # seconds between two ticks that a person's keys ask for
+END_SHOWN = 2.0  # seconds for which an ended episode stays in sight
+SEND_TIMEOUT = 20.0  # seconds after which a page that takes nothing is given up
+
+
+class Connection:
+    """One open page."""
+
+    def __init__(self, socket: WebSocket, catalog: Catalog, workers: Workers) -> None:
+        self.socket, self.catalog, self.workers = socket, catalog, workers
+        self.ticket = secrets.token_urlsafe(16)
+        self.session: Session | None = None
+        self.playing, self.again, self.speed = True, True, NORMAL
+        self.hurried = False  # a tick is wanted at once
+        self.saving = False  # its recording is being made
+        self.due = self.last = 0.0
+        self.wake = asyncio.Event()
+        self.bucket = TokenBucket()
+        self.sending = asyncio.Lock()
+        self.turn = asyncio.Lock()  # only its holder changes the session
+
+    async def send(self, message: BaseModel | str) -> None:
+        """Send a message, or its JSON, to the page."""
+        text = message if isinstance(message, str) else message.model_dump_json()
+        async with self.sending:
+            await asyncio.wait_for(self.socket.send_text(text), SEND_TIMEOUT)
+
+    async def serve(self, words: str) -> None:
+        """Answer the page's messages and run its ticks until it closes. `words` is for the page's `Hello`."""
+        await self.send(
+            messages.Hello(
+                look=replay.look(),
+                listing=self.catalog.listing(),
+                words=words,
+                ticket=self.ticket,
+            )
+        )
+        tasks = [asyncio.create_task(self._receive()), asyncio.create_task(self._run_clock())]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _receive(self) -> None:
+        while True:
+            text = await self.socket.receive_text()
+            if not self.bucket.take():
+                if complaint := self.bucket.complaint():
+                    await self.send(messages.Problem(text=complaint))
+                continue
+            try:
+                await self._carry_out(messages.parse(text))
+            except (MessageError, SessionError, CatalogError, StageError, PolicyError) as error:
+                await self.send(messages.Problem(text=str(error)))
+            except EncoderError as error:
+                why = f"only the phrases in the list are understood here: {error}"
+                await self.send(messages.Problem(text=why))
+            except (WebSocketDisconnect, TimeoutError):
+                raise
+            except Exception as error:  # a fault of the server must not end the page
+                LOG.exception("a page's message failed")
+                why = f"that went wrong here ({type(error).__name__}); everything else goes on"
+                await self.send(messages.Problem(text=why))
+
+    async def _carry_out(self, request: AnyRequest) -> None:
+        match request:
+            case messages.Open():
+                await self._open(request)
+            case messages.Say():
+                await self._say(request)
+            case messages.End():
+                async with self.turn:
+                    await self._tick_thread(self._opened().end)
+                self._hurry()
+            case messages.Drive():
+                self._opened().drive(request.macro)
+                self._hurry(DRIVING_GAP)
+            case messages.Play() | messages.Pause():
+                async with self.turn:  # no frame comes after the answer to a pause
+                    self.playing = request.do == "play"
+                self._restart()
+                await self._send_clock()
+            case messages.Step():
+                async with self.turn:
+                    self.playing = False
+                self._hurry()
+                await self._send_clock()
+            case messages.Speed():
+                self.speed = min(max(request.value, SLOWEST), FASTEST)
+                self._restart()
+                await self._send_clock()
+            case messages.Again():
+                self.again = request.value
+                await self._send_clock()
+            case messages.Reset():
+                await self._reset(request.seed)
+
+    def _opened(self) -> Session:
+        if self.session is None:
+            raise MessageError("open a world first")
+        return self.session
+
+    async def _tick_thread(self, work: Any, *given: Any) -> Any:
+        return await self.workers.run(self.workers.ticks, work, *given)
+
+    def _restart(self) -> None:
+        self.due = time.monotonic()
+        self.wake.set()
+
+    def _hurry(self, gap: float = 0.0) -> None:
+        """Run a tick now, or `gap` seconds after the last one."""
+        self.hurried = True
+        self.due = max(time.monotonic(), self.last + gap)
+        self.wake.set()
+
+    async def _send_clock(self) -> None:
+        await self.send(messages.Clock(playing=self.playing, speed=self.speed, again=self.again))
+
+    async def _open(self, request: messages.Open) -> None:
+        world, teams, seat = request.world, request.teams, request.seat
+        run, loading = self.workers.run, self.workers.loading
+        for name in teams[:2]:
+            self.catalog.entry(world, name)
+        async with self.turn:
+            self.session = None
+            cold = [n for n in teams[:2] if not self.catalog.is_warm(world, n, seat == GUEST)]
+            if cold:
+                await self.send(messages.Status(text="compiling…"))
+            session = await run(
+                loading, open_session, self.catalog, world, teams, request.seed, seat
+            )
+            await self.send(session.opened())
+            await self.send(await run(loading, session.look))
+            for name in cold:
+                await run(loading, self.catalog.warm, world, name, seat == GUEST)
+            self.session = session
+        await self.send(messages.Status(text=""))
+        await self._send_clock()
+        self._restart()
+
+    async def _reset(self, seed: int) -> None:
+        session = self._opened()
+        async with self.turn:
+            await self._tick_thread(session.reset, seed)
+            await self.send(await self._tick_thread(session.look))
+        self._restart()
+
+    async def _say(self, request: messages.Say) -> None:
+        session = self._opened()
+        session.check_agents(request.agents)
+        heard = await self.workers.run(
+            self.workers.words, hearing.hear, session.stage.lexicon, request.text
+        )
+        refused: list[str] = []
+        if not heard.unsure:
+            async with self.turn:
+                if self.session is not session:
+                    return
+                if session.over:
+                    await self._tick_thread(session.reset, session.seed + 1)
+                refused = await self._tick_thread(session.say, heard, request.agents, request.hold)
+        await self.send(messages.understood(heard, refused))
+        if not heard.unsure:
+            self._hurry()
+
+    async def _run_clock(self) -> None:
+        while True:
+            if self.session is None or not (self.playing or self.hurried):
+                self.wake.clear()
+                await self.wake.wait()
+                continue
+            if (early := self.due - time.monotonic()) > 0:
+                self.wake.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.wake.wait(), early)
+                continue
+            await self._tick()
+
+    async def _tick(self) -> None:
+        async with self.turn:
+            session = self.session
+            if session is None:
+                return
+            asked, self.hurried = self.hurried, False
+            if session.closed:
+                if not (self.again or asked):
+                    self.playing = False
+                    await self._send_clock()
+                    return
+                await self._tick_thread(session.reset, session.seed + 1)
+            # the thread also writes the JSON, which takes longer than a message may hold up other pages
+            await self.send(await self._tick_thread(lambda: session.tick().model_dump_json()))
+        self.last = now = time.monotonic()
+        if session.closed:
+            self.due = now + END_SHOWN
+        else:  # this keeps the pace on average; a page that fell behind does not race to catch up
+            self.due = max(self.due + 1 / self.speed, now - 1)

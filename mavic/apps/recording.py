@@ -1,0 +1,127 @@
+"""A recording: the frames of one episode, to look at in a page, a GIF or a test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from mavic.apps.frames import Frame
+from mavic.apps.stage import (
+    Stage,
+    Team,
+    addressed,
+    advance,
+    last_frame,
+    meaning,
+    open_stage,
+    say,
+    start,
+)
+from mavic.instruct import schedule
+from mavic.language.lexicon import Lexicon
+from mavic.rollout.step import InstructedEnv
+from mavic.types import Array, replace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """The frames of an episode and what is needed to draw them."""
+
+    name: str
+    world: str
+    agents: tuple[str, ...]
+    kinds: tuple[str, ...]  # the first is "none"
+    frames: tuple[Frame, ...]
+
+
+class Cue(NamedTuple):
+    """A line of a script: these words are said before tick `tick`."""
+
+    tick: int
+    words: str  # a kind's name, a phrase, a free sentence, or "none" to end the active instruction
+    agents: Sequence[str | int] | None = None  # names or numbers; None: all that the kind addresses
+    hold: int | None = None  # ticks; None: until it is resolved or the episode ends
+
+
+def recording_of(stage: Stage, frames: Sequence[Frame]) -> Recording:
+    """Return frames of a stage as a recording."""
+    return Recording(
+        name=stage.name,
+        world=stage.env.name,
+        agents=tuple(stage.env.agents),
+        kinds=stage.kinds,
+        frames=tuple(frames),
+    )
+
+
+def record(
+    team: Team,
+    instructed_env: InstructedEnv,
+    lexicon: Lexicon,
+    key: Array,
+    script: Sequence[Cue | tuple] | None = None,
+    ticks: int | None = None,
+    *,
+    name: str = "team",
+    hears: bool = True,
+    greedy: bool = False,
+) -> Recording:
+    """Return the recording of one episode, or of its first `ticks`.
+
+    A `script` replaces the schedule of the environment. Two teams with the same key and script can be compared side by
+    side: they meet the same random numbers. A wrong script is refused before the episode starts.
+    """
+    cues = None if script is None else [Cue(*line) for line in script]
+    if cues is not None:
+        instructed_env = replace(instructed_env, schedule=schedule.make_schedule())
+    stage = Stage(
+        team=team,
+        instructed_env=instructed_env,
+        lexicon=lexicon,
+        hears=hears,
+        greedy=greedy,
+        name=name,
+    )
+    for cue in cues or ():
+        meaning(lexicon, cue.words)
+        addressed(stage.env, cue.agents)
+    episode = start(stage, key)
+    frames = []
+    limit = stage.env.horizon if ticks is None else min(ticks, stage.env.horizon)
+    while not episode.over and episode.time < limit:
+        for cue in cues or ():
+            if cue.tick == episode.time:
+                episode = say(stage, episode, cue.words, cue.agents, cue.hold)
+        frame, episode = advance(stage, episode)
+        frames.append(frame)
+    frames.append(last_frame(stage, episode))
+    return recording_of(stage, frames)
+
+
+def record_policy(
+    path: str | Path,
+    seed: int,
+    script: Sequence[tuple[int, str, int]] = (),
+    ticks: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Recording:
+    """Return the recording of an episode of the team in a policy file.
+
+    `script` holds (tick, words, hold). Without a script, instructions come from the schedule of the team's training.
+    """
+    stage = open_stage(path, options=options)
+    cues = [(tick, words, None, hold) for tick, words, hold in script] or None
+    return record(
+        stage.team,
+        stage.instructed_env,
+        stage.lexicon,
+        jax.random.key(seed),
+        cues,
+        ticks,
+        name=stage.name,
+        hears=stage.hears,
+    )
