@@ -188,7 +188,7 @@ def until_enough(
 
 
 def _instructions(total: Totals) -> np.ndarray:
-    """Instructions that were given and judged, [runs]."""
+    """Instructions that were given and counted, [runs]."""
     return total.ratios[metrics.COMPLIANCE.name].denominator.sum(-1)
 
 
@@ -212,7 +212,7 @@ def progress(
 def evaluate(
     trained: Trained, *, num_envs: int = 256, scale: float = 1.0
 ) -> dict[ExperimentConfig, dict[str, Any]]:
-    """The `score` lines of all configs of a group, evaluated together; every number has one entry a seed.
+    """The `score` lines of all configs of a group, evaluated together; every number has one entry per seed.
 
     With `scale` below 1 fewer episodes are played."""
     group, static, task = trained.group, trained.static, trained.task
@@ -242,7 +242,10 @@ def evaluate(
         if i == 0 or given[i]
     }
     found = {
-        **{name: _entries(name, totals_of(section), names) for name, section in SECTIONS.items()},
+        **{
+            name: section_entries(name, totals_of(section), names)
+            for name, section in SECTIONS.items()
+        },
         **{name: {kind: entry[name] for kind, entry in by_kind.items()} for name in HELD},
     }
     seeds = len(group.seeds)
@@ -257,7 +260,7 @@ def evaluate(
     }
 
 
-def _entries(section: str, totals: Totals, kinds: tuple[str, ...]) -> dict[str, Any]:
+def section_entries(section: str, totals: Totals, kinds: tuple[str, ...]) -> dict[str, Any]:
     """A section of the score line: every metric [runs], and the counts by kind of those that keep them."""
     found: dict[str, Any] = {"episodes": totals.episodes}
     for key, metric in metrics.entries(section).items():

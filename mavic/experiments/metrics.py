@@ -60,7 +60,14 @@ class Section:
     greedy: bool
     """Always the most likely macro; otherwise macros are sampled."""
     enough: float
-    """Episodes a seed plays at least; with instructions, the instructions that are counted at least."""
+    """The least number of episodes per seed; with instructions, the least number of instructions per seed."""
+
+    @property
+    def text(self) -> str:
+        """Which episodes these are, in words."""
+        return ("instructed" if self.instructed else "uninstructed") + (
+            ", greedy" if self.greedy else ""
+        )
 
 
 SECTIONS = {  # D15
@@ -69,7 +76,10 @@ SECTIONS = {  # D15
     "compliance": Section(instructed=True, greedy=False, enough=2000),
     "compliance_greedy": Section(instructed=True, greedy=True, enough=2000 / 4),
 }
-HELD = ("leak", "held")  # sections with one entry a kind, from episodes under one held instruction
+HELD = (
+    "leak",
+    "held",
+)  # sections with one entry per kind, from episodes under one held instruction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,11 +121,11 @@ class Metric:
 
     @property
     def overall(self) -> bool:
-        """Whether there is one number for all kinds. Episodes under a held instruction have one number a kind."""
+        """Whether there is one number for all kinds. Episodes under a held instruction have one number per kind."""
         return self.section != "held"
 
     def path(self, kind: str = OVERALL) -> tuple[str, ...]:
-        """Where its numbers stand in a score line: one number a seed."""
+        """Where its numbers stand in a score line: one number per seed."""
         middle = (kind,) if self.section in HELD else ()
         return (self.section, *middle, *((self.key,) if self.key else ()))
 
@@ -171,7 +181,7 @@ def _discounted(played: Played) -> Array:
 
 
 def _closed(played: Played) -> Array:
-    """[T, W, C] one-hot kind of the instruction that was judged after each tick; all zero where none was."""
+    """[T, W, C] one-hot kind of the instruction that was counted after each tick; all zero where none was."""
     kind = jnp.where(played.rows.alive, played.rows.closed, 0)
     return jax.nn.one_hot(kind, played.kinds).at[..., 0].set(0.0)
 
@@ -198,10 +208,10 @@ SOLVED = Quantity(
     lambda p: _count((p.rows.events[..., 0] > 0) & p.rows.alive),
 )
 RETURN = Quantity(
-    "sum over episodes of Σ_t γ^t r_t; r_t is the task reward, the mean over agents; γ is that of training",
+    "sum over episodes of Σ_t γ^t r_t",
     _discounted,
 )
-GIVEN = Quantity("instructions given and judged", lambda p: _closed(p).sum((0, 1)))
+GIVEN = Quantity("instructions given and counted", lambda p: _closed(p).sum((0, 1)))
 FOLLOWED = Quantity(
     "instructions followed",
     lambda p: (_closed(p) * p.rows.followed[..., None]).sum((0, 1)),
@@ -348,7 +358,7 @@ _ROWS = (
         name="leak",
         section="leak",
         numerator=Quantity(
-            "mean of V(h, ∅) − G over decisions and agents", lambda p: _agents_mean(p.value_error)
+            "mean of V(h, c) − G over decisions and agents", lambda p: _agents_mean(p.value_error)
         ),
         denominator=Quantity(
             "absolute mean of G over the same decisions",
@@ -365,7 +375,7 @@ _ROWS = (
         name="held_task",
         section="held",
         key="task",
-        numerator=replace(RETURN, text="base return's sum, while one instruction is held"),
+        numerator=RETURN,
         denominator=EPISODES,
         title="Task return",
         caption="the discounted return of the task alone, without penalties, mean over seeds (worst seed)",
@@ -388,24 +398,22 @@ METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}
 
 
 def definitions() -> str:
-    """The table of docs/definitions.md: one line a metric, in Markdown."""
+    """The table of docs/definitions.md: one line per metric, in Markdown."""
     lines = [
-        "| metric | numerator | denominator | score line | `table.json` |",
-        "|---|---|---|---|---|",
+        "| metric | episodes | numerator | denominator | score line | `table.json` |",
+        "|---|---|---|---|---|---|",
     ]
     for metric in METRICS.values():
         name = f"**{metric.name}**" if metric.headline else metric.name
-        numerator, denominator = metric.numerator.text, metric.denominator.text
+        denominator = metric.denominator.text
         if metric.per:
-            numerator, denominator = f"the same as {_first(metric)}", f"the same, × {metric.per}"
+            denominator += f" × `{metric.per}` of the score line"
+        played = (
+            SECTIONS[metric.section].text if metric.section in SECTIONS else "one held instruction"
+        )
         place = ".".join(metric.path("KIND"))
         key = f"`{metric.json}{'_mean' * metric.json_spread}`" if metric.json else ""
-        lines.append(f"| {name} | {numerator} | {denominator} | `{place}` | {key} |")
+        lines.append(
+            f"| {name} | {played} | {metric.numerator.text} | {denominator} | `{place}` | {key} |"
+        )
     return "\n".join(lines) + "\n"
-
-
-def _first(metric: Metric) -> str:
-    """The name of the metric whose recorded numbers this one reads."""
-    return next(
-        m.name for m in METRICS.values() if (m.section, m.key) == (metric.section, metric.key)
-    )

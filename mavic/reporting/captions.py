@@ -20,8 +20,8 @@ SPREAD = (
 VERSIONS = "Made with {versions}."
 MAIN = (
     "Policies have their final parameters and are sampled without exploration. "
-    "Base return: {base}; {base_episodes} episodes a seed. {share} "
-    "Compliance: {compliance}; an instruction is followed if {followed_means}; {given} instructions a seed. "
+    "Base return: {base}; {base_episodes} episodes per seed. {share} "
+    "Compliance: {compliance}; an instruction is followed if {followed_means}; {given} instructions per seed. "
     "Worst: the worst seed. Greedy: every decision takes the most likely macro. "
     "{leak_title}: {leak}; Δ: the difference from vanilla in percentage points, with its interval "
     "(same: it contains 0). {deaf} {dual} "
@@ -42,7 +42,7 @@ COMPLIANCE = (
 )
 KINDS = (
     "Instructions followed / given by kind, in %: mean over seeds (worst seed). "
-    "{given} instructions a seed, {given_by_kind} of a kind."
+    "{given} instructions per seed, {given_by_kind} per kind."
 )
 HELD = (
     "One instruction is given at the start of an episode and holds until the episode ends or the instruction is "

@@ -54,7 +54,7 @@ def _figure_key(row: Row) -> str:
 
 
 def draw_curves(rows: Sequence[Row]) -> Any:
-    """Base return and compliance in training: a line a method, the mean and the 95 % interval over seeds."""
+    """Base return and compliance in training: a line per method, the mean and the 95 % interval over seeds."""
     rows = _learners(rows)
     ticker = require("matplotlib.ticker")
     networks = grouped(rows, lambda row: row.config.network)
@@ -150,7 +150,7 @@ def zoom_from(shares: np.ndarray) -> float:
 
 
 def draw_both(rows: Sequence[Row]) -> Any:
-    """Base return against compliance, a point a seed. Teams that have both are in the upper right corner."""
+    """Base return against compliance, a point per seed. Teams that have both are in the upper right corner."""
     rows = _learners(rows)
     optimum = rows[0].optimum
     bases = np.array([value for row in rows for value in row.estimate(BASE.name).values])
@@ -163,7 +163,7 @@ def draw_both(rows: Sequence[Row]) -> Any:
     for axes in panels:
         _draw_points(axes, rows)
         axes.set_xlabel("base return (uninstructed, discounted)")
-    _panel(panels[0], "A point a seed: upper right has both")
+    _panel(panels[0], "One point per seed: upper right has both")
     panels[0].set_ylabel("instructions followed")
     _in_percent(panels[0].yaxis)
     panels[0].set_ylim(-0.04, 1.04)
@@ -222,7 +222,7 @@ def _point_handles(rows: Sequence[Row]) -> list[Any]:
 
 
 def _method_handles(rows: Sequence[Row], **style: Any) -> list[Any]:
-    """Legend entries, one a method, in the order of tables."""
+    """Legend entries, one per method, in the order of tables."""
     line = require("matplotlib.lines").Line2D
     handles = []
     for method, found in grouped(rows, lambda row: row.config.method).items():

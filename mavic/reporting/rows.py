@@ -1,4 +1,4 @@
-"""Run records → rows: one row a finished record, with every metric estimated over seeds."""
+"""Run records → rows: one row per finished record, with every metric estimated over seeds."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _compared_by(config: ExperimentConfig) -> tuple[str, ...]:
 
 
 def _check_comparable(configs: Mapping[Any, ExperimentConfig]) -> None:
-    """Check that a folder has one world, and a table one row a method and the same kinds, scope and options."""
+    """Check that a folder has one world, and a table one row per method with the same kinds, scope and options."""
     worlds = dict.fromkeys(config.world for config in configs.values())
     if len(worlds) > 1:
         raise RecordError(
@@ -260,7 +260,7 @@ def _sample_size(record: Record) -> int:
 
 
 def _numbers(record: Record, path: Sequence[str]) -> np.ndarray:
-    """A list with one entry a seed from the score line, as [seeds, 1]; what is not a number is nan."""
+    """A list with one entry per seed from the score line, as [seeds, 1]; what is not a number is nan."""
     found: Any = record.score
     for name in path:
         if not isinstance(found, dict) or name not in found:
@@ -269,7 +269,7 @@ def _numbers(record: Record, path: Sequence[str]) -> np.ndarray:
     seeds = len(record.run["seeds"])
     if not isinstance(found, list) or len(found) != seeds:
         raise RecordError(
-            f"{record.path}: {'.'.join(path)} of the score line needs one entry a seed ({seeds})"
+            f"{record.path}: {'.'.join(path)} of the score line needs one entry per seed ({seeds})"
         )
     numbers = _floats(found[: _sample_size(record)])
     return np.where(np.isfinite(numbers), numbers, math.nan)[:, None]

@@ -94,7 +94,7 @@ def estimates(values: np.ndarray) -> list[Estimate]:
 
 
 def difference(first: ArrayLike, second: ArrayLike) -> Difference:
-    """mean(first) − mean(second), with one number a seed in each. The two are resampled independently."""
+    """mean(first) − mean(second), with one number per seed in each. The two are resampled independently."""
     pair = np.asarray(first, float)[:, None], np.asarray(second, float)[:, None]
     low, high = interval(*pair)
     return Difference(mean=float(_contrast(*pair)[0]), low=float(low[0]), high=float(high[0]))

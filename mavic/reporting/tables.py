@@ -138,7 +138,7 @@ def compliance(rows: Sequence[Row]) -> Grid:
 
 
 def kinds(rows: Sequence[Row]) -> Grid:
-    """Compliance by kind of instruction: a line a kind, a column a method."""
+    """Compliance by kind of instruction: a line per kind, a column per method."""
 
     def followed(row: Row, kind: str) -> Lines:
         if kind not in row.kinds("compliance"):

@@ -64,7 +64,7 @@ def json_text(rows: Sequence[Row]) -> str:
 
 
 def csv_text(rows: Iterable[Row]) -> str:
-    """`table.csv`: one line a row with all its numbers. Shares, compliance and value bias are fractions."""
+    """`table.csv`: one line per row, with all its numbers. Shares, compliance and value bias are fractions."""
 
     def line(row: Row) -> dict[str, Any]:
         found = {**_identity(row), "seeds": len(row.seeds), "episodes": row.episodes}
@@ -92,7 +92,7 @@ def csv_text(rows: Iterable[Row]) -> str:
 
 
 def kinds_csv_text(rows: Iterable[Row]) -> str:
-    """`kinds.csv`: one line a row and kind of instruction, with the metrics that are known by kind."""
+    """`kinds.csv`: one line per row and kind of instruction, with the metrics that are known by kind."""
 
     def line(row: Row, kind: str) -> dict[str, Any]:
         found = {**_identity(row), "kind": kind, "given": sum(row.given[kind])}

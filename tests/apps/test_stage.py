@@ -13,7 +13,7 @@ import pytest
 from mavic.apps import hearing, stage
 from mavic.apps.recording import record
 from mavic.apps.stage import StageError
-from mavic.envs.box_pushing.optimum import BEST
+from mavic.envs.box_pushing.optimum import BEST_PLAN as BEST
 from mavic.experiments.config import Task, acting, make_task
 from mavic.experiments.methods import preset_of
 from mavic.experiments.policy_file import TeamPolicy, Weights

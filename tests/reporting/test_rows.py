@@ -170,5 +170,5 @@ def test_a_broken_score_names_its_file_and_field(tmp_path):
     lines = lines_of(ExperimentConfig(), [1, 2], [1, 1], [0, 0])
     lines[-1]["leak"]["none"] = [0.0]
     write(tmp_path / "a.jsonl", lines)
-    with pytest.raises(RecordError, match=r"leak\.none.*one entry a seed \(2\)"):
+    with pytest.raises(RecordError, match=r"leak\.none.*one entry per seed \(2\)"):
         report(tmp_path)

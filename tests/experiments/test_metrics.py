@@ -1,0 +1,132 @@
+"""The table of metrics: sums by hand, one division, and a new row that appears everywhere."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sample_records import KINDS, lines_of
+
+from mavic.experiments import evaluate, metrics, records
+from mavic.experiments.config import ExperimentConfig
+from mavic.experiments.methods import METHODS
+from mavic.experiments.metrics import EPISODES, METRICS, Metric, Played, Quantity, Ratio
+from mavic.reporting import writers
+from mavic.reporting.rows import table
+from mavic.reporting.tables import groups
+from mavic.types import Timestep
+
+ROOT = Path(__file__).parents[2]
+CONFIG = ExperimentConfig()
+
+
+def played() -> Played:
+    """Two agents, one lane, five ticks: an episode of two ticks, one of two, and a tick that belongs to none."""
+
+    def column(*values):
+        return jnp.asarray(values)[:, None]
+
+    unused = dict.fromkeys(Timestep.__dataclass_fields__)
+    rows = {
+        **unused,
+        "alive": column(True, True, True, True, False),
+        "time": column(0, 1, 0, 1, 0),
+        "task": column(1.0, 10.0, 2.0, 4.0, 99.0),
+        "terminal": column(False, True, False, False, True),
+        "truncated": column(False, False, False, True, False),
+        "events": column([0.0], [1.0], [0.0], [0.0], [1.0]),
+        "kind": column([0, 0], [1, 0], [2, 2], [2, 2], [2, 2]),
+        "fresh": column([True, True], [True, True], [True, False], [True, True], [True, True]),
+        "complied": column([True, True], [False, True], [True, True], [True, False], [True, True]),
+        "closed": column(0, 1, 0, 2, 2),
+        "followed": column(False, False, False, True, True),
+    }
+    return Played(
+        rows=Timestep(**rows),
+        gamma=jnp.float32(0.5),
+        kinds=3,
+        value_error=jnp.array([-1.0, -3.0]),
+        realised=jnp.array([-4.0, -12.0]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "numerator", "denominator", "value"),
+    [
+        ("base", 1 + 10 / 2 + 2 + 4 / 2, 2, 5.0),
+        ("undiscounted", 17, 2, 8.5),
+        ("solved", 1, 2, 0.5),
+        ("length", 4, 2, 2.0),
+        ("per_decision", 2, 4, 0.5),
+        ("per_step", 3, 5, 0.6),
+        ("solved_instructed", 1, 2, 0.5),
+        ("leak", -2, 8, -0.25),
+        ("held_task", 10, 2, 5.0),
+        ("held_solved", 1, 2, 0.5),
+    ],
+)
+def test_sums_by_hand(name, numerator, denominator, value):
+    (found,) = metrics.measure([METRICS[name]], played()).values()
+    assert (float(found.numerator), float(found.denominator)) == (numerator, denominator)
+    assert metrics.divide(found) == pytest.approx(value)
+
+
+def test_instructions_are_counted_by_kind():
+    found = metrics.measure([METRICS["compliance"]], played())["compliance"]
+    assert found.denominator.tolist() == [0, 1, 1] and found.numerator.tolist() == [0, 0, 1]
+
+
+def test_division_adds_kinds_first_and_gives_nan_for_nothing():
+    counts = Ratio(np.array([[0.0, 1.0, 3.0], [0.0, 0.0, 0.0]]), np.array([[0.0, 4.0, 4.0]] * 2))
+    assert metrics.divide(counts).tolist() == [0.5, 0.0]
+    assert np.isnan(metrics.divide(Ratio(np.array([0.0]), np.array([0.0])))).all()
+
+
+def test_every_metric_belongs_to_a_section_of_the_score_line():
+    for name, metric in METRICS.items():
+        assert name == metric.name and metric.section in (*metrics.SECTIONS, *metrics.HELD)
+
+
+def test_the_page_of_definitions_holds_the_table():
+    page = (ROOT / "docs" / "definitions.md").read_text(encoding="utf-8")
+    assert metrics.definitions() in page
+
+
+def test_random_and_vanilla_hear_nothing():
+    assert {name for name, method in METHODS.items() if not method.hears} == {"vanilla", "random"}
+
+
+def test_a_new_row_appears_in_scores_tables_csv_and_definitions(monkeypatch, tmp_path):
+    moves = Metric(
+        name="macros_started",
+        section="base",
+        key="macros_started",
+        numerator=Quantity("macros started", lambda p: (p.rows.fresh.any(-1) & p.rows.alive).sum()),
+        denominator=EPISODES,
+        title="Macros",
+        caption="ticks per episode in which a macro starts",
+        table="task",
+    )
+    monkeypatch.setitem(METRICS, moves.name, moves)
+    sums = metrics.measure(metrics.measured(metrics.SECTIONS), played())
+    two_runs = jax.tree.map(lambda x: np.stack([x, 2 * x]), sums)
+    totals = evaluate.Totals(episodes=np.array([2.0, 4.0]), ratios=two_runs)
+    base = evaluate.section_entries("base", totals, ("none", *KINDS))
+    found = base["macros_started"]
+    assert found.tolist() == [2, 2]
+    assert "macros_started" in metrics.entries("base_greedy")
+
+    lines = lines_of(CONFIG, [1, 2], [1, 1], [0, 0])
+    lines[-1]["base"]["macros_started"] = found
+    records.write(tmp_path / "a.jsonl", lines)
+    rows = table([records.read(tmp_path / "a.jsonl")])
+    (line,) = csv.DictReader(io.StringIO(writers.csv_text(rows)))
+    assert float(line["macros_started_mean"]) == pytest.approx(found.mean(), rel=1e-5)
+    grid = groups(rows)[0].tables["task"]
+    assert "Macros" in grid.header and f"{moves.title}: {moves.caption}." in grid.caption
+    assert "| macros_started | uninstructed | macros started | episodes |" in metrics.definitions()
