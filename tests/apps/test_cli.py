@@ -40,7 +40,7 @@ def brief(monkeypatch):
     """Judge a few episodes: enough for every column of a record."""
     judge = evaluate.evaluate
     monkeypatch.setattr(
-        evaluate, "evaluate", lambda trained, **_: judge(trained, lanes=32, scale=0.01)
+        evaluate, "evaluate", lambda trained, **_: judge(trained, num_envs=32, scale=0.01)
     )
     monkeypatch.setattr(runner, "default_lanes", lambda batch, horizon: 32)
 
