@@ -12,7 +12,7 @@ import numpy as np
 from mavic.experiments import runner
 from mavic.experiments.config import ExperimentConfig, make_task
 from mavic.experiments.methods import preset_of
-from mavic.learn import update as learning
+from mavic.learn import update
 
 
 def _one_run(leaf: Any) -> np.ndarray:
@@ -26,18 +26,18 @@ def untrained(folder: Path, world: str, method: str = "mavic", seed: int = 0) ->
     config = ExperimentConfig(world=world, method=method)
     preset = preset_of("tuned", "box_pushing")  # for its sizes: nothing is trained
     task = make_task(world)
-    static = task.fixed(preset, config.network)
-    blank = jax.eval_shape(lambda key: learning.init(key, static), jax.random.key(0))
+    static = task.static_config(preset, config.network)
+    blank = jax.eval_shape(lambda key: update.init(key, static), jax.random.key(0))
     random = np.random.default_rng(seed)
     some = jax.tree.map(lambda leaf: random.normal(0, 0.1, leaf.shape), blank.actor)
     more = jax.tree.map(lambda leaf: random.normal(0, 0.1, leaf.shape), blank.critic)
     none = jax.tree.map(lambda leaf: np.zeros(leaf.shape), blank.scale)
-    learner = dataclasses.replace(blank, actor=some, critic=more, scale=none)
+    state = dataclasses.replace(blank, actor=some, critic=more, scale=none)
     trained = runner.Trained(
-        group=runner.Group(cells=(config,), seeds=(seed,), preset=preset),
-        bench=task,
-        fixed=static,
-        learner=jax.tree.map(_one_run, learner),
+        group=runner.Group(configs=(config,), seeds=(seed,), preset=preset),
+        task=task,
+        static=static,
+        state=jax.tree.map(_one_run, state),
         curve=[],
         steps_per_second=0.0,
     )
