@@ -137,8 +137,8 @@ def _realised(got, value):
     return targets(
         reward=got.reward,
         discount=got.discount,
-        kept=value + 100,  # nobody may read it
-        arrived=value,
+        v_same_instruction=value + 100,  # nobody may read it
+        v_next_instruction=value,
         switched=got.switched,
         last=got.last,
         correction=CORRECTIONS["none"],
