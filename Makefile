@@ -68,19 +68,19 @@ bench: $(VENV)/run  ## Measure speed here: environment alone, training with lear
 
 reproduce: $(VENV)/play  ## All tables of the README from nothing (for a GPU; days on two cores)
 	@$(BIN)/mavic train box_pushing --methods all --networks protected shared \
-	  --settings live/by-kind paper/by-kind live/by-kind/overlap live/add --seeds 10 --first-seed 50 --out runs/all
-	@$(BIN)/mavic train box_pushing --preset paper --methods all --networks shared --settings live/by-kind paper/by-kind \
+	  --conditions live/by-kind paper/by-kind live/by-kind/overlap live/add --seeds 10 --first-seed 50 --out runs/all
+	@$(BIN)/mavic train box_pushing --preset paper --methods all --networks shared --conditions live/by-kind paper/by-kind \
 	  --seeds 10 --first-seed 50 --out runs/all
-	@$(BIN)/mavic train warehouse --methods all --networks protected --settings live/by-kind paper/by-kind \
+	@$(BIN)/mavic train warehouse --methods all --networks protected --conditions live/by-kind paper/by-kind \
 	  --seeds 10 --first-seed 10 --out runs/all
 	@$(BIN)/mavic train warehouse --methods all --networks shared --seeds 10 --first-seed 10 --out runs/all
-	@$(BIN)/mavic train warehouse --preset paper --methods all --networks shared --settings live/by-kind paper/by-kind \
+	@$(BIN)/mavic train warehouse --preset paper --methods all --networks shared --conditions live/by-kind paper/by-kind \
 	  --seeds 10 --first-seed 20 --out runs/all
-	@$(BIN)/mavic train overcooked --methods all --settings live/by-kind live/by-kind/extras --words \
+	@$(BIN)/mavic train overcooked --methods all --conditions live/by-kind live/by-kind/extras --words \
 	  --seeds 10 --first-seed 20 --out runs/all
 	@$(BIN)/mavic train overcooked --methods all --networks shared --seeds 10 --first-seed 20 --out runs/all
 	@$(BIN)/mavic train overcooked --preset paper --episodes 112000 --methods all --networks shared \
-	  --settings live/by-kind paper/by-kind --seeds 10 --first-seed 20 --out runs/all
+	  --conditions live/by-kind paper/by-kind --seeds 10 --first-seed 20 --out runs/all
 	@for world in box_pushing warehouse overcooked; do $(BIN)/mavic report runs/all/$$world; done
 
 report: $(VENV)/run  ## Remake tables and figures from the committed records

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from mavic.experiments.policy_file import TeamPolicy
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def load_policy(path: str | Path) -> TeamPolicy:

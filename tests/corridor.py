@@ -115,7 +115,7 @@ PHRASES = Phrases(
 )
 
 
-def setting(env=None, rules=RULES, phrases=PHRASES, **clock) -> InstructedEnv:
+def instructed(env=None, rules=RULES, phrases=PHRASES, **clock) -> InstructedEnv:
     """The corridor under a schedule."""
     return InstructedEnv(
         env=env or Corridor(),

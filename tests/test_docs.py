@@ -12,18 +12,24 @@ from mavic.experiments.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
+    "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "docs/architecture.md",
     "docs/decisions.md",
     "docs/definitions.md",
     "docs/extend.md",
+    "docs/lab.md",
     "docs/paper.md",
     "docs/play.md",
+    "docs/results.md",
+    "docs/theory.md",
 )
 FENCE = re.compile(r"^```(python|toml)( slow)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# `mavic/world/step.py` or `mavic/world/step.py::reset`, between backticks
+# `mavic/rollout/step.py` or `mavic/rollout/step.py::reset`, between backticks
 CITED = re.compile(r"`((?:mavic|tests|docs)/[\w./-]+)(?:::(\w+))?`")
 CODE = re.compile(r"```.*?```", re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)[^)]*\)")  # [text](file) or ![picture](file)
 
 
 def blocks() -> list[tuple[str, bool, str]]:
@@ -102,6 +108,13 @@ def missing(text: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_every_name_a_page_cites_exists(page):
     assert missing((ROOT / page).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_a_page_links_to_exists(page):
+    place = ROOT / page
+    links = LINK.findall(CODE.sub("", place.read_text(encoding="utf-8")))
+    assert [link for link in links if not (place.parent / link).exists()] == []
 
 
 def test_a_name_that_is_gone_is_seen():

@@ -131,7 +131,7 @@ def open_stage(
         team=team,
         instructed_env=make_run(config, preset, task, 0).test_env,
         lexicon=task.lexicon,
-        hears=METHODS[config.method].instructions != "none",
+        hears=METHODS[config.method].hears,
         seats=(len(team.agents),) if guest else (),
         resting_macros=api.world(config.world).resting_macros,
         name=config.method

@@ -26,11 +26,11 @@ from mavic.experiments.runs import make_run, stack
 from mavic.types import Array
 
 DEVICE_ENVS, ENV_TICKS = 4096, 100
-CORE_ENVS = 1024  # of a core: the states of more do not stay in its cache
-PIECE = 320_000  # ticks of a run in a timed piece of training, if its episodes last to the horizon
-UPDATES = 25  # of a timed piece, at most
-WARM_UP = 400  # updates before timing: Box Pushing's episodes then are as short as they will be
-PATIENCE = 60.0  # seconds of a warm-up after which it is left at that
+CORE_ENVS = 1024  # per core; the states of more do not stay in its cache
+CHUNK_TICKS = 320_000  # of a run in one timed chunk, if its episodes last to the horizon
+UPDATES = 25  # at most, in one timed chunk
+WARM_UP = 400  # updates before timing; by then the episodes of Box Pushing are as short as they get
+PATIENCE = 60.0  # seconds after which the warm-up ends in any case
 
 
 @partial(jax.jit, static_argnames=("num_envs", "ticks"))
@@ -130,7 +130,7 @@ def measure(
 
 def _updates(ticks: int) -> int:
     """How many updates of so many ticks are timed together."""
-    return max(1, min(UPDATES, PIECE // ticks))
+    return max(1, min(UPDATES, CHUNK_TICKS // ticks))
 
 
 def _warm_up(

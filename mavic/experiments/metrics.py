@@ -47,7 +47,7 @@ class Format:
     percent: bool = False
     digits: int = 2
     sign: bool = False
-    """Write the sign of positive numbers too."""
+    """Write signs in intervals and differences, so that a reader sees on which side of 0 they are."""
     worst: bool = False
     """Show the mean and the worst seed instead of the spread and the interval."""
 

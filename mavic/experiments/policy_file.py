@@ -72,7 +72,7 @@ class Listening(NamedTuple):
 
     actors: Net
     critics: Net
-    phrase: Array  # [N] row of the networks' phrase tables, 0 for silence
+    phrase: np.ndarray | Array  # [N] row of the networks' phrase tables, 0 for silence
 
 
 class TeamPolicy:
@@ -148,10 +148,7 @@ class TeamPolicy:
         listening = self.listen(text)
         phrases = np.where(self.addressed, np.arange(len(names))[:, None], 0)
         if text is not None:
-            names, phrases = (
-                (*names, "text"),
-                np.concatenate([phrases, np.asarray(listening.phrase)[None]]),
-            )
+            names, phrases = (*names, "text"), np.vstack([phrases, listening.phrase])
         found = values(
             self.network,
             listening.critics,
@@ -173,7 +170,7 @@ class TeamPolicy:
             raise PolicyError(f"{len(texts)} texts for {self.shape.agents} agents")
         said = tuple(sorted({t for t in texts if t}))
         rows = [1 + len(self.kinds) + said.index(t) if t else 0 for t in texts]
-        return Listening(*self._networks(said), jnp.asarray(rows, jnp.int32))
+        return Listening(*self._networks(said), np.array(rows, np.int32))
 
     def _project(self, said: tuple[str, ...]) -> tuple[Net, Net]:
         """Return actors and critics with phrase rows: silence, each kind's example, then what is being said."""
@@ -234,7 +231,7 @@ def decide(
     observed = acting.Observed(
         observation=observation[None],
         last_macro=carry.macro[None],
-        phrase=listening.phrase[None],
+        phrase=jnp.asarray(listening.phrase)[None],
     )
     draws = jax.random.uniform(key, (network.shape.agents,))
     macro, actor = acting.decide(

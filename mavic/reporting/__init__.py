@@ -1,1 +1,1 @@
-"""Run records to tables and figures."""
+"""Run records → tables and figures. Nothing is computed twice: everything comes from the records."""

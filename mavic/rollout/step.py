@@ -81,8 +81,17 @@ def draws_for(state: InstructedState) -> Array:
     """[N + DRAWS] the uniform numbers of this tick: one an agent for its choice, then the clock's.
 
     They depend only on the episode's key and the time, so an episode is the same in any batch."""
-    agents = state.macro.shape[0]
-    return threefry.uniform(threefry.fold_in(state.key, state.time), agents + schedule.DRAWS)
+    return threefry.uniform(threefry.fold_in(state.key, state.time), _draw_count(state))
+
+
+def tick_key(state: InstructedState) -> Array:
+    """The environment's key in this tick: the cipher block after those of `draws_for`, so that what happens in the
+    environment is independent of what the agents choose."""
+    return threefry.fold_in(threefry.fold_in(state.key, state.time), _draw_count(state))
+
+
+def _draw_count(state: InstructedState) -> int:
+    return state.macro.shape[0] + schedule.DRAWS
 
 
 def step(
@@ -99,8 +108,7 @@ def step(
     env, rules, instruction = instructed.env, instructed.rules, state.instruction
     macro = jnp.where(state.idle, choice, state.macro)
     last_macro = jnp.where(state.idle, state.macro, state.last_macro)
-    tick_key = threefry.fold_in(threefry.fold_in(state.key, state.time), 1)
-    tick = env.tick(tick_key, state.state, macro, state.idle, rules.effect[instruction.kind])
+    tick = env.tick(tick_key(state), state.state, macro, state.idle, rules.effect[instruction.kind])
 
     complied = reward.comply(instruction, macro, tick.judged, rules)
     paid = reward.pay(instruction, tick.reward, complied, state.idle, tick.events, rules)

@@ -12,7 +12,7 @@ import numpy as np
 from mavic.experiments import runner
 from mavic.experiments.config import ExperimentConfig, make_task
 from mavic.experiments.methods import preset_of
-from mavic.learn import update as learning
+from mavic.learn import update
 
 
 def _one_run(leaf: Any) -> np.ndarray:
@@ -23,24 +23,24 @@ def _one_run(leaf: Any) -> np.ndarray:
 
 def untrained(folder: Path, world: str, method: str = "mavic", seed: int = 0) -> Path:
     """Write `folder/<world>/<method>` as training would, with random weights."""
-    cell = ExperimentConfig(world=world, method=method)
+    config = ExperimentConfig(world=world, method=method)
     preset = preset_of("tuned", "box_pushing")  # for its sizes: nothing is trained
-    bench = make_task(world)
-    fixed = bench.fixed(preset, cell.network)
-    blank = jax.eval_shape(lambda key: learning.init(key, fixed), jax.random.key(0))
+    task = make_task(world)
+    static = task.static_config(preset, config.network)
+    blank = jax.eval_shape(lambda key: update.init(key, static), jax.random.key(0))
     random = np.random.default_rng(seed)
     some = jax.tree.map(lambda leaf: random.normal(0, 0.1, leaf.shape), blank.actor)
     more = jax.tree.map(lambda leaf: random.normal(0, 0.1, leaf.shape), blank.critic)
     none = jax.tree.map(lambda leaf: np.zeros(leaf.shape), blank.scale)
-    learner = dataclasses.replace(blank, actor=some, critic=more, scale=none)
+    state = dataclasses.replace(blank, actor=some, critic=more, scale=none)
     trained = runner.Trained(
-        group=runner.Group(cells=(cell,), seeds=(seed,), preset=preset),
-        bench=bench,
-        fixed=fixed,
-        learner=jax.tree.map(_one_run, learner),
+        group=runner.Group(configs=(config,), seeds=(seed,), preset=preset),
+        task=task,
+        static=static,
+        state=jax.tree.map(_one_run, state),
         curve=[],
         steps_per_second=0.0,
     )
     path = folder / world / method
     path.parent.mkdir(parents=True, exist_ok=True)
-    return runner.save_policy(path, trained, cell, seed)
+    return runner.save_policy(path, trained, config, seed)

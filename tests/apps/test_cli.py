@@ -37,12 +37,12 @@ def run(line):
 
 
 def brief(monkeypatch):
-    """Judge a few episodes: enough for every column of a record."""
-    judge = evaluate.evaluate
+    """Evaluate few episodes; they are enough for every column of a record."""
+    whole = evaluate.evaluate
     monkeypatch.setattr(
-        evaluate, "evaluate", lambda trained, **_: judge(trained, lanes=32, scale=0.01)
+        evaluate, "evaluate", lambda trained, **_: whole(trained, num_envs=32, scale=0.01)
     )
-    monkeypatch.setattr(runner, "default_lanes", lambda batch, horizon: 32)
+    monkeypatch.setattr(runner, "default_num_envs", lambda batch, horizon: 32)
 
 
 @pytest.fixture(scope="module")

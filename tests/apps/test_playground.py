@@ -264,7 +264,7 @@ class Server:
         import uvicorn
 
         self.app = server.make_app(catalog, token=token, loopback=loopback)
-        settings = uvicorn.Config(
+        config = uvicorn.Config(
             self.app,
             host="127.0.0.1",
             port=0,
@@ -272,7 +272,7 @@ class Server:
             ws_max_size=limits.LONGEST_MESSAGE,
             timeout_graceful_shutdown=1,
         )
-        self.server = uvicorn.Server(settings)
+        self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
         self.thread.start()
         while not self.server.started:

@@ -24,11 +24,11 @@ def server(catalog):  # noqa: F811
 
 
 @pytest.fixture
-def visit(browser, server):  # noqa: F811
+def open_page(browser, server):  # noqa: F811
     """Open the playground; complaints of the page are failures at the end of the test."""
     contexts, troubles = [], []
 
-    def open_page(width=1280, height=900, motion="reduce", **options):
+    def opened(width=1280, height=900, motion="reduce", **options):
         context = browser.new_context(
             viewport={"width": width, "height": height}, reduced_motion=motion, **options
         )
@@ -42,7 +42,7 @@ def visit(browser, server):  # noqa: F811
         page.locator(".facts").first.wait_for()
         return page
 
-    yield open_page
+    yield opened
     for context in contexts:
         context.close()
     assert troubles == []
@@ -75,8 +75,8 @@ def choose(page, name: str, value: str) -> None:
     page.locator("#stage .recording").first.wait_for()
 
 
-def test_what_is_typed_is_understood_and_obeyed(visit):
-    page = visit()
+def test_what_is_typed_is_understood_and_obeyed(open_page):
+    page = open_page()
     say(page, "please both go over to the little boxes")
     shows(page, "#answer", "Understood: go-small-boxes")
     answer = page.locator("#answer").inner_text()
@@ -91,8 +91,8 @@ def test_what_is_typed_is_understood_and_obeyed(visit):
     shows(page, ".facts", "1 of 1 1 given")
 
 
-def test_an_unsure_request_is_asked_back_and_a_guess_can_be_taken(visit):
-    page = visit()
+def test_an_unsure_sentence_gets_suggestions_that_can_be_taken(open_page):
+    page = open_page()
     say(page, "make me a coffee")
     shows(page, "#answer", "I'm not sure what you mean")
     buttons = page.locator("#answer .closest button")
@@ -104,8 +104,8 @@ def test_an_unsure_request_is_asked_back_and_a_guess_can_be_taken(visit):
     assert page.locator("#past li").count() == 2
 
 
-def test_an_instruction_has_its_time_and_its_scope(visit):
-    page = visit()
+def test_an_instruction_has_its_time_and_its_scope(open_page):
+    page = open_page()
     unfold(page)
     page.get_by_role("checkbox", name="robot 0").uncheck()
     page.locator("#hold").select_option("40")
@@ -117,8 +117,8 @@ def test_an_instruction_has_its_time_and_its_scope(visit):
     assert page.locator(".agents .chip").count() == 1
 
 
-def test_side_by_side_both_hear_the_same(visit):
-    page = visit(1920, 1080)
+def test_side_by_side_both_hear_the_same(open_page):
+    page = open_page(1920, 1080)
     choose(page, "against", "naive")
     page.locator(".recording").nth(1).wait_for()
     assert page.locator(".title h2").all_inner_texts() == ["mavic", "naive"]
@@ -133,8 +133,8 @@ def test_side_by_side_both_hear_the_same(visit):
     assert page.locator(".chart").count() == 4
 
 
-def test_the_clock_can_be_stopped_stepped_and_sped(visit):
-    page = visit()
+def test_the_clock_can_be_stopped_stepped_and_sped(open_page):
+    page = open_page()
     page.locator("body").press("Space")
     page.locator("#play[aria-label=Play]").wait_for()
     say(page, "stay")
@@ -158,8 +158,8 @@ def test_the_clock_can_be_stopped_stepped_and_sped(visit):
     page.locator("#clock", has_text=re.compile("tick [3-9]")).wait_for()
 
 
-def test_the_keyboard_alone_suffices(visit):
-    page = visit()
+def test_the_keyboard_alone_suffices(open_page):
+    page = open_page()
     page.keyboard.press("/")
     page.keyboard.type("big box sp")
     page.locator("#list li").first.wait_for()
@@ -187,8 +187,8 @@ def test_the_keyboard_alone_suffices(visit):
     assert {"play", "step", "speed", "again", "save-html", "save-gif", "scope-label"} <= seen
 
 
-def test_a_cook_is_played_with_arrows_and_macro_keys(visit):
-    page = visit()
+def test_a_cook_is_played_with_arrows_and_macro_keys(open_page):
+    page = open_page()
     choose(page, "world", "overcooked")
     page.locator(".who", has_text="cook 0").wait_for()
     choose(page, "seat", "guest")
@@ -207,8 +207,8 @@ def test_a_cook_is_played_with_arrows_and_macro_keys(visit):
     page.locator("#macros button.running", has_text="stay").wait_for()
 
 
-def test_a_learner_is_replaced_by_touch(visit):
-    page = visit(390, 844, has_touch=True, is_mobile=True, device_scale_factor=2)
+def test_an_agent_is_driven_by_touch(open_page):
+    page = open_page(390, 844, has_touch=True, is_mobile=True, device_scale_factor=2)
     page.locator("#setup summary").tap()
     choose(page, "world", "overcooked")
     page.locator(".who", has_text="cook 0").wait_for()
@@ -222,8 +222,8 @@ def test_a_learner_is_replaced_by_touch(visit):
 
 
 @pytest.mark.parametrize("world, agents", [("box_pushing", 2), ("warehouse", 3), ("overcooked", 2)])
-def test_every_world_is_drawn_and_explained(visit, world, agents):
-    page = visit()
+def test_every_world_is_drawn_and_explained(open_page, world, agents):
+    page = open_page()
     choose(page, "world", world)
     page.locator("#status", has_text=re.compile("^$")).wait_for(state="attached")
     page.locator(".agents li").nth(agents - 1).wait_for()
@@ -244,8 +244,8 @@ def test_every_world_is_drawn_and_explained(visit, world, agents):
     shows(page, "#answer", "Understood:")
 
 
-def test_what_was_played_is_saved_and_replayed_without_a_server(visit, browser, tmp_path):  # noqa: F811
-    page = visit()
+def test_a_session_is_saved_and_replayed_without_a_server(open_page, browser, tmp_path):  # noqa: F811
+    page = open_page()
     choose(page, "against", "naive")
     page.locator(".recording").nth(1).wait_for()
     say(page, EVIL)
@@ -280,8 +280,8 @@ def test_what_was_played_is_saved_and_replayed_without_a_server(visit, browser, 
     assert troubles == []
 
 
-def test_text_is_never_markup(visit):
-    page = visit()
+def test_text_is_never_markup(open_page):
+    page = open_page()
     say(page, EVIL)
     shows(page, "#past li", EVIL)
     assert page.locator("img").count() == 0
@@ -289,8 +289,8 @@ def test_text_is_never_markup(visit):
     assert len(page.locator("#text").input_value()) <= 400
 
 
-def test_a_lost_line_is_taken_up_again(visit, server):
-    page = visit()
+def test_a_lost_connection_is_restored(open_page, server):
+    page = open_page()
     choose(page, "against", "naive")
     page.locator(".recording").nth(1).wait_for()
     server.hang_up()
@@ -318,8 +318,8 @@ LATENCY = """() => new Promise((done) => {
 })"""
 
 
-def test_from_enter_to_the_first_obeying_frame_is_quick(visit):
-    page = visit(motion="no-preference")
+def test_from_enter_to_the_first_obeying_frame_is_quick(open_page):
+    page = open_page(motion="no-preference")
     lags = []
     for _ in range(5):
         lags.append(page.evaluate(LATENCY))
@@ -335,8 +335,8 @@ WIDTHS = [(390, 844, 2), (768, 1024, 1), (1280, 800, 1), (1920, 1080, 1)]
 
 @pytest.mark.parametrize("width, height, ratio", WIDTHS)
 @pytest.mark.parametrize("recordings", [1, 2])
-def test_it_fits_every_screen(visit, width, height, ratio, recordings):
-    page = visit(width, height, device_scale_factor=ratio)
+def test_the_page_fits_every_screen(open_page, width, height, ratio, recordings):
+    page = open_page(width, height, device_scale_factor=ratio)
     if recordings == 2:
         if width < 560:
             page.locator("#setup summary").click()
@@ -363,8 +363,8 @@ def test_it_fits_every_screen(visit, width, height, ratio, recordings):
         assert box["x"] >= 0 and box["x"] + box["width"] <= width
 
 
-def test_every_text_has_aa_contrast(visit):
-    page = visit()
+def test_every_text_has_aa_contrast(open_page):
+    page = open_page()
     for words in (None, "stay", "make me a coffee"):
         if words:
             say(page, words)
@@ -376,9 +376,9 @@ def test_every_text_has_aa_contrast(visit):
         assert [pair for pair in found if pair[1] < 4.5] == []
 
 
-def test_who_wants_less_motion_sees_no_gliding(visit):
+def test_reduced_motion_means_no_gliding(open_page):
     """Between two ticks nothing on the canvas changes."""
-    page = visit(motion="reduce")
+    page = open_page(motion="reduce")
     say(page, "go to the small boxes")
     shows(page, ".said", "“go to the small boxes”")
     drawn = """() => new Promise((done) => {
@@ -390,7 +390,7 @@ def test_who_wants_less_motion_sees_no_gliding(visit):
       setTimeout(() => { delete pen.fillRect; done(count); }, 2000);
     })"""
     assert page.evaluate(drawn) <= 9  # three ticks a second, each drawn once
-    moving = visit(motion="no-preference")
+    moving = open_page(motion="no-preference")
     say(moving, "go to the small boxes")
     shows(moving, ".said", "“go to the small boxes”")
     assert moving.evaluate(drawn) > 12

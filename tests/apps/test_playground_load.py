@@ -114,7 +114,7 @@ def test_a_crowd_gets_every_frame(address, pages, seconds):
     for result in results:
         numbers = result["numbers"]
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))  # none dropped
-        # in a few seconds the encoder's waking is a large part: it is told by the mean of a minute alone
+        # loading the encoder takes much of a few seconds, so the mean is used only for a whole minute
         middle = np.mean if seconds >= 60 else np.median
         rates.append(1 / middle(result["gaps"]))
     lags = [lag for result in results for lag in result["lags"]]

@@ -15,7 +15,7 @@ import mavic
 from mavic.apps.stage import guest_options
 from mavic.experiments import policy_file
 from mavic.language import lexicon as lexicons
-from mavic.learn import act, networks
+from mavic.learn import act
 
 SHIPPED = Path(__file__).parents[2] / "policies"
 OLD_FACTS = Path(__file__).parent / "policy_format_1.json"  # of policies/box_pushing/mavic
@@ -39,36 +39,43 @@ def inputs(team, steps=8):
 
 def test_a_team_decides_as_the_networks_do_with_fresh_phrases(team):
     """The cache of sentences changes nothing: each step is compared with phrases projected anew."""
-    shape, weights = team.shape, team.weights
-    carry, memory, previous = team.start(), act.empty(shape, 1), jnp.full((1, 2), -1)
+    network, shape, weights = team.network, team.shape, team.weights
+    carry, memory = team.start(), act.empty_memory(network, 1)
+    last_macro = jnp.full((1, 2), -1)
     everything = jnp.ones((1, shape.agents, shape.macros), bool)
     for key, observation, idle, said in inputs(team):
         known = sorted({text for text in said if text})
         vectors = np.zeros((3, shape.embedding), np.float32)
         if known:
             vectors[1 : 1 + len(known)] = lexicons.vectors(known, team.facts["encoder"])
-        rows = jnp.array([[1 + known.index(text) if text else 0 for text in said]])
-        seen = act.Seen(observation[None], previous, rows)
-        critics = act.with_phrases(weights.critic, vectors)
-        heads, _ = act.heads(shape, critics, carry.critic, seen, jnp.ones((1, 2), bool))
-        instructed = seen.instructed[0]
-        expected = jax.vmap(lambda h, s, i=instructed: networks.value(h[None], i, s))(
-            heads[:, 0], weights.scale
+        vectors = jnp.asarray(vectors)
+        observed = act.Observed(
+            observation=jnp.asarray(observation)[None],
+            last_macro=last_macro,
+            phrase=jnp.array([[1 + known.index(text) if text else 0 for text in said]]),
+        )
+        expected = act.values(
+            network,
+            act.project(network, weights.critic, vectors),
+            weights.scale,
+            carry.critic,
+            observed,
+            jnp.ones((1, 2), bool),
         )
         found = team.values(carry, observation, said)["text"]
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
-        previous, memory = act.decide(
-            shape,
-            act.with_phrases(weights.actor, vectors),
+        np.testing.assert_allclose(found, expected[0], rtol=1e-4, atol=1e-3)
+        last_macro, memory = act.decide(
+            network,
+            act.project(network, weights.actor, vectors),
             memory,
-            seen,
+            observed,
+            jnp.asarray(idle)[None],
             everything,
-            idle[None],
             jnp.zeros(2),
             jax.random.uniform(key, (1, shape.agents)),
         )
         macro, carry = team.act(key, carry, observation, said, idle, available=everything[0])
-        assert macro.tolist() == previous[0].tolist()
+        assert macro.tolist() == last_macro[0].tolist()
         np.testing.assert_allclose(carry.actor, memory, atol=1e-5)
 
 

@@ -143,8 +143,8 @@ def test_no_text_is_put_in_as_markup():
 
 def test_evil_texts_stay_texts():
     asked = dict(number=1, text=EVIL, kind=EVIL, agents=[0], left=1, held=0)
-    told = frame(0, instruction=asked, events=[EVIL], refused=[EVIL])
-    text = replay.page(recording(name=EVIL, frames=(told, frame(1))), EVIL)
+    evil = frame(0, instruction=asked, events=[EVIL], refused=[EVIL])
+    text = replay.page(recording(name=EVIL, frames=(evil, frame(1))), EVIL)
     page, calm = Page(text), Page(replay.page(recording(ticks=1), "t"))
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in calm.tags]
     assert page.title == EVIL

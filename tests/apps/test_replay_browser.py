@@ -35,11 +35,11 @@ def browser():
 
 
 @pytest.fixture
-def visit(browser, tmp_path):
+def open_page(browser, tmp_path):
     """Open a page of recordings; complaints and requests of the page are failures at the end of the test."""
     contexts, troubles = [], []
 
-    def open_page(recordings, width=1024, height=768, motion="reduce", ratio=1, title="A team"):
+    def opened(recordings, width=1024, height=768, motion="reduce", ratio=1, title="A team"):
         path = replay.html(recordings, tmp_path / "page", title)
         context = browser.new_context(
             viewport={"width": width, "height": height},
@@ -55,7 +55,7 @@ def visit(browser, tmp_path):
         page.goto(path.as_uri())
         return page
 
-    yield open_page
+    yield opened
     for context in contexts:
         context.close()
     assert troubles == []
@@ -96,8 +96,8 @@ def wait_for(page, text: str) -> None:
     page.locator("#clock", has_text=re.compile(text)).wait_for(timeout=8000)
 
 
-def test_the_painter_knows_every_shape(visit):
-    assert visit(recording()).evaluate("MavicPaint.shapes.sort()") == sorted(painting.SHAPES)
+def test_the_painter_knows_every_shape(open_page):
+    assert open_page(recording()).evaluate("MavicPaint.shapes.sort()") == sorted(painting.SHAPES)
 
 
 def pixels(page, selector="canvas") -> np.ndarray:
@@ -109,14 +109,14 @@ def pixels(page, selector="canvas") -> np.ndarray:
 
 
 @pytest.mark.parametrize("shape", painting.SHAPES)
-def test_both_painters_draw_the_same(visit, shape):
+def test_both_painters_draw_the_same(open_page, shape):
     """A sprite on the canvas and on matplotlib's axes, compared point by point."""
     figures = pytest.importorskip("matplotlib.figure")
     agg = pytest.importorskip("matplotlib.backends.backend_agg")
     for heading in ("E", "N") if shape == "robot" else ("",):
         one = Sprite(shape=shape, x=1, y=1, width=2, height=2, colour="sky", heading=heading)
         scene = Scene(width=4, height=4, sprites=(one,))
-        page = visit(recording())
+        page = open_page(recording())
         page.evaluate(
             """(scene) => {
               const data = JSON.parse(document.getElementById("data").textContent);
@@ -142,8 +142,8 @@ def test_both_painters_draw_the_same(visit, shape):
         assert drawn.mean() > 3 * apart.mean()
 
 
-def test_the_robot_is_where_the_frame_says(visit):
-    page = visit(recording())
+def test_the_robot_is_where_the_frame_says(open_page):
+    page = open_page(recording())
     blue = np.array([int(painting.PALETTE["blue"][i : i + 2], 16) for i in (1, 3, 5)])
     for time in range(4):
         shot = pixels(page)
@@ -154,8 +154,8 @@ def test_the_robot_is_where_the_frame_says(visit):
         page.keyboard.press("ArrowRight")
 
 
-def test_the_keyboard_alone_suffices(visit):
-    page = visit(instructed())
+def test_the_keyboard_alone_suffices(open_page):
+    page = open_page(instructed())
     assert clock(page) == "tick 0 of 9"
     for key, tick in [
         ("ArrowRight", 1),
@@ -182,8 +182,8 @@ def test_the_keyboard_alone_suffices(visit):
     assert page.locator("#speed").input_value() == "0.5"
 
 
-def test_every_control_is_reached_by_tab_and_works(visit):
-    page = visit(instructed())
+def test_every_control_is_reached_by_tab_and_works(open_page):
+    page = open_page(instructed())
     seen = []
     for _ in range(9):
         page.keyboard.press("Tab")
@@ -206,8 +206,8 @@ def test_every_control_is_reached_by_tab_and_works(visit):
     assert page.locator("#play").get_attribute("aria-label") == "Pause"
 
 
-def test_it_plays_by_itself_to_the_end_and_again(visit):
-    page = visit(instructed(), motion="no-preference")
+def test_the_replay_plays_by_itself_to_the_end_and_again(open_page):
+    page = open_page(instructed(), motion="no-preference")
     page.locator("#speed").select_option("8")
     wait_for(page, "tick 9 of 9")
     assert page.locator("#play").get_attribute("aria-label") == "Play"
@@ -216,23 +216,23 @@ def test_it_plays_by_itself_to_the_end_and_again(visit):
     wait_for(page, "tick [1-8] of 9")
 
 
-def test_who_wants_less_motion_starts_paused(visit):
-    page = visit(instructed(), motion="reduce")
+def test_with_reduced_motion_the_replay_starts_paused(open_page):
+    page = open_page(instructed(), motion="reduce")
     page.wait_for_timeout(700)
     assert clock(page) == "tick 0 of 9"
     assert page.locator("#play").get_attribute("aria-label") == "Play"
 
 
-def test_dragging_the_slider_seeks(visit):
-    page = visit(instructed())
+def test_dragging_the_slider_seeks(open_page):
+    page = open_page(instructed())
     box = page.locator("#scrub").bounding_box()
     page.mouse.click(box["x"] + box["width"] * 0.55, box["y"] + box["height"] / 2)
     assert clock(page) == "tick 5 of 9"
 
 
 @pytest.mark.parametrize("recordings", [1, 2])
-def test_the_time_line_stands_right_above_the_slider(visit, recordings):
-    page = visit([instructed(), instructed("other")][:recordings])
+def test_the_time_line_stands_right_above_the_slider(open_page, recordings):
+    page = open_page([instructed(), instructed("other")][:recordings])
     box = page.locator("#scrub").bounding_box()
     for tick in range(10):
         thumb = box["x"] + 10 + (box["width"] - 20) * tick / 9  # its middle; it is 20 wide
@@ -246,8 +246,8 @@ def test_the_time_line_stands_right_above_the_slider(visit, recordings):
     "followed, chip, verdict",
     [(True, "✓ complies", "✓ followed: stay"), (False, "✗ disobeys", "✗ not followed: stay")],
 )
-def test_an_instruction_is_seen_from_word_to_verdict(visit, followed, chip, verdict):
-    page = visit(instructed(followed=followed))
+def test_an_instruction_is_seen_from_word_to_verdict(open_page, followed, chip, verdict):
+    page = open_page(instructed(followed=followed))
     said = page.locator(".said")
     assert "No instruction" in said.inner_text()
     page.keyboard.press("ArrowRight")
@@ -272,10 +272,10 @@ def test_an_instruction_is_seen_from_word_to_verdict(visit, followed, chip, verd
     assert box["width"] / track["width"] == pytest.approx(3 / 9, abs=0.01)
 
 
-def test_texts_from_the_film_stay_texts(visit):
+def test_texts_of_a_recording_are_never_markup(open_page):
     asked = dict(number=1, text=EVIL, kind=EVIL, agents=[0], left=1, held=0)
     frames = (frame(0, instruction=asked, events=[EVIL]), frame(1, refused=[EVIL]), frame(2))
-    page = visit(recording(frames=frames, name=EVIL), title=EVIL)
+    page = open_page(recording(frames=frames, name=EVIL), title=EVIL)
     assert page.title() == EVIL
     assert EVIL in page.locator(".said").inner_text()
     page.keyboard.press("ArrowRight")
@@ -283,9 +283,9 @@ def test_texts_from_the_film_stay_texts(visit):
     assert page.locator("img").count() == 0
 
 
-def test_two_films_side_by_side(visit):
+def test_two_recordings_stand_side_by_side(open_page):
     short = recording(ticks=4, name="naive")
-    page = visit([instructed("mavic"), short], width=1920, height=1080)
+    page = open_page([instructed("mavic"), short], width=1920, height=1080)
     assert page.locator("h2").all_inner_texts()[0] == "mavic"
     one, two = (page.locator(".picture canvas").nth(i).bounding_box() for i in (0, 1))
     assert one["y"] == pytest.approx(two["y"], abs=1) and two["x"] > one["x"] + one["width"]
@@ -305,8 +305,8 @@ WIDTHS = [(390, 844, 2), (768, 1024, 1), (1024, 768, 1), (1920, 1080, 1)]
 
 @pytest.mark.parametrize("width, height, ratio", WIDTHS)
 @pytest.mark.parametrize("recordings", [1, 2])
-def test_it_fits_every_screen_and_is_crisp(visit, width, height, ratio, recordings):
-    page = visit(
+def test_the_replay_fits_every_screen_and_is_crisp(open_page, width, height, ratio, recordings):
+    page = open_page(
         [instructed("mavic"), instructed("naive", False)][:recordings], width, height, ratio=ratio
     )
     page.keyboard.press("ArrowRight")
@@ -356,8 +356,8 @@ CONTRASTS = """() => {
 
 
 @pytest.mark.parametrize("followed", [True, False])
-def test_every_text_has_aa_contrast(visit, followed):
-    page = visit([instructed(), instructed("other", followed)])
+def test_every_text_has_aa_contrast(open_page, followed):
+    page = open_page([instructed(), instructed("other", followed)])
     for tick in (0, 3, 6):
         for _ in range(3 if tick else 0):
             page.keyboard.press("ArrowRight")
@@ -366,11 +366,11 @@ def test_every_text_has_aa_contrast(visit, followed):
         assert [pair for pair in found if pair[1] < 4.5] == []
 
 
-def test_values_are_drawn_when_there_are_any(visit):
-    page = visit(instructed())
+def test_values_are_drawn_when_there_are_any(open_page):
+    page = open_page(instructed())
     assert page.locator(".chart").count() == 1
     assert page.locator(".keys li").all_inner_texts() == ["no instruction", "stay"]
     shot = pixels(page, ".chart")
     blue = np.array([int(painting.PALETTE["blue"][i : i + 2], 16) for i in (1, 3, 5)])
     assert (np.abs(shot.astype(int) - blue).max(-1) < 40).sum() > 50
-    assert visit(recording()).locator(".chart").count() == 0
+    assert open_page(recording()).locator(".chart").count() == 0

@@ -14,14 +14,14 @@ from mavic.apps import hearing, stage
 from mavic.apps.recording import record
 from mavic.apps.stage import StageError
 from mavic.envs.box_pushing.optimum import BEST_PLAN as BEST
-from mavic.experiments.config import Task, acting, make_task
+from mavic.experiments.config import Task, make_task
 from mavic.experiments.methods import preset_of
 from mavic.experiments.policy_file import TeamPolicy, Weights
+from mavic.experiments.runs import acting
 from mavic.instruct import reward, schedule
 from mavic.language import lexicon as lexicons
-from mavic.learn import networks
-from mavic.learn import update as learning
-from mavic.rollout.rollout import alone, rollout
+from mavic.learn import networks, update
+from mavic.rollout.rollout import rollout
 from mavic.rollout.step import InstructedEnv
 from mavic.types import Phrases
 
@@ -189,7 +189,7 @@ def test_a_team_that_hears_nothing_is_evaluated_all_the_same(task, env):
 def test_an_instruction_that_the_state_forbids_is_refused_and_shown():
     store = make_task("warehouse")
     rules = reward.rules_of(store.env, store.file)
-    assert int(rules.condition[1]) > 0
+    assert int(rules.precondition[1]) > 0
     phrases = Phrases(table=store.lexicon.table, count=store.lexicon.count)
     env = InstructedEnv(
         env=store.env, rules=rules, schedule=schedule.make_schedule(), phrases=phrases
@@ -199,7 +199,7 @@ def test_an_instruction_that_the_state_forbids_is_refused_and_shown():
     state = episode.state.state
     gone = dataclasses.replace(state, received=jnp.ones_like(state.received))
     episode = dataclasses.replace(episode, state=dataclasses.replace(episode.state, state=gone))
-    if bool(store.env.check(gone)[int(rules.condition[1]) - 1]):
+    if bool(store.env.check(gone)[int(rules.precondition[1]) - 1]):
         pytest.fail("everybody has every tool, yet tool 0 can be asked for")
     episode = stage.say(played, episode, "fetch-tool-0-first")
     frame = stage.last_frame(played, episode)
@@ -210,8 +210,8 @@ def test_an_instruction_that_the_state_forbids_is_refused_and_shown():
 @pytest.fixture(scope="module")
 def drawn(task):
     """A team with random weights, as a policy."""
-    fixed = task.fixed(preset_of("tuned", "box_pushing"), "protected")
-    blank = jax.eval_shape(lambda key: learning.init(key, fixed), jax.random.key(0))
+    static = task.static_config(preset_of("tuned", "box_pushing"), "protected")
+    blank = jax.eval_shape(lambda key: update.init(key, static), jax.random.key(0))
     random = np.random.default_rng(5)
 
     def some(leaf):
@@ -220,7 +220,7 @@ def drawn(task):
     one = jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), networks.scale_of(1.0))
     actor, critic = jax.tree.map(some, (blank.actor, blank.critic))
     facts = {
-        "shape": dataclasses.asdict(fixed.shape),
+        "shape": dataclasses.asdict(static.network.shape),
         "world": "box_pushing",
         "kinds": list(task.lexicon.names[1:]),
         "agents": list(task.env.agents),
@@ -228,17 +228,17 @@ def drawn(task):
         "encoder": task.lexicon.encoder,
         "examples": [task.lexicon.texts[int(row)] for row in task.lexicon.table[1:, 0]],
     }
-    return fixed, TeamPolicy(Weights(actor=actor, critic=critic, scale=one), facts)
+    return static, TeamPolicy(Weights(actor=actor, critic=critic, scale=one), facts)
 
 
 def test_an_episode_on_a_stage_is_the_rollouts_episode(task, env, drawn):
     """The recording of a key shows the very episode that the rollout plays with it, tick for tick."""
-    fixed, team = drawn
+    static, team = drawn
     often = schedule.make_schedule(rate=0.3, hold_min=1, hold_max=9)
     env = dataclasses.replace(env, schedule=often)
-    policy = acting(fixed, team.weights.actor, task.lexicon.vectors, jnp.zeros(2))
-    run = alone(lambda key: rollout(env, policy, key, episodes=4, lanes=1))
-    played = jax.device_get(jax.jit(run)(KEY))
+    policy = acting(static.network, team.weights.actor, task.lexicon.vectors, jnp.zeros(2))
+    run = jax.jit(lambda key: rollout(env, policy, key, episodes=4, num_envs=1))
+    played = jax.device_get(run(KEY))
     rows = jax.tree.map(lambda leaf: leaf[:, 0][played.rows.alive[:, 0]], played.rows)
     recordings = [
         record(team, env, task.lexicon, jax.random.fold_in(KEY, episode)) for episode in range(4)

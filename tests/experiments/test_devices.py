@@ -11,24 +11,25 @@ import numpy as np
 import pytest
 
 from mavic.experiments import train
-from mavic.experiments.config import ExperimentConfig, make_task, run_of, stack
+from mavic.experiments.config import ExperimentConfig, make_task
 from mavic.experiments.methods import preset_of
+from mavic.experiments.runs import make_run, stack
 
 SEEDS = 3  # on two devices: one of them is done twice
 
 
 def learnt() -> list[np.ndarray]:
     """Two updates of a small training, as plain arrays."""
-    bench = make_task("box_pushing", size=4)
-    preset = preset_of("tuned", "box_pushing", batch=16, episodes=320, target_episodes=16)
-    fixed = bench.fixed(preset, "shared")
+    task = make_task("box_pushing", size=4)
+    preset = preset_of("tuned", "box_pushing", batch=16, episodes=320, target_update_episodes=16)
+    static = task.static_config(preset, "shared")
     runs = stack(
-        [run_of(ExperimentConfig(network="shared"), preset, bench, seed) for seed in range(SEEDS)]
+        [make_run(ExperimentConfig(network="shared"), preset, task, seed) for seed in range(SEEDS)]
     )
-    learner = train.start(fixed, runs)
+    state = train.start(static, runs)
     for _ in range(2):
-        learner, metrics = train.chunk(fixed, 4, 1, bench.lexicon.vectors, runs, learner)
-    return [np.asarray(leaf) for leaf in jax.tree.leaves((learner, metrics))]
+        state, metrics = train.chunk(static, 4, 1, task.lexicon.vectors, runs, state)
+    return [np.asarray(leaf) for leaf in jax.tree.leaves((state, metrics))]
 
 
 def elsewhere(path: str) -> None:

@@ -36,7 +36,7 @@ def played() -> Played:
         **unused,
         "alive": column(True, True, True, True, False),
         "time": column(0, 1, 0, 1, 0),
-        "task": column(1.0, 10.0, 2.0, 4.0, 99.0),
+        "task_reward": column(1.0, 10.0, 2.0, 4.0, 99.0),
         "terminal": column(False, True, False, False, True),
         "truncated": column(False, False, False, True, False),
         "events": column([0.0], [1.0], [0.0], [0.0], [1.0]),

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from mavic.experiments import runner, train, unseen_phrases
-from mavic.experiments.config import ExperimentConfig, make_task, run_of, stack
+from mavic.experiments.config import ExperimentConfig, make_task
 from mavic.experiments.methods import preset_of
 from mavic.experiments.runner import Group, Trained
+from mavic.experiments.runs import make_run, stack
 from mavic.experiments.unseen_phrases import Unseen, phrase_table
 from mavic.language import lexicon as lexicons
 
@@ -19,15 +20,15 @@ CONFIGS = tuple(
 
 @pytest.fixture(scope="module")
 def untrained():
-    bench = make_task("warehouse")
+    task = make_task("warehouse")
     preset = preset_of("tuned", "warehouse")
-    fixed = bench.fixed(preset, "protected")
-    runs = stack([run_of(config, preset, bench, 0) for config in CONFIGS])
+    static = task.static_config(preset, "protected")
+    runs = stack([make_run(config, preset, task, 0) for config in CONFIGS])
     return Trained(
-        group=Group(cells=CONFIGS, seeds=(0,), preset=preset),
-        bench=bench,
-        fixed=fixed,
-        learner=train.start(fixed, runs),
+        group=Group(configs=CONFIGS, seeds=(0,), preset=preset),
+        task=task,
+        static=static,
+        state=train.start(static, runs),
         curve=[],
         steps_per_second=0.0,
     )
@@ -59,9 +60,9 @@ def test_phrases_of_kinds_that_are_not_given_do_not_count():
 
 
 def test_unseen_phrases_are_not_among_the_training_phrases(untrained):
-    lexicon = untrained.bench.lexicon
+    lexicon = untrained.task.lexicon
     trained = {lexicon.texts[row] for row in np.asarray(lexicon.table).ravel()}
-    for name, unseen in unseen_phrases.sets_of(untrained.bench).items():
+    for name, unseen in unseen_phrases.sets_of(untrained.task).items():
         assert len(unseen.texts) >= (3 if name == "paper" else 9), name
         assert not trained & set(unseen.texts)
         for kind, sure, row in zip(unseen.kinds, unseen.understood, unseen.trained, strict=True):
@@ -70,7 +71,7 @@ def test_unseen_phrases_are_not_among_the_training_phrases(untrained):
 
 
 def test_the_closest_phrase_is_of_the_kind_asked_for(untrained):
-    lexicon = untrained.bench.lexicon
+    lexicon = untrained.task.lexicon
     for row in (1, 5, 20):
         own = int(lexicon.kind[row])
         assert lexicons.closest(lexicon, lexicon.vectors[row], own) == row

@@ -334,7 +334,7 @@ def test_unresolved_it_counts_as_not_followed_from_40_ticks_on(held, closed):
     assert (int(struck.closed), bool(struck.followed)) == (closed, False)
 
 
-def test_a_false_alarm_changes_no_instruction():
+def test_a_spurious_interrupt_changes_no_instruction():
     clock = make_schedule(spurious_interrupt_prob=0.3)
     for instruction in (nobody(2), told(WALK, hold=5)):
         struck = advance(instruction, clock, spurious=0.29)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from teams import NUM_ENVS, VECTORS, by_agent, first_agent, played, static_config
+from small_team import NUM_ENVS, VECTORS, by_agent, first_agent, played, static_config
 
 from mavic.learn import gru, networks, update
 from mavic.learn.networks import Seen

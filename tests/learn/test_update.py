@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from teams import NUM_ENVS, PRESET, TASK, VECTORS, by_agent, first_agent, played, static_config
+from small_team import NUM_ENVS, PRESET, TASK, VECTORS, by_agent, first_agent, played, static_config
 
 from mavic.experiments import train
 from mavic.experiments.config import ExperimentConfig

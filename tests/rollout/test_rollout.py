@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from corridor import Corridor, Left, setting
+from corridor import Corridor, Left, instructed
 
 from mavic.instruct.schedule import make_schedule
 from mavic.rollout.rollout import Policy, rollout
@@ -33,7 +33,7 @@ POLICY = Policy(start=lambda num_envs: jnp.zeros((num_envs, 2), jnp.int32), act=
 LIVE = make_schedule(rate=0.3, hold_min=1, hold_max=3, overlap=True)
 
 
-PLACE = replace(setting(Corridor(horizon=12)), schedule=LIVE)
+PLACE = replace(instructed(Corridor(horizon=12)), schedule=LIVE)
 
 
 def playing(num_envs):
@@ -87,7 +87,7 @@ def episodes(found):
     }
 
 
-def test_episodes_are_the_same_whatever_the_lanes(by_num_envs):
+def test_episodes_are_the_same_for_any_number_of_environments(by_num_envs):
     one, many = episodes(by_num_envs[1]), episodes(by_num_envs[3])
     assert set(one) == set(many) == set(range(EPISODES))
     for number in one:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import pytest
-from corridor import ARRIVES, HURRY, PHRASES, RING, WALK, Corridor, Left, Right, draws, setting
+from corridor import ARRIVES, HURRY, PHRASES, RING, WALK, Corridor, Left, Right, draws, instructed
 
 from mavic.envs.conformance import check_env
+from mavic.instruct.schedule import DRAWS
 from mavic.learn.transitions import macro_transitions
-from mavic.rollout.step import draws_for, reset, step
+from mavic.rollout import threefry
+from mavic.rollout.step import draws_for, reset, step, tick_key
 from mavic.types import Phrases, replace
 
 RUN = jax.jit(step)
@@ -54,7 +56,7 @@ def test_a_users_own_world_keeps_the_promises():
 
 def test_idle_agents_choose_and_the_others_go_on():
     world, rows = play(
-        setting(), [(Left.WALK, Right.WAIT), (Left.RING, Right.WALK), (Left.CRASH, Right.WAIT)]
+        instructed(), [(Left.WALK, Right.WAIT), (Left.RING, Right.WALK), (Left.CRASH, Right.WAIT)]
     )
     assert [row.macro.tolist() for row in rows] == [[1, 0], [1, 1], [1, 1]]
     assert [row.fresh.tolist() for row in rows] == [[True, True], [False, True], [False, False]]
@@ -65,14 +67,14 @@ def test_idle_agents_choose_and_the_others_go_on():
 
 
 def test_who_does_not_decide_keeps_the_observation_of_its_decision():
-    world, rows = play(setting(), [(Left.WALK, Right.WAIT), (Left.WALK, Right.WALK)])
+    world, rows = play(instructed(), [(Left.WALK, Right.WAIT), (Left.WALK, Right.WALK)])
     assert rows[1].observation[:, 0].tolist() == [0.0, 1.0]
     assert world.observation[:, 0].tolist() == [0.0, 1.0]
     assert rows[1].next_observation[:, 0].tolist() == [2.0, 2.0]
 
 
 def test_a_change_ends_all_macros_and_everybody_sees_anew():
-    place = setting(**LIVE)
+    place = instructed(**LIVE)
     world, rows = play(place, [LONG, LONG], at_1=ARRIVES)
     assert rows[0].ended.tolist() == [False, False] and not bool(rows[0].switched)
     assert rows[1].ended.tolist() == [True, True] and bool(rows[1].switched)
@@ -85,14 +87,14 @@ def test_a_change_ends_all_macros_and_everybody_sees_anew():
 
 
 def test_a_word_to_one_agent_is_a_boundary_for_all():
-    place = setting(**LIVE, one_agent=True)
+    place = instructed(**LIVE, one_agent=True)
     world, rows = play(place, [LONG, LONG], at_1=dict(arrival=0.0, agent=0.9))
     assert rows[1].ended.tolist() == [True, True]
     assert world.instruction.kind.tolist() == [0, WALK]
 
 
 def test_the_end_of_an_instruction_is_a_change_too():
-    world, rows = play(setting(**LIVE), [LONG] * 5, at_0=ARRIVES)
+    world, rows = play(instructed(**LIVE), [LONG] * 5, at_0=ARRIVES)
     assert [bool(row.switched) for row in rows] == [True, False, True, False, False]
     assert [row.kind.tolist()[0] for row in rows] == [0, WALK, WALK, 0, 0]
     assert rows[2].ended.tolist() == [True, True]  # 2 of the 3 ticks of a walk
@@ -103,7 +105,7 @@ def test_the_end_of_an_instruction_is_a_change_too():
 
 
 def test_a_tick_is_paid_under_the_instruction_that_governed_it():
-    _, rows = play(setting(**LIVE), [SHORT] * 4, at_0=ARRIVES)
+    _, rows = play(instructed(**LIVE), [SHORT] * 4, at_0=ARRIVES)
     assert [row.reward.tolist() for row in rows] == [[1, 10], [-2, -2], [-2, -2], [1, 10]]
     assert [float(row.task_reward) for row in rows] == [
         5.5
@@ -111,7 +113,7 @@ def test_a_tick_is_paid_under_the_instruction_that_governed_it():
 
 
 def test_the_penalty_falls_on_the_first_tick_of_the_addressed_agent_alone():
-    place = setting()
+    place = instructed()
     world = told(place, RING, (True, False))  # left may not walk
     rewards = []
     for _ in range(4):
@@ -122,7 +124,9 @@ def test_the_penalty_falls_on_the_first_tick_of_the_addressed_agent_alone():
 
 def test_what_ran_before_it_arrived_is_interrupted_not_punished():
     _, rows = play(
-        setting(**LIVE), [SHORT, SHORT, (Left.WALK, Right.WALK)], at_1=dict(arrival=0.0, kind=0.5)
+        instructed(**LIVE),
+        [SHORT, SHORT, (Left.WALK, Right.WALK)],
+        at_1=dict(arrival=0.0, kind=0.5),
     )
     assert rows[1].reward.tolist() == [1, 10] and rows[1].complied.tolist() == [True, True]
     assert rows[2].kind.tolist() == [HURRY, HURRY]
@@ -130,7 +134,7 @@ def test_what_ran_before_it_arrived_is_interrupted_not_punished():
 
 
 def test_the_world_is_told_what_is_asked_of_whom():
-    place = setting()
+    place = instructed()
     world, _ = go(place, told(place, RING, (True, False)), SHORT)
     assert world.state.heard.tolist() == [1, 0]
     world, _ = go(place, told(place, HURRY), SHORT)
@@ -138,14 +142,14 @@ def test_the_world_is_told_what_is_asked_of_whom():
 
 
 def test_a_condition_is_that_of_the_state_after_the_tick():
-    place = setting(rate=0.5)
+    place = instructed(rate=0.5)
     last = dict(arrival=0.0, kind=0.99)
     assert play(place, [SHORT], at_0=last)[0].instruction.kind.tolist() == [HURRY, HURRY]
     assert play(place, [SHORT] * 2, at_1=last)[0].instruction.kind.tolist() == [RING, 0]
 
 
 def test_an_event_ends_an_instruction_and_everybody_decides():
-    place = setting()
+    place = instructed()
     world, row = go(place, told(place, RING, (True, False)), (Left.RING, Right.WALK))
     assert row.reward.tolist() == [21, 10]
     assert (int(row.closed), bool(row.followed)) == (RING, True)
@@ -155,7 +159,7 @@ def test_an_event_ends_an_instruction_and_everybody_decides():
 
 @pytest.mark.parametrize("horizon_ends", [False, True])
 def test_the_horizon_cuts_everything_and_nothing_arrives(horizon_ends):
-    place = setting(Corridor(horizon_ends=horizon_ends), rate=1.0)
+    place = instructed(Corridor(horizon_ends=horizon_ends), rate=1.0)
     world, row = go(place, told(place, HURRY, time=jnp.int32(4)), LONG, **ARRIVES)
     assert not bool(row.truncated | row.terminal)
     world, row = go(place, world, LONG, **ARRIVES)
@@ -167,19 +171,19 @@ def test_the_horizon_cuts_everything_and_nothing_arrives(horizon_ends):
 
 
 def test_nothing_arrives_with_a_true_end_either():
-    _, rows = play(setting(rate=1.0), [(Left.FINISH, Right.WALK)], at_0=ARRIVES)
+    _, rows = play(instructed(rate=1.0), [(Left.FINISH, Right.WALK)], at_0=ARRIVES)
     assert bool(rows[0].terminal) and not bool(rows[0].truncated | rows[0].switched)
 
 
 def test_an_end_in_the_last_tick_is_an_end_and_no_cut():
-    place = setting()
+    place = instructed()
     _, row = go(place, told(place, 0, time=jnp.int32(5)), (Left.FINISH, Right.WAIT))
     assert bool(row.terminal) and not bool(row.truncated)
 
 
 def test_a_teammate_in_mid_macro_is_paid_with_the_true_end():
     """Right walks when left finishes in the second tick: its macro ends there with both ticks' pay."""
-    _, rows = play(setting(), [(Left.WAIT, Right.WALK), (Left.FINISH, Right.WALK)])
+    _, rows = play(instructed(), [(Left.WAIT, Right.WALK), (Left.FINISH, Right.WALK)])
     assert rows[1].ended.tolist() == [True, True]
     assert rows[1].unfinished.tolist() == [False, True]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves)[:, None], *rows)
@@ -200,7 +204,7 @@ def test_a_teammate_in_mid_macro_is_paid_with_the_true_end():
     ],
 )
 def test_a_true_end_is_no_end_of_what_replaces_the_task(kind, agents, bootstraps_from_self):
-    place = setting()
+    place = instructed()
     _, row = go(place, told(place, kind, agents), (Left.FINISH, Right.WALK))
     assert bool(row.terminal) and row.bootstraps_from_self.tolist() == bootstraps_from_self
     _, row = go(place, told(place, kind, agents), SHORT)
@@ -208,8 +212,8 @@ def test_a_true_end_is_no_end_of_what_replaces_the_task(kind, agents, bootstraps
 
 
 @pytest.mark.parametrize("kind", [0, WALK])
-def test_a_false_alarm_wakes_everybody_and_says_nothing(kind):
-    place = setting(spurious_interrupt_prob=0.5)
+def test_a_spurious_interrupt_wakes_everybody_and_says_nothing(kind):
+    place = instructed(spurious_interrupt_prob=0.5)
     world, row = go(place, told(place, kind), LONG, spurious=0.4)
     assert row.ended.tolist() == [True, True] and not bool(row.switched)
     assert not bool(row.unfinished.any()) and int(row.closed) == 0
@@ -221,7 +225,7 @@ def test_a_false_alarm_wakes_everybody_and_says_nothing(kind):
 
 
 def test_from_start_governs_the_first_tick_and_the_last():
-    place = setting(from_start=1.0)
+    place = instructed(from_start=1.0)
     _, rows = play(place, [LONG] * 6)
     kinds = {tuple(row.kind.tolist()) for row in rows}
     assert len(kinds) == 1 and max(kinds.pop()) > 0
@@ -231,8 +235,8 @@ def test_from_start_governs_the_first_tick_and_the_last():
 def test_who_hears_nothing_is_judged_all_the_same():
     mute = Phrases(table=jnp.zeros_like(PHRASES.table), count=PHRASES.count)
     script = dict(at_0=dict(arrival=0.0, phrase=0.7))
-    _, heard = play(setting(**LIVE), [LONG] * 4, **script)
-    _, silent = play(setting(**LIVE, phrases=mute), [LONG] * 4, **script)
+    _, heard = play(instructed(**LIVE), [LONG] * 4, **script)
+    _, silent = play(instructed(**LIVE, phrases=mute), [LONG] * 4, **script)
     assert [row.phrase.tolist() for row in heard] == [[0, 0], [3, 3], [3, 3], [0, 0]]
     assert not any(bool(row.phrase.any()) for row in silent)
     for name in ("kind", "closed", "followed", "reward", "complied"):
@@ -240,9 +244,18 @@ def test_who_hears_nothing_is_judged_all_the_same():
         assert all((getattr(a, name) == getattr(b, name)).all() for a, b in pairs)
 
 
-def test_luck_depends_on_the_episode_and_the_time_alone():
-    world = reset(setting(), KEY)
+def test_random_numbers_depend_on_the_episode_and_the_time_alone():
+    world = reset(instructed(), KEY)
     later = replace(world, time=jnp.int32(1))
-    assert (draws_for(world) == draws_for(told(setting(), WALK))).all()
+    assert (draws_for(world) == draws_for(told(instructed(), WALK))).all()
     assert not (draws_for(world) == draws_for(later)).any()
-    assert not (draws_for(world) == draws_for(reset(setting(), jax.random.key(1)))).any()
+    assert not (draws_for(world) == draws_for(reset(instructed(), jax.random.key(1)))).any()
+
+
+def test_the_environments_key_comes_from_no_block_of_the_draws():
+    """Otherwise what happens in the environment would depend on what an agent happens to choose."""
+    state = reset(instructed(), KEY)
+    this_tick = threefry.fold_in(state.key, state.time)
+    used = [threefry.fold_in(this_tick, block) for block in range(draws_for(state).shape[0])]
+    words = [jax.random.key_data(key).tolist() for key in (*used, tick_key(state))]
+    assert len({tuple(pair) for pair in words}) == len(words) == 2 + DRAWS + 1

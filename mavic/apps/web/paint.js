@@ -9,7 +9,7 @@ const MavicPaint = (() => {
   const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
   const OPEN = ["goal", "zone", "spot"]; // seen through: their label stands on paper
   const GLIDES = ["robot", "box", "human"]; // move smoothly from one tick to the next
-  const LEAP = 2.5; // cells: whoever is farther away in the next tick did not walk there
+  const LEAP = 2.5; // cells: a sprite that is farther away in the next tick did not walk there
   const ROUND = 2 * Math.PI;
 
   const words = (name) => name.toLowerCase().replaceAll("_", " ");

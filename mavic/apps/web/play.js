@@ -143,7 +143,7 @@
     element("clock").textContent = "seed " + message.seed + ", tick " + time;
     const active = state.recordings.some((recording) => recording.frames[last].instruction);
     element("end").disabled = !active;
-    judge(message);
+    noteVerdicts(message);
     announce(last);
     keysNow(state.recordings[0].frames[last]);
     requestAnimationFrame(draw);
@@ -223,7 +223,7 @@
   }
 
   // Notes the verdict on each instruction of the past. Verdicts come in the order in which instructions were given.
-  function judge(message) {
+  function noteVerdicts(message) {
     let changed = false;
     message.frames.forEach((one, i) => {
       const open_ = (entry) => entry.state === "given" && entry.verdicts.length === message.frames.length;
