@@ -8,9 +8,11 @@ Axes: `E` episodes, `W` environments side by side (episodes follow one another i
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 import jax
+import numpy as np
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int, Key
@@ -23,6 +25,7 @@ else:
         Bool = Float = Int = Key = Annotated
 
 Array = jax.Array
+ArrayLike = Array | np.ndarray | Sequence[Any]  # what callers who do not use JAX may hold
 T = TypeVar("T")
 
 

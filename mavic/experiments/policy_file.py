@@ -32,7 +32,7 @@ from mavic.learn.gru import Net
 from mavic.learn.networks import Network, Scale, Shape
 from mavic.learn.update import TrainState
 from mavic.preset import Preset
-from mavic.types import Array, record
+from mavic.types import Array, ArrayLike, record
 
 FORMAT = 2
 READABLE = (1, FORMAT)
@@ -105,11 +105,11 @@ class TeamPolicy:
         self,
         key: Array,
         carry: Carry,
-        observation: Array,
+        observation: ArrayLike,
         text: Text = None,
-        idle: Array | None = None,
+        idle: ArrayLike | None = None,
         *,
-        available: Array | None = None,
+        available: ArrayLike | None = None,
         greedy: bool = False,
     ) -> tuple[Array, Carry]:
         """Return the macros [N] and the memory after the decision.
@@ -127,7 +127,8 @@ class TeamPolicy:
             )
         idle = jnp.ones(shape.agents, bool) if idle is None else jnp.asarray(idle, bool)
         if available is None:
-            available = jnp.asarray(self.facts["macro_counts"])[:, None] > jnp.arange(shape.macros)
+            counts = jnp.asarray(self.facts["macro_counts"])
+            available = counts[:, None] > jnp.arange(shape.macros)[None]
         return decide(
             self.network,
             self.listen(text),
@@ -135,11 +136,13 @@ class TeamPolicy:
             carry,
             observation,
             idle,
-            available,
+            jnp.asarray(available),
             jnp.asarray(greedy),
         )
 
-    def values(self, carry: Carry, observation: Array, text: Text = None) -> dict[str, np.ndarray]:
+    def values(
+        self, carry: Carry, observation: ArrayLike, text: Text = None
+    ) -> dict[str, np.ndarray]:
         """Return the values V(h, c) [N] by kind, "none" first, for the memory before the coming decision.
 
         With `text` the last entry is "text": the values under what is being said.

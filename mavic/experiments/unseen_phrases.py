@@ -123,7 +123,7 @@ def evaluate(
         [task.lexicon.vectors, jnp.asarray(lexicons.vectors(texts, task.lexicon.encoder))]
     )
     kinds = len(task.lexicon.names)
-    longest = max(max(np.bincount(unseen.kinds)) for unseen in sets.values())
+    longest = max(int(np.bincount(unseen.kinds).max()) for unseen in sets.values())
     first = task.lexicon.vectors.shape[0]
     found: dict[str, dict[str, Any]] = {}
     for name, unseen in sets.items():
