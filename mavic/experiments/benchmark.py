@@ -46,7 +46,7 @@ def _environment_ticks(env: Any, key: Array, num_envs: int, ticks: int) -> Array
     def tick(carry: tuple, key: Array) -> tuple[tuple, Array]:
         state, macro, idle = carry
         draws = jax.random.uniform(key, (num_envs, counts.shape[0]))
-        macro = jnp.where(idle, (draws * counts).astype(jnp.int32), macro)
+        macro = jnp.where(idle, (draws * counts[None]).astype(jnp.int32), macro)
         silence = jnp.zeros_like(macro)
         after = jax.vmap(env.tick, in_axes=(None, 0, 0, 0, 0))(key, state, macro, idle, silence)
         fresh = jax.vmap(env.reset)(jax.random.split(key, num_envs))

@@ -91,7 +91,7 @@ def acting(
     actors = act.project(network, actor, vectors)
 
     def policy(memory: Array, state: InstructedState, draws: Array) -> tuple[Array, Array]:
-        memory = jnp.where((state.time == 0)[:, None], 0.0, memory)
+        memory = jnp.where((state.time == 0)[None, None, :, None], 0.0, memory)
         observed = act.Observed(
             observation=state.observation,
             last_macro=state.macro,

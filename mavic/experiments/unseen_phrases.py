@@ -136,7 +136,7 @@ def evaluate(
                 phrases=jax.tree.map(
                     lambda x: jnp.broadcast_to(x, (len(places), *x.shape)), spoken
                 ),
-                rules=replace(rules, given=rules.given & (spoken.count > 0)),
+                rules=replace(rules, given=rules.given & (spoken.count > 0)[None]),
             )
             section = metrics.SECTIONS[metrics.COMPLIANCE.section]
             section = dataclasses.replace(section, enough=section.enough * scale)
