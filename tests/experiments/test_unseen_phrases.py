@@ -93,4 +93,4 @@ def test_a_policy_file_can_be_evaluated_too(untrained, tmp_path):
     path = runner.save_policy(tmp_path / "team", untrained, CONFIGS[0], 0)
     again = runner.trained_of(path)
     assert again.group.preset == untrained.group.preset
-    assert again.group.cells == CONFIGS[:1]
+    assert again.group.configs == CONFIGS[:1]
