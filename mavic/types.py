@@ -194,6 +194,6 @@ class MacroTransitions:
     switched: Array  # [K, W, N] the clock, not an event, changed the instruction at its end
     first: Array  # [K, W, N] first row of an episode: memory is empty before it
     last: Array  # [K, W, N] last row of an episode
-    bootstraps_from_self: Array  # [K, W, N] the same: bootstrap V(h, c) of the row itself
+    bootstraps_from_self: Array  # [K, W, N] as in `Timestep`: bootstrap V(h, c) of this row
     time: Array  # [K, W, N] tick of the episode at which the macro ended
     valid: Array  # [K, W, N] bool
