@@ -20,7 +20,7 @@ from mavic.reporting.styles import MARKERS, MISSING, look
 
 WIDTH = 9  # inches
 ZOOMS = (0.97, 0.9)
-"""Shares of the optimum from one of which on points get a panel of their own."""
+"""Shares of the optimum above which points may get a panel of their own; `zoom_from` chooses one."""
 RC = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so figures have the same bytes everywhere
     "font.size": 10,

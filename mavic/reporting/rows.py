@@ -57,7 +57,7 @@ class Row:
     """Training episodes."""
     optimum: float | None
     estimates: Mapping[tuple[str, str], Estimate]
-    """By metric and kind of instruction; OVERALL stands for all kinds."""
+    """By metric and kind of instruction; OVERALL stands for the number that is not split by kind."""
     evaluation_episodes: Mapping[str, int]
     """Episodes that every seed played at least, by section of the score line."""
     given: Mapping[str, tuple[int, ...]]
@@ -280,7 +280,7 @@ def _floats(values: Iterable[float | None]) -> np.ndarray:
 
 
 def _curve(record: Record, config: ExperimentConfig) -> Curve:
-    """Compliance is nan where training measured it under another condition than the evaluation."""
+    """Return the learning curve. Compliance is nan if training measured it under another condition."""
     seeds = len(record.run["seeds"])
     points = {
         name: np.asarray([_floats(line[name]) for line in record.curve]).reshape(-1, seeds)
@@ -311,7 +311,7 @@ def _unseen(record: Record) -> dict[str, UnseenPhrases]:
 
 
 def grouped(rows: Sequence[Row], by: Callable[[Row], str]) -> dict[str, list[Row]]:
-    """Rows by a name of theirs, in order."""
+    """Return the rows grouped by a text, in the order of first appearance."""
     pandas = require("pandas")
     found = pandas.Series(rows, dtype=object)
     keys = pandas.Series([by(row) for row in rows], dtype=object)
@@ -319,5 +319,5 @@ def grouped(rows: Sequence[Row], by: Callable[[Row], str]) -> dict[str, list[Row
 
 
 def known_kinds(rows: Iterable[Row], metric: str) -> list[str]:
-    """The kinds for which any of the rows knows a metric."""
+    """Return the kinds for which any of the rows has a metric."""
     return list(dict.fromkeys(kind for row in rows for kind in row.kinds(metric)))

@@ -113,7 +113,7 @@ def _parts(name: str, estimate: Estimate) -> dict[str, float]:
 
 
 def _csv(lines: Iterable[dict[str, Any]]) -> str:
-    """Six significant digits; unknown numbers are empty."""
+    """Return lines as CSV with six significant digits. Unknown numbers are empty."""
 
     def known(value: Any) -> Any:
         return math.nan if isinstance(value, float) and not math.isfinite(value) else value
