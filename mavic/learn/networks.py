@@ -72,7 +72,7 @@ class Network:
     row if an earlier pass found it; a network may ignore it."""
 
     def empty(self, *batch: int) -> Array:
-        """Memory at the start of an episode: [P, *batch, H]."""
+        """Return the memory [P, *batch, H] at the start of an episode."""
         return jnp.zeros((self.shape.parts, *batch, self.shape.hidden))
 
 
