@@ -8,12 +8,34 @@ Axes: `E` episodes, `W` environments side by side (episodes follow one another i
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 import jax
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int, Key
+else:
+    try:
+        from jaxtyping import Bool, Float, Int, Key
+    except ImportError:  # The tests check shapes with it; a machine that only trains does without.
+        from typing import Annotated
+
+        Bool = Float = Int = Key = Annotated
+
 Array = jax.Array
 T = TypeVar("T")
+
+
+def assert_rank(axes: str, **arrays: Any) -> None:
+    """Raise a ValueError unless every array has as many axes as `axes` names, as in `assert_rank("K W", mask=mask)`.
+
+    A rank that is too small would broadcast without a word and give wrong numbers."""
+    rank = len(axes.split())
+    for name, array in arrays.items():
+        found = jax.numpy.shape(array)
+        if len(found) != rank:
+            wanted = f"[{', '.join(axes.split())}]"
+            raise ValueError(f"{name} must have rank {rank}, {wanted}; its shape is {found}")
 
 
 def static(default: Any = dataclasses.MISSING) -> Any:
@@ -33,6 +55,9 @@ def record(cls: type[T]) -> type[T]:
     meta = [f.name for f in fields if f.metadata.get("static")]
     data = [f.name for f in fields if not f.metadata.get("static")]
     jax.tree_util.register_dataclass(made, data_fields=data, meta_fields=meta)
+    # JAX rebuilds records with tracers' stand-ins, axes, shapes or None in place of arrays, so a record's constructor
+    # is exempt from the type checks of the tests.
+    made.__no_type_check__ = True  # type: ignore[attr-defined]
     return made
 
 

@@ -14,7 +14,7 @@ from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -41,6 +41,7 @@ class StageError(ValueError):
     """A request cannot be carried out. The message says what is allowed."""
 
 
+@runtime_checkable
 class Team(Protocol):
     """Who acts, such as a `TeamPolicy`. If it also has `values`, frames show them."""
 

@@ -23,7 +23,7 @@ class EnvError(AssertionError):
     """An environment breaks the protocol. The message says where and how."""
 
 
-def check_env(env: Env, key: Array | None = None, ticks: int = 200) -> None:
+def check_env(env: Any, key: Array | None = None, ticks: int = 200) -> None:
     """Raise `EnvError` at the first broken promise of an environment.
 
     It checks names, shapes and types. It compares compiled calls with eager ones, batched calls with single ones, and
@@ -45,7 +45,7 @@ def _require(held: Any, message: str) -> None:
         raise EnvError(message)
 
 
-def _check_names(env: Env) -> None:
+def _check_names(env: Any) -> None:
     """Check the properties: names, macros and the horizon."""
     members = [name for name in vars(Env) if not name.startswith("_")]
     missing = [name for name in members if not hasattr(env, name)]

@@ -10,7 +10,7 @@ import numpy as np
 from mavic.envs.api import Env, macro_count
 from mavic.hints import suggest
 from mavic.instruct.spec import InstructionFile, InstructionFileError, Macros, read
-from mavic.types import Array, Instruction, Rules
+from mavic.types import Array, Bool, Float, Instruction, Int, Rules, assert_rank
 
 
 def rules_of(
@@ -111,33 +111,41 @@ def _named(macros: Macros, env: Env, where: str, unnamed: bool) -> np.ndarray:
     return listed
 
 
-def comply(instruction: Instruction, macro: Array, judged: Array, rules: Rules) -> Array:
+def comply(
+    instruction: Instruction, macro: Int[Array, " N"], judged: Int[Array, " N"], rules: Rules
+) -> Bool[Array, " N"]:
     """Return bool [N], whether each agent's macro is allowed. It is true for agents that are not addressed.
 
     A macro may do the work of another one. `judged` [N] is the macro whose work was done, as the environment reports it
     (`Tick.judged`). A kind that lists allowed macros is met if `macro` or `judged` is allowed. A kind that lists
     forbidden macros is met if both are allowed.
     """
+    assert_rank("N", kind=instruction.kind, macro=macro, judged=judged)
     agents, kind = jnp.arange(judged.shape[0]), instruction.kind
     by_name, by_work = rules.allowed[kind, agents, macro], rules.allowed[kind, agents, judged]
     return jnp.where(rules.lists_allowed[kind], by_name | by_work, by_name & by_work)
 
 
-def verdict(kind: Array, events: Array, rules: Rules) -> Array:
+def verdict(
+    kind: Int[Array, "*agents"], events: Float[Array, " V"], rules: Rules
+) -> Float[Array, "*agents"]:
     """Return 1 if an event fulfils the kind, -1 if one breaks it, else 0. If both occur at once, fulfilment wins."""
-    met = rules.outcome[kind] * (events > 0)
+    assert_rank("V", events=events)
+    outcome = rules.outcome[kind]
+    met = outcome * jnp.broadcast_to(events > 0, outcome.shape)
     return jnp.where((met > 0).any(-1), 1.0, jnp.where((met < 0).any(-1), -1.0, 0.0))
 
 
 def pay(
     instruction: Instruction,
-    task: Array,
-    complied: Array,
-    fresh: Array,
-    events: Array,
+    task: Float[Array, " N"],
+    complied: Bool[Array, " N"],
+    fresh: Bool[Array, " N"],
+    events: Float[Array, " V"],
     rules: Rules,
-) -> Array:
+) -> Float[Array, " N"]:
     """Return the reward [N] under the instruction that holds in this tick (D13). `fresh` [N]: who chose a macro."""
+    assert_rank("N", kind=instruction.kind, task=task, complied=complied, fresh=fresh)
     kind = instruction.kind
     once = jnp.where(complied, rules.bonus[kind], rules.penalty[kind]) * fresh
     each_tick = jnp.where(complied, rules.pay[kind], -rules.pay[kind])

@@ -6,17 +6,26 @@ import jax
 import jax.numpy as jnp
 
 from mavic.instruct.reward import verdict
-from mavic.types import Array, Instruction, Phrases, Rules, Schedule, record, replace
+from mavic.types import (
+    Array,
+    Bool,
+    Float,
+    Instruction,
+    Phrases,
+    Rules,
+    Schedule,
+    assert_rank,
+    record,
+    replace,
+)
 
 FOREVER = 1_000_000  # ticks: to the end of any episode
-# Uniform numbers that the clock uses in a tick: arrival, kind, phrase, hold, addressed agent, spurious interrupt. At
-# reset the last one decides whether the episode is uninstructed.
-DRAWS = 6
+DRAWS = 6  # uniform numbers that the clock uses in a tick: arrival, kind, phrase, hold, scope, spurious interrupt
 UNRESOLVED_COUNTS_AFTER = 40  # ticks (D14): an instruction that no event resolved counts then
 
 SCHEDULES = {
-    # D12. `live`: instructions come and go. `paper`: at most one per episode, held to its end. `off`: none.
-    # `from_start`: in half of the episodes one instruction holds from reset to end.
+    # D12. `live`: they come and go. `paper`: at most one an episode, held to its end. `off`: none.
+    # `from_start`: half of the episodes hold one kind from reset to end.
     "off": dict(rate=0.0),
     "live": dict(rate=0.05, hold_min=5, hold_max=20),
     "paper": dict(rate=0.00347, once=True),
@@ -79,8 +88,9 @@ def begin(
     return _choose(found & ~silence.uninstructed & (draws[0] < schedule.from_start), drawn, silence)
 
 
-def possible_kinds(preconditions: Array, rules: Rules) -> Array:
+def possible_kinds(preconditions: Bool[Array, " conditions"], rules: Rules) -> Bool[Array, " C"]:
     """Return bool [C], the kinds that may be given in a state with these preconditions."""
+    assert_rank("conditions", preconditions=preconditions)
     holds = jnp.concatenate([jnp.ones(1, bool), preconditions])
     return rules.given & holds[rules.precondition]
 
@@ -98,13 +108,13 @@ class ClockUpdate:
 
 
 def advance(
-    draws: Array,
+    draws: Float[Array, " DRAWS"],
     instruction: Instruction,
-    complied: Array,
-    fresh: Array,
-    events: Array,
-    possible: Array,
-    over: Array,
+    complied: Bool[Array, " N"],
+    fresh: Bool[Array, " N"],
+    events: Float[Array, " V"],
+    possible: Bool[Array, " C"],
+    over: Bool[Array, ""],
     rules: Rules,
     schedule: Schedule,
     phrases: Phrases,
@@ -114,6 +124,11 @@ def advance(
     `fresh` [N] marks who chose a macro in this tick. `over` says that the episode ends with this tick, so that no
     instruction arrives.
     """
+    assert_rank("DRAWS", draws=draws)
+    assert_rank("N", kind=instruction.kind, complied=complied, fresh=fresh)
+    assert_rank("V", events=events)
+    assert_rank("C", possible=possible)
+    assert_rank("", over=over)
     addressed = instruction.kind > 0
     active = addressed.any()
     kind = instruction.kind.max()  # one clock: all addressed agents have the same kind

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from mavic.learn import networks
 from mavic.learn.losses import mixture
 from mavic.learn.networks import Network, Scale, Seen
-from mavic.types import Array, record
+from mavic.types import Array, Bool, Float, Int, assert_rank, record
 
 
 @record
@@ -40,24 +40,25 @@ def project(network: Network, params: Any, vectors: Array) -> Any:
     return jax.vmap(network.project, in_axes=(0, None))(params, vectors)
 
 
-def own_first(phrase: Array) -> Array:
+def own_first(phrase: Int[Array, "W N"]) -> Int[Array, "N W N"]:
     """Return phrases [W, N] as each agent takes them in, its own first: [N, W, N]."""
+    assert_rank("W N", phrase=phrase)
     agents = phrase.shape[-1]
-    order = (jnp.arange(agents)[:, None] + jnp.arange(agents)) % agents
+    order = (jnp.arange(agents)[:, None] + jnp.arange(agents)[None]) % agents
     return jnp.moveaxis(phrase[..., order], -2, 0)
 
 
 def decide(
     network: Network,
     actors: Any,
-    memory: Array,
+    memory: Float[Array, "N P W H"],
     observed: Observed,
-    idle: Array,
-    available: Array,
-    epsilon: Array,
-    draws: Array,
-    greedy: Array | bool = False,
-) -> tuple[Array, Array]:
+    idle: Bool[Array, "W N"],
+    available: Bool[Array, "W N M"],
+    epsilon: Float[Array, " 2"],
+    draws: Float[Array, "W N"],
+    greedy: Bool[Array, ""] | bool = False,
+) -> tuple[Int[Array, "W N"], Float[Array, "N P W H"]]:
     """Return macros [W, N] and the actors' memory after the decision.
 
     `actors` comes from `project`. Agents that are not `idle` [W, N] keep their macro and memory. A macro is drawn from
@@ -65,10 +66,14 @@ def decide(
     [W, N]. `epsilon` [2] is the share of the uniform choice without and with an instruction. `greedy` takes the
     likeliest macro instead.
     """
+    assert_rank("W N O", observation=observed.observation)
+    assert_rank("W N", idle=idle, draws=draws, last_macro=observed.last_macro)
+    assert_rank("W N M", available=available)
     heads, memory = _step(network, actors, memory, observed, idle)
     logits = jax.vmap(lambda h: networks.logits(network.shape, h, observed.instructed))(heads)
     explore = epsilon[observed.instructed.astype(jnp.int32)]
-    chosen = choose(logits.swapaxes(0, 1), available, explore[:, None], draws, jnp.asarray(greedy))
+    explore = jnp.broadcast_to(explore[:, None], draws.shape)
+    chosen = choose(logits.swapaxes(0, 1), available, explore, draws, jnp.asarray(greedy))
     return jnp.where(idle, chosen, observed.last_macro), memory
 
 
@@ -101,8 +106,15 @@ def _step(
     return heads, jnp.where(moves, after, memory)
 
 
-def choose(logits: Array, available: Array, epsilon: Array, draws: Array, greedy: Array) -> Array:
+def choose(
+    logits: Float[Array, "*batch M"],
+    available: Bool[Array, "*batch M"],
+    epsilon: Float[Array, "*batch"],
+    draws: Float[Array, "*batch"],
+    greedy: Bool[Array, ""],
+) -> Int[Array, "*batch"]:
     """Return macros [...] from logits [..., M], with one uniform number each. `greedy` takes the likeliest macro."""
+    assert_rank("batch " * (logits.ndim - 1), draws=draws)
     mixed, soft = mixture(logits, available, epsilon)
     total = jnp.cumsum(mixed * available, axis=-1)
     sampled = (total <= jnp.minimum(draws, 1 - 1e-6)[..., None] * total[..., -1:]).sum(-1)

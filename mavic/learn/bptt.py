@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mavic.types import Array
+from mavic.types import Array, Bool, Float, Int, assert_rank
 
 BLOCK = 8  # rows
 CHUNKS = 16  # into which `where` divides all rows
@@ -64,8 +64,9 @@ def forward(segment: Callable, carry: Array, rows: Any, blocks: Array) -> Any:
     return jax.lax.fori_loop(0, blocks, step, start)[2]
 
 
-def chunks_for(wanted: Array) -> Array:
+def chunks_for(wanted: Bool[Array, "K W *agents"]) -> Int[Array, ""]:
     """Return the chunks needed to cover this mask [K, W]; for [K, W, N] the maximum over agents."""
+    assert_rank("K W" + " N" * (wanted.ndim - 2), wanted=wanted)
     length, lanes = wanted.shape[:2]
     return (wanted.sum((0, 1)).max() + _chunk(length * lanes) - 1) // _chunk(length * lanes)
 
@@ -74,12 +75,15 @@ def _chunk(rows: int) -> int:
     return -(-rows // CHUNKS)
 
 
-def where(wanted: Array, function: Callable, chunks: Array) -> Array:
+def where(
+    wanted: Bool[Array, "K W"], function: Callable, chunks: Int[Array, ""]
+) -> Float[Array, "K W"]:
     """Return `function` of the rows where `wanted` [K, W] holds, and 0 elsewhere: [K, W].
 
     `function(k, w) -> [S]` takes the rows k [S] in lanes w [S]. It is called once per chunk of wanted rows, so few rows
     cost little. `chunks` comes from `chunks_for`.
     """
+    assert_rank("K W", wanted=wanted)
     length, lanes = wanted.shape
     total, size = length * lanes, _chunk(length * lanes)
     flat = wanted.reshape(-1)

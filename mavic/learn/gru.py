@@ -133,7 +133,8 @@ def _heard(shape: Shape, table: dict[str, Array], phrases: Array) -> Array:
     """Return what phrases [..., N], own first, add to the first layer: [..., hidden]."""
     total = _lookup(table["own"], phrases[..., 0])
     if "bit" in table:
-        return total + (phrases[..., 1:] > 0).any(-1, keepdims=True) * table["bit"]
+        mates = (phrases[..., 1:] > 0).any(-1, keepdims=True)
+        return total + mates * jax.lax.broadcast_to_rank(table["bit"], mates.ndim)
     for mate in range(1, shape.agents):
         total = total + _lookup(table["team"], phrases[..., mate]) / (shape.agents - 1)
     return total
@@ -150,7 +151,7 @@ def _first(shape: Shape, part: Any, heard: Array, seen: Seen) -> Array:
 def _enter(part: Any, first: Array) -> Array:
     """Return the GRU's input gates from the first layer."""
     hidden = _leaky(_apply(part["second"], _leaky(first)))
-    return _product(hidden, part["gru"]["wi"]) + part["gru"]["bi"]
+    return _affine(hidden, part["gru"]["wi"], part["gru"]["bi"])
 
 
 @jax.custom_vjp
@@ -173,7 +174,12 @@ def _leaky(x: Array) -> Array:
 
 
 def _apply(layer: dict[str, Array], x: Array) -> Array:
-    return _product(x, layer["w"]) + layer["b"]
+    return _affine(x, layer["w"], layer["b"])
+
+
+def _affine(x: Array, weight: Array, bias: Array) -> Array:
+    """`x` [..., I] times `weight` [I, J] plus `bias` [J]."""
+    return _product(x, weight) + jax.lax.broadcast_to_rank(bias, x.ndim)
 
 
 def _gates(from_hidden: Array, gates_in: Array) -> tuple[Array, Array, Array, Array]:
@@ -186,7 +192,8 @@ def _gates(from_hidden: Array, gates_in: Array) -> tuple[Array, Array, Array, Ar
 
 def _cell(gru: dict[str, Array], carry: Array, gates_in: Array) -> Array:
     """Return the memory after one GRU step."""
-    _, update, new, _ = _gates(carry @ gru["wh"] + gru["bh"], gates_in)
+    bias = jax.lax.broadcast_to_rank(gru["bh"], carry.ndim)
+    _, update, new, _ = _gates(carry @ gru["wh"] + bias, gates_in)
     return new + update * (carry - new)
 
 
@@ -276,7 +283,7 @@ def _recall_forward(*args: Array) -> tuple[Array, tuple]:
 def _recall_backward(saved: tuple, towards: Array) -> tuple:
     wh, bh, carry, gates, first, known = saved
     before = jnp.where(first[..., None], 0.0, jnp.concatenate([carry[None], known[:-1]]))
-    reset, update, new, new_h = _gates(before @ wh + bh, gates)
+    reset, update, new, new_h = _gates(before @ wh + bh[None, None], gates)
     slope = (1 - update) * (1 - new**2)  # d memory / d argument of `new`
     by_product = _once(  # d memory / d (memory before @ wh)
         jnp.concatenate(

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from mavic.learn import networks
 from mavic.learn.networks import Network, Scale, Seen
-from mavic.types import Array, record
+from mavic.types import Array, Bool, Float, assert_rank, record
 
 
 @record
@@ -45,8 +45,14 @@ class ActorOutputs:
     entropy: Array  # of the softmax
 
 
-def mixture(logits: Array, available: Array, epsilon: Array) -> tuple[Array, Array]:
+def mixture(
+    logits: Float[Array, "*batch M"],
+    available: Bool[Array, "*batch M"],
+    epsilon: Float[Array, "*batch"],
+) -> tuple[Float[Array, "*batch M"], Float[Array, "*batch M"]]:
     """Return the behaviour policy (1-ε)·softmax + ε/|available| and the log-softmax, over the last axis."""
+    assert_rank("batch " * (logits.ndim - 1) + "M", logits=logits, available=available)
+    assert_rank("batch " * (logits.ndim - 1), epsilon=epsilon)
     log_soft = jax.nn.log_softmax(jnp.where(available, logits, -1e9))
     uniform = available / available.sum(-1, keepdims=True)
     return (1 - epsilon[..., None]) * jnp.exp(log_soft) + epsilon[..., None] * uniform, log_soft

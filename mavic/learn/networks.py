@@ -122,7 +122,8 @@ def _cell_functions(init: Callable, cell: Callable) -> tuple[Callable, ...]:
     def step(shape: Shape, net: Any, memory: Array, seen: Seen) -> tuple[Array, Array]:
         def part(net: Any, hears: Array, memory: Array) -> tuple[Array, Array]:
             memory, features = cell(net["cell"], memory, _inputs(shape, net["table"], hears, seen))
-            return memory, features @ net["head"]["w"] + net["head"]["b"]
+            bias = jax.lax.broadcast_to_rank(net["head"]["b"], features.ndim)
+            return memory, features @ net["head"]["w"] + bias
 
         return jax.vmap(part)(net, hearing_parts(shape), memory)
 
@@ -131,7 +132,7 @@ def _cell_functions(init: Callable, cell: Callable) -> tuple[Callable, ...]:
     ) -> tuple[Array, Array, Array]:
         def row(memory: Array, row: tuple[Seen, Array]) -> tuple[Array, tuple[Array, Array]]:
             seen, begins = row
-            memory, heads = step(shape, net, jnp.where(begins[:, None], 0.0, memory), seen)
+            memory, heads = step(shape, net, jnp.where(begins[None, :, None], 0.0, memory), seen)
             return memory, (memory, heads)
 
         memory, (memories, heads) = jax.lax.scan(row, memory, (seen, first))
@@ -221,6 +222,6 @@ def scale_of(size: Array | float) -> Scale:
 
 def rescale(head: dict[str, Array], old: Scale, new: Scale) -> dict[str, Array]:
     """Return a value head {"w", "b"} that gives the same values under new statistics (PopArt)."""
-    ratio = old.spread() / new.spread()
-    moved = (head["b"] * old.spread() + old.centre() - new.centre()) / new.spread()
-    return {"w": head["w"] * ratio, "b": moved}
+    before, after = old.spread()[None], new.spread()[None]
+    moved = (head["b"] * before + old.centre()[None] - new.centre()[None]) / after
+    return {"w": head["w"] * (before / after)[None], "b": moved}

@@ -21,7 +21,7 @@ import math
 import jax.numpy as jnp
 from jax import lax
 
-from mavic.types import Array, record
+from mavic.types import Array, Bool, Float, assert_rank, record
 
 
 @record
@@ -41,16 +41,16 @@ CORRECTIONS = {
 
 def targets(
     *,
-    reward: Array,
-    discount: Array,
-    v_same_instruction: Array,
-    v_next_instruction: Array,
-    switched: Array,
-    last: Array,
+    reward: Float[Array, " K *batch"],
+    discount: Float[Array, " K *batch"],
+    v_same_instruction: Float[Array, " K *batch"],
+    v_next_instruction: Float[Array, " K *batch"],
+    switched: Bool[Array, " K *batch"],
+    last: Bool[Array, " K *batch"],
     correction: Correction,
     n_steps: float,
-    td_lambda: float | Array = 1.0,
-) -> Array:
+    td_lambda: float | Float[Array, ""] = 1.0,
+) -> Float[Array, " K *batch"]:
     """Return the n-step target G of every macro transition. All arrays have the same shape [K, ...], time first.
 
     `reward` is the discounted reward during the macro. `discount` is gamma**tau, or 0 at a true end, which thereby
@@ -63,6 +63,15 @@ def targets(
     """
     if not (n_steps == math.inf or (n_steps >= 1 and n_steps == int(n_steps))):
         raise ValueError(f"n_steps must be a whole number >= 1 or math.inf, not {n_steps}")
+    assert_rank(
+        "K" + " batch" * (reward.ndim - 1),
+        reward=reward,
+        discount=discount,
+        v_same_instruction=v_same_instruction,
+        v_next_instruction=v_next_instruction,
+        switched=switched,
+        last=last,
+    )
     rows = reward.shape[0]
     last = jnp.asarray(last).at[-1].set(True)
     corrected = jnp.asarray(switched) & (correction.cut + correction.shift > 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from mavic.types import Array, MacroTransitions, Timestep, record
+from mavic.types import Array, Float, MacroTransitions, Timestep, assert_rank, record
 
 
 @record
@@ -27,6 +27,7 @@ def as_played(rows: Timestep, *, drop_unfinished: bool = False) -> Places:
     With `drop_unfinished`, as in the reference (D7), a macro that still runs when the episode ends is dropped with its
     reward, and the agent's last finished macro bootstraps.
     """
+    _assert_ticks(rows)
     kept = _kept(rows, drop_unfinished)
     lane = jnp.broadcast_to(jnp.arange(kept.shape[1])[:, None], kept.shape)
     slot = jnp.cumsum(kept, axis=0) - 1
@@ -43,6 +44,7 @@ def packed(
     has room for its share of the episodes times the horizon. That is enough: whenever an episode is placed, some lane
     holds less than its share.
     """
+    _assert_ticks(rows)
     ticks, width, _ = rows.macro.shape
     lanes = lanes or width
     room = -(-episodes // lanes) * (ticks // -(-episodes // width))
@@ -50,7 +52,7 @@ def packed(
     over = rows.alive & (rows.terminal | rows.truncated)
     ended = jnp.cumsum(over, axis=0)
     earlier = jnp.cumsum(ended[-1]) - ended[-1]  # episodes of the environments before this one
-    number = jnp.where(rows.alive, earlier + ended - over, episodes)  # the episode's number
+    number = jnp.where(rows.alive, earlier[None] + ended - over, episodes)  # the episode's number
     rank = _sum_since(jnp.broadcast_to((rows.time == 0)[..., None], kept.shape), kept.astype(int))
     of_episode = jnp.where(over, number, episodes)
     size = jnp.zeros((episodes, kept.shape[-1]), rank.dtype).at[of_episode].set(rank, mode="drop")
@@ -70,9 +72,15 @@ def packed(
 
 
 def macro_transitions(
-    rows: Timestep, gamma: Array | float, places: Places | None = None, *, size: int | None = None
+    rows: Timestep,
+    gamma: Float[Array, ""] | float,
+    places: Places | None = None,
+    *,
+    size: int | None = None,
 ) -> MacroTransitions:
     """Return the macro transitions [K, W', N] of ticks [T, W, N]. `size` limits K and must hold the fullest lane."""
+    _assert_ticks(rows)
+    assert_rank("", gamma=gamma)
     places = places or as_played(rows)
     tick = places.tick[:size]
     ticks, width, agents = rows.macro.shape
@@ -92,10 +100,10 @@ def macro_transitions(
         """Return values [T, W] repeated for every agent, [T, W, N]."""
         return jnp.broadcast_to(values[..., None], rows.macro.shape)
 
-    valid = jnp.arange(tick.shape[0])[:, None, None] < places.count
+    valid = jnp.arange(tick.shape[0])[:, None, None] < places.count[None]
     first = pick(rows.time[..., None] == elapsed) & valid
     following = jnp.concatenate([valid[1:] & ~first[1:], jnp.zeros_like(valid[:1])])
-    own_first = (jnp.arange(agents)[:, None] + jnp.arange(agents)) % agents
+    own_first = (jnp.arange(agents)[:, None] + jnp.arange(agents)[None]) % agents
     return MacroTransitions(
         observation=pick(rows.observation),
         available=pick(rows.available),
@@ -113,6 +121,12 @@ def macro_transitions(
         time=pick(everyone(rows.time)),
         valid=valid,
     )
+
+
+def _assert_ticks(rows: Timestep) -> None:
+    assert_rank("T W N O", observation=rows.observation)
+    assert_rank("T W N", macro=rows.macro, reward=rows.reward, ended=rows.ended)
+    assert_rank("T W", alive=rows.alive, switched=rows.switched)
 
 
 def _kept(rows: Timestep, drop_unfinished: bool) -> Array:

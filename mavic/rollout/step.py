@@ -11,11 +11,14 @@ from mavic.instruct import reward, schedule
 from mavic.rollout import threefry
 from mavic.types import (
     Array,
+    Float,
     InstructedState,
+    Int,
     Phrases,
     Rules,
     Schedule,
     Timestep,
+    assert_rank,
     record,
     replace,
 )
@@ -96,13 +99,18 @@ def _draw_count(state: InstructedState) -> int:
 
 
 def step(
-    instructed: InstructedEnv, state: InstructedState, choice: Array, draws: Array
+    instructed: InstructedEnv,
+    state: InstructedState,
+    choice: Int[Array, " N"],
+    draws: Float[Array, " DRAWS"],
 ) -> tuple[InstructedState, Timestep]:
     """Run one tick. Return the next state and what happened.
 
     Idle agents start their `choice` [N]; the others continue their macros. `draws` [DRAWS] are the clock's numbers. The
     reward is paid under the old instruction. Then the instruction may change, which ends every running macro (D11).
     """
+    assert_rank("N", choice=choice, idle=state.idle)
+    assert_rank("DRAWS", draws=draws)
     env, rules, instruction = instructed.env, instructed.rules, state.instruction
     macro = jnp.where(state.idle, choice, state.macro)
     last_macro = jnp.where(state.idle, state.macro, state.last_macro)

@@ -9,24 +9,27 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from mavic.types import Array
+from mavic.types import Array, Float, Int, Key, assert_rank
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # of the cipher's odd and even groups of rounds
 PARITY = 0x1BD11BDA
 
 
-def fold_in(key: Array, number: Array | int) -> Array:
+def fold_in(key: Key[Array, ""], number: Int[Array, ""] | int) -> Key[Array, ""]:
     """Return what `jax.random.fold_in` returns for a scalar key."""
+    assert_rank("", key=key, number=number)
     return _key(_cipher(key, jnp.asarray(number).astype(jnp.uint32)))
 
 
-def split(key: Array, count: int) -> Array:
+def split(key: Key[Array, ""], count: int) -> Key[Array, " {count}"]:
     """Return what `jax.random.split` returns for a scalar key."""
+    assert_rank("", key=key)
     return _key(_cipher(key, jnp.arange(count, dtype=jnp.uint32)))
 
 
-def uniform(key: Array, count: int) -> Array:
+def uniform(key: Key[Array, ""], count: int) -> Float[Array, " {count}"]:
     """Return what `jax.random.uniform(key, (count,))` returns."""
+    assert_rank("", key=key)
     left, right = _cipher(key, jnp.arange(count, dtype=jnp.uint32))
     mantissa = ((left ^ right) >> 9) | jnp.uint32(0x3F800000)  # the float's exponent: [1, 2)
     return jax.lax.bitcast_convert_type(mantissa, jnp.float32) - 1.0

@@ -97,7 +97,7 @@ def test_check_env_names_what_is_wrong(env, complaint, monkeypatch):
     if found_in_rollout or found_in_scene:  # leave out the slower checks that come before
         monkeypatch.setattr(conformance, "_check_purity", lambda *_: None)
     if found_in_scene:
-        first = (BoxPushing().reset(None), jnp.zeros(2, jnp.int32))
+        first = (BoxPushing().reset(jax.random.key(0)), jnp.zeros(2, jnp.int32))
         played = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None, None], first)
         monkeypatch.setattr(conformance, "_check_rollout", lambda *_: played)
     with pytest.raises(EnvError, match=complaint):

@@ -72,7 +72,7 @@ def test_the_first_layer_takes_the_concatenated_inputs(role):
             pieces.append(heard[:, 1] @ plain["project"]["team"])
         else:
             pieces.append((seen.phrases[:, 1:] > 0) * float(part == 1))
-        want = jnp.concatenate(pieces, -1) @ plain["first"]["w"] + plain["first"]["b"]
+        want = jnp.concatenate(pieces, -1) @ plain["first"]["w"] + plain["first"]["b"][None]
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 

@@ -23,7 +23,7 @@ def act(memory, world, draws):
     """Rambling, never the same way twice in an episode: what is chosen depends on all choices before."""
     memory = jnp.where((world.time == 0)[:, None], 0, memory)
     drawn = (draws * 50).astype(jnp.int32) + memory
-    choice = drawn % jnp.array([5, 2])
+    choice = drawn % jnp.array([[5, 2]])
     rarely = (choice[:, 0] == Left.FINISH) & (drawn[:, 0] % 2 == 0)
     choice = choice.at[:, 0].set(jnp.where(rarely, Left.WALK, choice[:, 0]))
     return choice, jnp.where(world.idle, memory + choice + 1, memory)

@@ -3,6 +3,7 @@
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import sampled
@@ -91,7 +92,7 @@ def test_gradients_agree_that_cut_reads_nothing_beyond_a_change():
         "v_same_instruction": np.arange(6.0),
         "v_next_instruction": np.arange(6.0) + 3,
     }
-    flags = {"switched": np.array([0, 0, 1, 0, 0, 0], bool), "last": np.zeros(6, bool)}
+    flags = {"switched": jnp.array([0, 0, 1, 0, 0, 0], bool), "last": jnp.zeros(6, bool)}
 
     def first_target(columns, correction):
         return sampled.targets(

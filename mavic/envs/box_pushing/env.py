@@ -151,7 +151,7 @@ class BoxPushing:
         """Return [2, 5]: whether the cell in front holds a small box, the big box, nothing, a wall, the teammate."""
         one, two = state.robots
         seen = jnp.stack([self._look(one, two, state), self._look(two, one, state)])
-        return ((seen[:, None] >> jnp.arange(5, dtype=CELL)) & 1).astype(jnp.float32)
+        return ((seen[:, None] >> jnp.arange(5, dtype=CELL)[None]) & 1).astype(jnp.float32)
 
     def available(self, state: State) -> Array:
         """Return all true [2, M]: every macro is always available."""

@@ -50,7 +50,7 @@ class State:
     received: Array  # [P, K] the person has received the tool
 
 
-def _pick(index: Array, values: Sequence[float] | Array) -> Array:
+def _pick(index: Array, values: Sequence[float | Array] | Array) -> Array:
     """Return `values[index]` by comparison. A gather would prevent vectorisation over environments."""
     return reduce(
         lambda rest, item: jnp.where(index == item[0], item[1], rest),
@@ -202,7 +202,7 @@ class Warehouse:
         wanted = ~state.received.all(0)
         staged = _one_hot(state.staged, self.tools).any(0)
         found = (state.basket > 0).any(0) | staged
-        served_next = (self._requests(state.received, jnp.int32(0)) & found).any(1)  # [P]
+        served_next = (self._requests(state.received, jnp.int32(0)) & found[None]).any(1)  # [P]
         return jnp.concatenate([wanted, wanted & ~(state.received & served_next[:, None]).any(0)])
 
     def observe(self, state: State) -> Array:

@@ -99,8 +99,14 @@ def _people(state: State) -> list[Sprite]:
 
 def _robots(state: State) -> list[Sprite]:
     bots = [
-        _sprite("robot", tuple(xy), label=str(bot), colour=ROBOT_COLOURS[bot], holds=_names(basket))
-        for bot, (xy, basket) in enumerate(zip(state.xy, state.basket, strict=True))
+        _sprite(
+            "robot",
+            (float(x), float(y)),
+            label=str(bot),
+            colour=ROBOT_COLOURS[bot],
+            holds=_names(basket),
+        )
+        for bot, ((x, y), basket) in enumerate(zip(state.xy, state.basket, strict=True))
     ]
     return [*bots, _sprite("robot", macros.FETCH, label="F", colour=ROBOT_COLOURS[-1])]
 

@@ -95,7 +95,7 @@ def _descend(inputs: jax.Array, labels: jax.Array, count: int) -> tuple[jax.Arra
     optimiser = optax.adam(LEARNING_RATE)
 
     def loss(params: tuple[jax.Array, jax.Array]) -> jax.Array:
-        logits = inputs @ params[0] + params[1]
+        logits = inputs @ params[0] + params[1][None]
         return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
     def step(carry: Any, _: None) -> Any:

@@ -148,15 +148,16 @@ def forward(xp: Any, weights: Any, read: Sentences, dropout: Dropout = NO_DROPOU
     real = (xp.arange(read.states.shape[1])[None] < read.length[:, None])[..., None]
     known = ((read.words < len(w["direct"]) - 1) * dropout.words)[..., None]
     states = read.states.astype(np.float32) * dropout.pieces
-    pieces = xp.maximum(states @ w["project"] + w["projected"], 0) * real * dropout.channels
-    near = xp.maximum(_convolve(xp, pieces, w["near"], 1) + w["nearby"], 0) * real
-    far = xp.maximum(_convolve(xp, near, w["far"], 2) + w["farther"], 0) * real
+    pieces = xp.maximum(states @ w["project"] + w["projected"][None, None], 0)
+    pieces = pieces * real * dropout.channels
+    near = xp.maximum(_convolve(xp, pieces, w["near"], 1) + w["nearby"][None, None], 0) * real
+    far = xp.maximum(_convolve(xp, near, w["far"], 2) + w["farther"][None, None], 0) * real
     found = xp.concatenate(
         [pieces.max(1), near.max(1), far.max(1), far.sum(1) / read.length[:, None]], axis=1
     )
-    units = (read.vector * dropout.vector) @ w["vector"] + found @ w["found"] + w["hidden"]
+    units = (read.vector * dropout.vector) @ w["vector"] + found @ w["found"] + w["hidden"][None]
     units = xp.maximum(units + (w["words"][read.words] * known).sum(1), 0) * dropout.units
-    return units @ w["out"] + w["bias"] + (w["direct"][read.words] * known).sum(1)
+    return units @ w["out"] + w["bias"][None] + (w["direct"][read.words] * known).sum(1)
 
 
 def _convolve(xp: Any, x: Any, kernel: Any, dilation: int) -> Any:

@@ -108,19 +108,24 @@ def test_a_kind_outside_the_lexicon_counts_as_none():
     assert answer.unsure and answer.probabilities[NONE] > 0.8
 
 
-class Toy:
+class Toy(encoders.Encoder):
     """An encoder with one random state for each word, whatever its neighbours."""
 
-    hash = "toy"
-
-    @staticmethod
-    def states(texts):
+    def states(self, texts):
         def state(word):
             return np.random.default_rng(zlib.crc32(word.encode())).normal(size=8)
 
         return [np.array([state(w) for w in text.split()], np.float32) for text in texts]
 
 
+TOY = Toy(
+    id="toy",
+    hash="toy",
+    dimension=8,
+    pooling="mean",
+    tokenizer=None,
+    hidden=lambda tokens, _: tokens,
+)
 TOY_EFFORT = fit.Effort(members=1, calibration_members=1, steps=150, folds=2)
 
 
@@ -140,12 +145,12 @@ def toy_head():
         for b in things
         for one, other, kind in (("left", "right", "l"), ("right", "left", "r"))
     ]
-    return fit.fit(alone + ordered, (NONE, "l", "r"), Toy(), TOY_EFFORT)  # type: ignore[arg-type]
+    return fit.fit(alone + ordered, (NONE, "l", "r"), TOY, TOY_EFFORT)
 
 
 def test_the_head_tells_none_from_kinds_and_sides_apart(toy_head):
     texts = ["grab left urn", "use right lid", "use green lid", "want small lid"]
-    shares = toy_head.probabilities(texts, Toy.states(texts))
+    shares = toy_head.probabilities(texts, TOY.states(texts))
     assert list(shares.argmax(1)) == [1, 2, 0, 0]
     np.testing.assert_allclose(shares.sum(1), 1, rtol=1e-5)
     assert 0 < toy_head.threshold <= fit.MAX_THRESHOLD
@@ -156,7 +161,7 @@ def test_the_head_reads_which_of_two_words_stands_first(toy_head):
     texts = ["urn left not right cup", "urn right not left cup"]
     unread = {name: toy_head.weights[name][:, -1:] for name in ("words", "direct")}
     states_only = dataclasses.replace(toy_head, words={}, weights=toy_head.weights | unread)
-    shares = states_only.probabilities(texts, Toy.states(texts))
+    shares = states_only.probabilities(texts, TOY.states(texts))
     assert list(shares[:, 1:].argmax(1)) == [0, 1]
 
 
