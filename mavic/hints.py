@@ -1,4 +1,4 @@
-"""Errors that help: the nearest name, and all that is allowed."""
+"""Error messages for wrong names: the nearest name, and all that are allowed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 
 def suggest(word: str, allowed: tuple[str, ...]) -> str:
-    """The closing words of an error: the nearest name, and all that is allowed."""
+    """Return the end of an error message: the nearest name, and all that are allowed."""
     near = difflib.get_close_matches(word, allowed, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"{hint}allowed: {', '.join(allowed) or 'nothing'}"
 
 
 def look_up(table: dict[str, Any], name: str, what: str) -> Any:
-    """A row of a table, or an error that lists the rows."""
+    """Return a row of a table. An unknown name is a `ValueError` that lists the rows."""
     if name not in table:
         raise ValueError(f"{what} {name!r} is unknown; {suggest(name, tuple(table))}")
     return table[name]

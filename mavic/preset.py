@@ -1,4 +1,4 @@
-"""The learner's numbers: one frozen record, one help line a number.
+"""The learner's numbers: one frozen record with a help line for each number.
 
 Each world brings its presets (`mavic/envs/<world>/presets.py`). The command line and Python callers change single
 numbers by name. Numbers that appear in the paper keep the paper's word.
@@ -66,19 +66,19 @@ class Preset:
     value_scale: float = 1.0
     """The value that a critic output of 1 stands for. Near the size of returns, critics need no large weights."""
     critic_init_scale: float | None = None
-    """The value that an output of 1 of an untrained critic stands for; None: `value_scale`. A small one makes first
-    values near 0 instead of noise, which in some seeds talks a team out of its task before the team has found it."""
+    """The value that an output of 1 of an untrained critic stands for; None: `value_scale`. If it is small, the first
+    values are near 0. Large random first values turn some seeds away from the task before they have found it."""
     popart_step: float = 0.0
     """Step size of the running value statistics (PopArt); 0 is off. Experimental: no preset sets it."""
     spurious_interrupt_prob: float = 0.0
-    """Chance per tick, in training with interruptions, that all macros end although nothing is said. Critics then know
-    interrupted histories under an unchanged instruction. Episodes without instructions have none."""
+    """Chance per tick, in training with interruptions, that all macros end although nothing is said. Critics then
+    learn from interrupted histories under an unchanged instruction. Uninstructed episodes have no such interrupts."""
     uninstructed_episode_prob: float = 0.0
-    """Share of training episodes that see no instruction. Where instructions are frequent or long, few decisions would
-    otherwise be left to learn the task from."""
+    """Share of training episodes without instructions. Where instructions are frequent or long, few uninstructed
+    decisions would otherwise be left to learn the task from."""
     hold_to_end_prob: float = 0.0
-    """Share of the instructions that leave the task on (rule add) and then hold to the end of the episode. Short
-    instructions never show what the whole task is worth under them. Experimental: no preset sets it."""
+    """Share of the instructions with rule add that hold to the end of the episode. Short instructions never show what
+    the whole task is worth under them. Experimental: no preset sets it."""
     target_network: bool = False
     """Keep a target critic and copy it every `target_update_episodes`; otherwise targets come from the critic."""
     target_update_episodes: int = 32
@@ -96,7 +96,7 @@ class Preset:
 
     @classmethod
     def of(cls, numbers: Mapping[str, Any]) -> Preset:
-        """A preset read from a file. Missing fields take their defaults; names of older files are translated."""
+        """Return a preset read from a file. Missing fields take their defaults. Names of older files are translated."""
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in numbers.items()
@@ -109,7 +109,7 @@ class Preset:
             values[RENAMED[name]] = values.pop(name)
         for name, default in REMOVED.items():
             if values.pop(name, default) != default:
-                raise ValueError(f"this version of mavic knows the number {name!r} no more")
+                raise ValueError(f"this version of mavic no longer has the number {name!r}")
         return cls(**values)
 
 
@@ -149,8 +149,8 @@ TUNED = Preset(  # what the tuned presets of all worlds share
     value_scale=100.0,
     last_macro=True,
 )
-# Long tasks: Monte Carlo returns, because critics that bootstrap from each other collapse now and then; normalized
-# advantages and entropy in both contexts; weak hysteresis.
+# Long tasks have Monte Carlo returns, because bootstrapped critics collapse now and then. Advantages are normalized
+# in both contexts, and hysteresis is weaker.
 TUNED_LONG_TASK = replace(
     TUNED,
     episodes=128_000,
@@ -163,7 +163,7 @@ TUNED_LONG_TASK = replace(
     center_advantages=(1.0, 1.0),
     normalize_advantages=(1.0, 1.0),
 )
-GENERAL = {  # a start for worlds that bring no numbers of their own
+GENERAL = {  # for worlds without presets of their own
     "paper": Preset(gamma=0.99, n_steps=5),
     "tuned": replace(
         TUNED_LONG_TASK,

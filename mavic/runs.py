@@ -14,7 +14,7 @@ RUNS = "runs"
 
 
 def max_over_runs(x: Array) -> Array:
-    """The largest `x` of all runs of this program; `x` itself when there is only one."""
+    """Return the largest `x` of all runs of this program. Without an axis of runs, return `x`."""
     try:
         return jax.lax.pmax(x, RUNS)
     except NameError:  # no such axis: this run is alone

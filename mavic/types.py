@@ -2,7 +2,7 @@
 
 Axes: `E` episodes, `W` environments side by side (episodes follow one another in each), `T` ticks (primitive steps),
 `K` macro transitions, `N` agents, `M` macros (padded), `O` observation, `C` kinds of instruction (0 = none),
-`P` phrases (0 = silence), `D` embedding, `V` events. Time first, then environment, then agent.
+`P` phrases (0 = silence), `D` embedding, `V` events. Time comes first, then the environment, then the agent.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def assert_rank(axes: str, **arrays: Any) -> None:
 
 
 def static(default: Any = dataclasses.MISSING) -> Any:
-    """A field that is part of the compiled program's shape rather than an array."""
+    """Return a dataclass field that is static: a part of the compiled program, not an array."""
     if default is dataclasses.MISSING:
         return dataclasses.field(metadata={"static": True})
     return dataclasses.field(default=default, metadata={"static": True})
@@ -65,7 +65,7 @@ def record(cls: type[T]) -> type[T]:
 
 
 def replace(item: T, **changes: Any) -> T:
-    """A copy of a record with some fields changed."""
+    """Return a copy of a record with some fields changed."""
     return dataclasses.replace(item, **changes)  # type: ignore[type-var]
 
 
@@ -75,10 +75,10 @@ class Tick:
 
     state: Any
     reward: Array  # [N] the task's reward
-    ended: Array  # [N] the running macro ended by itself in this tick
-    terminal: Array  # [] the task is over; the horizon never sets it
+    ended: Array  # [N] bool: the running macro ended by itself in this tick
+    terminal: Array  # [] bool: the task is over; the horizon never sets it
     events: Array  # [V] float: how often each event happened in this tick
-    judged: Array  # [N] int: the macro that compliance is decided by: the running one, or one with the same work
+    judged: Array  # [N] int: the macro whose work was done: the running one, or another that would do the same
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -108,20 +108,18 @@ class Scene:
 
 @record
 class Rules:
-    """What each kind asks and pays; row 0 is no instruction."""
+    """What each kind asks for and what it pays. Row 0 is no instruction."""
 
     allowed: Array  # [C, N, M] bool
     lists_allowed: Array  # [C] bool: the kind says what to do; otherwise what not to do
-    addressed: Array  # [C, N] bool: whom the kind is meant for
+    addressed: Array  # [C, N] bool: the agents that the kind is meant for
     replaces: Array  # [C] bool: rule replace; otherwise rule add
     pay: Array  # [C] rule replace: plus or minus this each tick instead of the task's reward
     penalty: Array  # [C] rule add: once for each forbidden macro chosen
     bonus: Array  # [C] rule add: once for each allowed macro chosen
     outcome: Array  # [C, V] an event with +1 fulfils the instruction and ends it, with -1 breaks and ends it
     credit: Array  # [C] what fulfilling pays and breaking costs
-    precondition: (
-        Array  # [C] 0, or 1 + the index of the precondition under which the kind may be given
-    )
+    precondition: Array  # [C] 0, or 1 + the index of the precondition for giving the kind
     effect: Array  # [C] 0, or 1 + the index of what the environment does differently while the kind holds
     given: Array  # [C] bool: whether the schedule gives it
     names: tuple[str, ...] = static()
@@ -131,22 +129,16 @@ class Rules:
 class Schedule:
     """When instructions arrive and end. All fields are arrays, so a grid of schedules is one `vmap`."""
 
-    rate: Array  # [] chance per tick that one starts while none is active
-    hold_min: Array  # [] ticks that it governs, uniform on hold_min..hold_max
+    rate: Array  # [] chance per tick that an instruction starts while none is active
+    hold_min: Array  # [] ticks for which it holds, uniform on hold_min..hold_max
     hold_max: Array
-    once: Array  # [] bool: at most one an episode
+    once: Array  # [] bool: at most one per episode
     overlap: Array  # [] bool: one of another kind may replace a running one
-    one_agent: (
-        Array  # [] bool: it addresses one random agent instead of all that the kind is meant for
-    )
+    one_agent: Array  # [] bool: it addresses one random agent of those that the kind is meant for
     from_start: Array  # [] chance that one is drawn at reset and held for the whole episode
     uninstructed_episode_prob: Array  # [] chance that an episode sees no instruction
-    hold_to_end_prob: (
-        Array  # [] chance that one which leaves the task on (rule add) holds to the end
-    )
-    spurious_interrupt_prob: (
-        Array  # [] chance per tick that all macros end although nothing is said
-    )
+    hold_to_end_prob: Array  # [] chance that an instruction with rule add holds to the end
+    spurious_interrupt_prob: Array  # [] chance per tick that all macros end though nothing is said
 
 
 @record
@@ -159,16 +151,16 @@ class Phrases:
 
 @record
 class Instruction:
-    """Who is asked what, now. There is one clock for all agents."""
+    """The active instruction: its kind and phrase for each agent. One clock serves all agents."""
 
     kind: Array  # [N] 0 = not addressed
     phrase: Array  # [N] 0 = silence
-    left: Array  # [] ticks that it will still govern
-    held: Array  # [] ticks that it has governed
-    obeyed: Array  # [] bool: no forbidden decision so far
+    left: Array  # [] ticks for which it still holds
+    held: Array  # [] ticks for which it has held
+    obeyed: Array  # [] bool: no addressed agent has chosen a forbidden macro so far
     decided: Array  # [] bool: some addressed agent has decided under it
-    given: Array  # [] how many this episode has seen
-    uninstructed: Array  # [] bool: this episode is to see none
+    given: Array  # [] instructions given in this episode so far
+    uninstructed: Array  # [] bool: no instruction is given in this episode
 
 
 @record
@@ -178,9 +170,9 @@ class InstructedState:
     state: Any
     macro: Array  # [N] running macro; -1 before the first
     last_macro: Array  # [N] the macro that ran before it; -1 for none
-    idle: Array  # [N] decides now
-    observation: Array  # [N, O] as of the agent's last decision
-    available: Array  # [N, M] likewise
+    idle: Array  # [N] bool: the agent decides now
+    observation: Array  # [N, O] what each agent decides from, or last decided from
+    available: Array  # [N, M] the macros that were available then
     instruction: Instruction
     time: Array  # [] ticks so far
     key: Array  # the episode's key
@@ -190,28 +182,24 @@ class InstructedState:
 class Timestep:
     """One tick of one episode: what was decided, under which instruction, and what followed."""
 
-    observation: Array  # [N, O] on which the running macro was chosen
-    available: Array  # [N, M] likewise
-    last_macro: Array  # [N] the macro before that choice; -1 for none
-    macro: Array  # [N] running in this tick
-    fresh: Array  # [N] chosen in this tick
-    kind: Array  # [N] governing this tick
-    phrase: Array  # [N]
+    observation: Array  # [N, O] what the agent saw when it chose its macro
+    available: Array  # [N, M] the macros that were available then
+    last_macro: Array  # [N] the macro that ran before; -1 for none
+    macro: Array  # [N] the macro that runs in this tick
+    fresh: Array  # [N] bool: the macro was chosen in this tick
+    kind: Array  # [N] the instruction that holds in this tick; 0 = not addressed
+    phrase: Array  # [N] its phrase; 0 = silence
     reward: Array  # [N] what the learner is paid, instruction included
     task_reward: Array  # [] the task's own reward, mean over agents
     complied: Array  # [N] the running macro is allowed (true when not addressed)
     ended: Array  # [N] the macro ended: by itself, interrupted, or with the episode
     unfinished: Array  # [N] it ended only because the episode did
-    switched: Array  # [] the clock or a person changed the instruction after this tick
+    switched: Array  # [] the clock, not an event, changed the instruction after this tick
     terminal: Array  # [] true end
-    bootstraps_from_self: (
-        Array  # [N] the task ended, but the instruction replaces the task and goes on
-    )
+    bootstraps_from_self: Array  # [N] the task ended, but an instruction replaces it and goes on
     truncated: Array  # [] cut by the horizon
     events: Array  # [V]
-    closed: (
-        Array  # [] kind of the instruction whose compliance was decided after this tick, 0 for none
-    )
+    closed: Array  # [] kind of the instruction that was counted after this tick; 0 for none
     followed: Array  # [] it was followed
     next_observation: Array  # [N, O] what each agent sees after the tick
     time: Array  # [] index of the tick in its episode
@@ -220,7 +208,7 @@ class Timestep:
 
 @record
 class MacroTransitions:
-    """One row for each macro that an agent finished, in order; the rows of a lane's episodes follow one another."""
+    """One row for each macro that an agent finished. W counts lanes here: a lane holds whole episodes in order."""
 
     observation: Array  # [K, W, N, O]
     available: Array  # [K, W, N, M]
@@ -231,11 +219,9 @@ class MacroTransitions:
     reward: Array  # [K, W, N] discounted sum over the macro's ticks
     discount: Array  # [K, W, N] gamma^tau, 0 at a true end
     next_observation: Array  # [K, W, N, O]
-    switched: Array  # [K, W, N] the instruction was changed at the row's end
-    first: Array  # [K, W, N] first row of an episode: memory starts empty
+    switched: Array  # [K, W, N] the clock, not an event, changed the instruction at its end
+    first: Array  # [K, W, N] first row of an episode: memory is empty before it
     last: Array  # [K, W, N] last row of an episode
-    bootstraps_from_self: (
-        Array  # [K, W, N] the task ended but the instruction goes on: bootstrap V(h, c)
-    )
+    bootstraps_from_self: Array  # [K, W, N] as in `Timestep`: bootstrap V(h, c) of this row
     time: Array  # [K, W, N] tick of the episode at which the macro ended
     valid: Array  # [K, W, N] bool

@@ -61,7 +61,7 @@ def run_blocks(folder: Path, slow: bool) -> dict:
 
 
 def test_the_readmes_team_obeys(monkeypatch, capsys):
-    """The block of the README as it stands: a shipped team told not to push does not push."""
+    """The block of the README as it stands: a shipped team that is instructed not to push does not push."""
     monkeypatch.chdir(ROOT)
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     ((_, _, text),) = FENCE.findall(page)

@@ -33,7 +33,7 @@ class AgentFrame(TypedDict):
 
 
 class Verdict(TypedDict):
-    """How an instruction ended."""
+    """Whether an instruction that ended was followed. Instructions that are not counted get none."""
 
     number: int
     kind: str
@@ -52,7 +52,7 @@ class Frame(TypedDict):
     events: list[str]  # of the tick that led here
     verdicts: list[Verdict]  # on instructions that ended in the tick that led here
     refused: list[str]  # sentences said here that the state does not permit
-    judged: int  # instructions that have ended so far
+    judged: int  # instructions that have ended and were counted so far
     followed: int  # how many of these were followed
     values: dict[str, float] | None  # V(h, c) by kind, mean over agents
     over: str  # "" while the episode goes on, else "solved", "ended" or "time is up"

@@ -111,7 +111,7 @@ def record_policy(
 ) -> Recording:
     """Return the recording of an episode of the team in a policy file.
 
-    `script` holds (tick, words, hold). Without a script, instructions come from the schedule of the team's training.
+    `script` holds (tick, words, hold). Without a script, instructions come by the schedule that the file names.
     """
     stage = open_stage(path, options=options)
     cues = [(tick, words, None, hold) for tick, words, hold in script] or None

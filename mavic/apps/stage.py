@@ -69,7 +69,7 @@ class Stage:
     team: Team
     instructed_env: InstructedEnv
     lexicon: Lexicon
-    hears: bool = True  # False: the team never learnt to listen; it hears nothing but is evaluated all the same
+    hears: bool = True  # False: the team hears nothing; whether it follows instructions is counted all the same
     greedy: bool = False
     seats: tuple[int, ...] = ()  # agents that people drive
     resting_macros: tuple[str, ...] = ()  # what those agents do while nothing is asked of them
@@ -401,7 +401,7 @@ def _heard_texts(stage: Stage, episode: Episode) -> list[str | None]:
 def _with_verdict(
     stage: Stage, episode: Episode, number: int, closed: Any, followed: Any
 ) -> Episode:
-    """Return the episode with the verdict on instruction `number`, if one of kind `closed` (0: none) has ended."""
+    """Return the episode with the verdict on instruction `number` of kind `closed`; unchanged if `closed` is 0."""
     if not int(closed):
         return episode
     verdict = Verdict(number=number, kind=stage.kinds[int(closed)], followed=bool(followed))

@@ -29,7 +29,7 @@ REPORTED = (
 
 
 def instruction_path(world_or_file: str) -> Path:
-    """The instruction file of a world, or the file that is named."""
+    """Return the instruction file of a world, or the file that is named."""
     if world_or_file in api.names():
         return instructions_of(world_or_file)
     path = Path(world_or_file)
@@ -41,7 +41,7 @@ def instruction_path(world_or_file: str) -> Path:
 
 
 def report_tables(worlds: Sequence[str] | None = None) -> Iterator[Table]:
-    """Tables of the reader's shares of right answers, for every world (or those named) that has a phrase file."""
+    """Yield tables of how often the reader is right, for every world (or those named) that has a phrase file."""
     files = {world: files_of(world) for world in worlds or api.names() if api.world(world).phrases}
     for set, author, title in REPORTED:
         for world, (file, phrases) in files.items():
@@ -51,7 +51,7 @@ def report_tables(worlds: Sequence[str] | None = None) -> Iterator[Table]:
 
 
 def files_of(world: str) -> tuple[InstructionFile, PhraseFile]:
-    """The instruction file and the phrase file of a world; a world without phrases is a `ValueError`."""
+    """Return the instruction file and the phrase file of a world; a world without phrases is a `ValueError`."""
     path = api.world(world).phrases
     if path is None:
         raise ValueError(f"world {world!r} has no phrase file")
@@ -89,7 +89,7 @@ def _table(title: str, first: str, *others: str) -> Table:
 
 
 def ablation(world: str) -> Iterator[ablations.Ablation | str]:
-    """The rows of every variant; for a variant whose weights are missing, a line that says how to install them."""
+    """Yield the rows of every variant. If its weights are missing, yield a line that says how to install them."""
     file, phrases = files_of(world)
     for variant in ablations.VARIANTS:
         try:
@@ -99,7 +99,7 @@ def ablation(world: str) -> Iterator[ablations.Ablation | str]:
 
 
 def ablation_tables(world: str, rows: Sequence[ablations.Ablation]) -> Iterator[Table]:
-    """A table of accuracies, overall and between mirrored kinds; then a table by kind for each set of phrases."""
+    """Yield a table of accuracies, overall and between mirrored kinds; then a table by kind for each set of phrases."""
     variants = dict.fromkeys(row.variant for row in rows)
     letters = dict(zip(variants, ascii_uppercase, strict=False))
     overall = _table(

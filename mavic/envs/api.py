@@ -67,9 +67,9 @@ class Env(Protocol):
     def tick(self, key: Array, state: Any, macro: Array, fresh: Array, effect: Array) -> Tick:
         """Run one primitive step.
 
-        `macro` [N] is what each agent runs. `fresh` [N] marks macros that were chosen in this tick; a macro that was
-        still running before was interrupted. `effect` [N] is 0, or 1 + the index in `effects` of the change that
-        the agent's instruction makes.
+        `macro` [N] is what each agent runs. `fresh` [N] marks macros that were chosen in this tick; the agent's
+        previous macro has ended or was interrupted. `effect` [N] is 0, or 1 + the index in `effects` of the change
+        that the agent's instruction makes.
         """
 
     def check(self, state: Any) -> Array:
@@ -133,14 +133,14 @@ class World:
     paper_note: str = ""
     """A remark that tables print beside the paper's figures."""
     followed_means: str = ""
-    """What counts as a followed instruction, where that differs from other worlds."""
+    """When an instruction counts as followed, as a clause for captions. Empty: the usual rule."""
     reference_speed: tuple[int, int] | None = None
     """Steps per second of the public PyTorch code: the environment alone, and with learning."""
     guest: Mapping[str, Any] | None = None
     """The options that add one more agent to a team of two. None: no agent can be added."""
     resting_macros: tuple[str, ...] = ("STAY", "WAIT")
-    """What a person's agent does while the person asks for nothing: the first of these macros that the agent has. An
-    agent that has none of them leaves the choice to the team."""
+    """What an agent that a person drives does while the person asks for nothing: the first of these macros that it has.
+    If it has none of them, the team chooses for it."""
 
 
 def built_in(folder: Path, make: Callable[..., Env], **more: Any) -> World:
@@ -180,8 +180,8 @@ def register(
     """Add a world of your own, or change the record of a known one.
 
     `make` is a callable or a text "module:name". `instructions` is the file that lets the world be trained by name.
-    `more` are further fields of `World`. A name that is already known must come with its own `make`; the fields that
-    are given then replace those of its record.
+    `more` are further fields of `World`. To change the record of a known world, give its name, the same `make`, and
+    the fields to replace.
     """
     if isinstance(make, str):
         make = _Lazy(make)

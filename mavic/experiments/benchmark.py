@@ -1,4 +1,4 @@
-"""How fast it is: the environment alone, training with learning, compile time, peak memory.
+"""Speed: the environment alone, training with learning, compile time, peak memory.
 
 Repeats are interleaved and medians are given, so that a busy moment does not favour one figure. Steps are primitive
 ticks of episodes; ticks of idle environments do not count.
@@ -29,14 +29,16 @@ DEVICE_ENVS, ENV_TICKS = 4096, 100
 CORE_ENVS = 1024  # per core; the states of more do not stay in its cache
 CHUNK_TICKS = 320_000  # of a run in one timed chunk, if its episodes last to the horizon
 UPDATES = 25  # at most, in one timed chunk
-WARM_UP = 400  # updates before timing; by then the episodes of Box Pushing are as short as they get
+WARM_UP = 400  # updates before timing, so that episodes are as short as those of a trained team
 PATIENCE = 60.0  # seconds after which the warm-up ends in any case
 
 
 @partial(jax.jit, static_argnames=("num_envs", "ticks"))
 def environment_ticks(env: Any, keys: Array, num_envs: int, ticks: int) -> Array:
-    """Random macros in many environments for each of the keys [devices]; an episode that ends starts again. Gives the
-    summed reward, so that the compiler cannot leave anything out."""
+    """Run random macros in many environments for each of the keys [devices]. An episode that ends starts again.
+
+    Return the sum of rewards and observations, so that the compiler cannot leave anything out.
+    """
     return over_runs(lambda key: _environment_ticks(env, key, num_envs, ticks))(keys)
 
 
@@ -74,8 +76,11 @@ def measure(
     console: Console | None = None,
     **changes: Any,
 ) -> dict[str, Any]:
-    """All figures of a world on this machine, printed as they come. Each network trains for `WARM_UP` updates before it
-    is timed, or for `patience` seconds if they take longer; `updates_before` says how many it made."""
+    """Measure and print all figures of a world on this machine. Return them.
+
+    Each network trains for `WARM_UP` updates before it is timed, or for `patience` seconds if they take longer. The
+    entry `updates_before` says how many updates it made.
+    """
     console = console or Console()
     found: dict[str, Any] = {"world": world, "seeds": seeds, "versions": records.versions()}
     jobs: dict[str, tuple[Callable[[], Any], Callable[[Any], float]]] = {}
@@ -129,15 +134,17 @@ def measure(
 
 
 def _updates(ticks: int) -> int:
-    """How many updates of so many ticks are timed together."""
+    """Return how many updates of so many ticks are timed together."""
     return max(1, min(UPDATES, CHUNK_TICKS // ticks))
 
 
 def _warm_up(
     job: Callable[[], Any], updates: int, patience: float, label: str, console: Console
 ) -> int:
-    """Call `job`, which makes `updates` updates, until `WARM_UP` are made or `patience` seconds are over. Gives the
-    number made."""
+    """Call `job`, which makes `updates` updates, until `WARM_UP` are made or `patience` seconds are over.
+
+    Return the number made.
+    """
     began, made = time.perf_counter(), 0
     with console.status(f"{label}…") as status:
         while made < WARM_UP and (spent := time.perf_counter() - began) < patience:
@@ -152,7 +159,7 @@ def _warm_up(
 def _training(
     world: str, network: str, seeds: int, updates: int, changes: dict[str, Any]
 ) -> tuple[Callable, Callable]:
-    """A job that trains on for `updates` updates at each call, and the ticks that a call's result played."""
+    """Return a job that makes `updates` more updates per call, and a function from its result to the ticks played."""
     preset, task = preset_of("tuned", world, **changes), make_task(world)
     static = task.static_config(preset, network)
     config = ExperimentConfig(world=world, network=network)

@@ -1,4 +1,4 @@
-"""Checkpoints of a training: the state of all runs and the curve so far, written whole or not at all."""
+"""Checkpoints of a training: the state of all runs and the curve so far. It is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 class CheckpointError(ValueError):
-    """A checkpoint cannot be used; the message names the folder and says what to do."""
+    """A checkpoint cannot be used. The message names the folder and says what to do."""
 
 
 def flatten(tree: Any) -> dict[str, np.ndarray]:
-    """A pytree of arrays as arrays by path."""
+    """Return the arrays of a pytree by their paths."""
     named = jax.tree_util.tree_flatten_with_path(tree)[0]
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in named}
 
 
 def unflatten(named: dict[str, np.ndarray], like: Any) -> Any:
-    """The pytree back, checked against one of the same structure and shapes."""
+    """Return the pytree of these arrays, with the structure and shapes of `like`. A mismatch is an error."""
     paths, structure = jax.tree_util.tree_flatten_with_path(like)
     leaves = []
     for path, leaf in paths:
@@ -49,8 +49,10 @@ def unflatten(named: dict[str, np.ndarray], like: Any) -> Any:
 
 
 def identity(group: Group) -> dict[str, Any]:
-    """What a checkpoint must belong to. Default-valued numbers are omitted, so adding a number to `Preset` keeps old
-    checkpoints valid."""
+    """Return what identifies the training of a group. A checkpoint is resumed only by a group with the same identity.
+
+    Default-valued numbers are omitted, so adding a number to `Preset` keeps old checkpoints valid.
+    """
     default, own = dataclasses.asdict(Preset()), dataclasses.asdict(group.preset)
     file = spec.read(instructions_of(group.configs[0].world))
     asked = json.dumps(dataclasses.asdict(dataclasses.replace(file, source="")), default=str)
@@ -67,19 +69,19 @@ def identity(group: Group) -> dict[str, Any]:
 
 
 def name_of(group: Group) -> str:
-    """A short name for the checkpoint's folder; two different groups do not share it."""
+    """Return a short name for the checkpoint's folder. Different groups have different names."""
     text = json.dumps(identity(group), sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:10]
     return f"{group.configs[0].network}-{group.configs[0].preset}-{digest}"
 
 
 def exists(folder: Path) -> bool:
-    """Whether the folder holds a checkpoint."""
+    """Return whether the folder holds a checkpoint."""
     return (folder / "state.json").is_file()
 
 
 def save(folder: Path, group: Group, state: TrainState, curve: list[dict[str, Any]]) -> None:
-    """Write the state and then the curve that names it, so an interruption leaves the previous checkpoint."""
+    """Write the state, then the curve that refers to it, so that an interruption leaves the previous checkpoint."""
     folder.mkdir(parents=True, exist_ok=True)
     weights = f"state-{len(curve)}.safetensors"
     save_file(flatten(state), folder / "state.part")
@@ -95,7 +97,7 @@ def save(folder: Path, group: Group, state: TrainState, curve: list[dict[str, An
 def load(
     folder: Path, group: Group, like: TrainState, episodes: int
 ) -> tuple[TrainState, list[dict[str, Any]]]:
-    """The state and curve of a checkpoint of this group. `episodes` lie between two points of the curve."""
+    """Return the state and curve of this group's checkpoint. `episodes` is the distance of two points of the curve."""
     try:
         found = json.loads((folder / "state.json").read_text())
         if found["group"] != identity(group):
@@ -113,7 +115,7 @@ def load(
         raise CheckpointError(
             f"{folder} holds a checkpoint with another number of points; choose another folder or remove it"
         )
-    # Placed on devices as a fresh state is, so that one compiled program fits both.
+    # The state is placed on devices like an untrained one, so that one compiled program fits both.
     placed = jax.tree.map(
         lambda new, old: jax.device_put(new, old.sharding if old.committed else None), state, like
     )

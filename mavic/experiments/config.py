@@ -1,4 +1,4 @@
-"""What is trained and evaluated: one experiment configuration, and the task that follows from it.
+"""One experiment configuration (what is trained and evaluated), and the task that it trains on.
 
 Several configurations with the same network and preset run in one compiled program (`mavic.experiments.runner`).
 """
@@ -34,14 +34,14 @@ class ExperimentConfig:
     world: str = "box_pushing"
     """Which world: see `mavic worlds`."""
     method: str = "mavic"
-    """vanilla, naive, switch, mavic, mavic-shift, or random as a yardstick."""
+    """vanilla, naive, switch, mavic, mavic-shift, or random (random macros, for comparison)."""
     network: str = "protected"
     """shared (the paper's), protected (separate parts for instructed and uninstructed decisions) or residual
     (protected, and the instructed actor adds to the logits of the uninstructed one)."""
     preset: str = "tuned"
     """The learner's numbers: tuned or paper."""
     schedule: str = "live"
-    """When instructions come: live (they come and go) or paper (at most one an episode, held to its end)."""
+    """When instructions come: live (they come and go) or paper (at most one per episode, held to its end)."""
     rule: str = "by-kind"
     """What instructions pay: by-kind (as the instruction file says) or add (a penalty for every kind, the paper's)."""
     overlap: bool = False
@@ -66,7 +66,7 @@ class ExperimentConfig:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> ExperimentConfig:
-        """A configuration read from a file."""
+        """Return a configuration read from a file."""
         kinds, options = fields.get("kinds"), dict(fields.get("options", {}))
         if "rules" in options:  # the name of version 0.1
             options["dynamics"] = options.pop("rules")
@@ -74,17 +74,17 @@ class ExperimentConfig:
         return cls(**{**fields, **changes})
 
     def key(self) -> str:
-        """Its group of rows in `table.json`."""
+        """Return the name of its group of rows in `table.json`: preset/network/condition."""
         return f"{self.preset}/{self.network}/{self.condition()}"
 
     def condition(self) -> str:
-        """How the team is instructed: schedule/rule[/overlap][/extras]."""
+        """Return how the team is instructed: schedule/rule[/overlap][/extras]."""
         return "/".join(
             [self.schedule, self.rule, *(name for name in SWITCHES if getattr(self, name))]
         )
 
     def with_condition(self, condition: str) -> ExperimentConfig:
-        """The same experiment under another condition."""
+        """Return the same experiment under another condition."""
         schedule, _, rest = condition.partition("/")
         rule, *more = rest.split("/")
         if not rule or not set(more) <= set(SWITCHES):
@@ -95,11 +95,14 @@ class ExperimentConfig:
         return dataclasses.replace(self, schedule=schedule, rule=rule, **switches)
 
     def name(self) -> str:
-        """A name for files and folders."""
+        """Return its name for files and folders."""
         return "-".join([self.method, *self.key().split("/")])
 
     def as_trained(self) -> ExperimentConfig:
-        """The configuration without what its method never meets in training."""
+        """Return the configuration that is trained: fields that do not affect training have fixed values.
+
+        Configurations with the same result share one training.
+        """
         method = METHODS[self.method]
         plain: dict[str, Any] = {"method": "vanilla"} if method.random else {}
         if method.instructions != "interrupt":
@@ -118,7 +121,7 @@ class Task:
     file: InstructionFile
 
     def static_config(self, preset: Preset, network: str) -> StaticConfig:
-        """What shapes the compiled program for this task."""
+        """Return the static part of a training on this task."""
         observation = jax.eval_shape(
             lambda key: self.env.observe(self.env.reset(key)), jax.random.key(0)
         )
@@ -134,7 +137,7 @@ class Task:
 
 
 def instructions_of(world: str) -> Path:
-    """The instruction file of a world that is built in or registered."""
+    """Return the instruction file of a world that is built in or registered."""
     path = api.world(world).instructions
     if path is None:
         raise ValueError(
@@ -145,7 +148,7 @@ def instructions_of(world: str) -> Path:
 
 
 def make_task(world: str, **options: Any) -> Task:
-    """A world by name with its own instruction file."""
+    """Return the task of a world with its own instruction file. `options` go to the environment."""
     env = api.make(world, **options)
     file = spec.read(instructions_of(world))
     return Task(env=env, lexicon=lexicons.make(file), file=file)

@@ -38,7 +38,7 @@ def use_cores() -> None:
 
 
 def over_runs(function: Callable) -> Callable:
-    """`function` of one run as a function of many: every leaf of arguments and results gets a first axis of runs.
+    """Return a function of many runs from one of a single run. All arguments and results get a first axis of runs.
 
     Runs on one device loop together and do not wait for those on another. If the runs do not divide evenly among the
     devices, the last run is repeated and its copies are dropped."""

@@ -62,10 +62,11 @@ def play(
     instructed: Array,
     greedy: Array,
 ) -> Totals:
-    """What each run earned and followed in `episodes` episodes from number `first` on, without exploration.
+    """Play `episodes` episodes of each run from number `first` on, without exploration. Return the metrics' sums.
 
-    All runs share `key`, so all meet the same random numbers. The flags `instructed` and `greedy` are arrays: one
-    program serves all four combinations."""
+    All runs share `key`, so all meet the same random numbers. The flags `instructed` and `greedy` are arrays, so one
+    program serves all four combinations.
+    """
 
     def one_run(run: Run, state: TrainState) -> Totals:
         off = make_schedule()
@@ -105,9 +106,10 @@ def evaluate_held_instruction(
     key: Array,
     kind: Array,
 ) -> dict[str, Ratio]:
-    """The metrics of episodes in which `kind` (0: none) holds from the start until they end or it is fulfilled.
+    """Play episodes in which `kind` (0: none) holds from the start until the episode ends or an event resolves it.
 
-    Episodes are played at the final ε of training. The result has the two sums of each metric, [runs] each."""
+    Episodes are played at the final ε of training. Return the two sums of each metric, [runs] each.
+    """
 
     def one_run(run: Run, state: TrainState) -> dict[str, Ratio]:
         schedule = replace(make_schedule(), from_start=jnp.where(kind > 0, 1.0, 0.0))
@@ -132,9 +134,10 @@ def value_errors(
     gamma: Array,
     kind: Array,
 ) -> tuple[Array, Array]:
-    """Means of V(h, c) − G and of G over all decisions under `kind`, [N] each.
+    """Return the means of V(h, c) − G and of G over all decisions under `kind`, [N] each.
 
-    G is the realised return, with the critic's own bootstrap where the horizon cut the episode."""
+    G is the realised return, with the critic's own bootstrap where the horizon cut the episode.
+    """
     transitions = macro_transitions(rows, gamma)
     values = BACKBONES[static.backbone].values(static, vectors, state, transitions)
 
@@ -167,9 +170,10 @@ def until_enough(
     state: TrainState,
     section: Section,
 ) -> Totals:
-    """Totals over batches of episodes until every run has `section.enough` episodes, or instructions if it has any.
+    """Play batches of episodes until every run has `section.enough` episodes, or instructions in an instructed section.
 
-    Sums are float64. Where no instruction is ever given, four batches are enough."""
+    Return the totals in float64. Playing stops after four batches without any instruction, and after MAX_BATCHES.
+    """
     key = jax.random.key(EVALUATION_KEY)
     episodes = num_envs * 4
     total: Totals | None = None
@@ -188,14 +192,14 @@ def until_enough(
 
 
 def _instructions(total: Totals) -> np.ndarray:
-    """Instructions that were given and counted, [runs]."""
+    """Return the number of instructions that were given and counted, [runs]."""
     return total.ratios[metrics.COMPLIANCE.name].denominator.sum(-1)
 
 
 def progress(
     static: StaticConfig, num_envs: int, vectors: Array, runs: Run, state: TrainState
 ) -> dict[str, np.ndarray]:
-    """A point of the learning curve: `base` return and `compliance`, [runs] each; 0 where nothing was asked."""
+    """Return a point of the learning curve: `base` return and `compliance`, [runs] each; 0 if nothing was asked."""
     key = jax.random.key(EVALUATION_KEY + 1)
 
     def played(metric: Metric) -> np.ndarray:
@@ -212,9 +216,10 @@ def progress(
 def evaluate(
     trained: Trained, *, num_envs: int = 256, scale: float = 1.0
 ) -> dict[ExperimentConfig, dict[str, Any]]:
-    """The `score` lines of all configs of a group, evaluated together; every number has one entry per seed.
+    """Return the `score` lines of all configs of a group, evaluated together. Every number has one entry per seed.
 
-    With `scale` below 1 fewer episodes are played."""
+    With `scale` below 1 fewer episodes are played.
+    """
     group, static, task = trained.group, trained.static, trained.task
     configs, trained_state = group.configs, trained.state
     places = np.array([place for config in configs for place in trained.places(config)])
@@ -261,7 +266,7 @@ def evaluate(
 
 
 def section_entries(section: str, totals: Totals, kinds: tuple[str, ...]) -> dict[str, Any]:
-    """A section of the score line: every metric [runs], and the counts by kind of those that keep them."""
+    """Return a section of the score line: every metric [runs], and the counts by kind where a metric keeps them."""
     found: dict[str, Any] = {"episodes": totals.episodes}
     for key, metric in metrics.entries(section).items():
         ratio = totals.ratios[metric.name]
@@ -272,9 +277,10 @@ def section_entries(section: str, totals: Totals, kinds: tuple[str, ...]) -> dic
 
 
 def _held_entries(ratios: dict[str, Ratio], replaces: np.ndarray) -> dict[str, Any]:
-    """The entries of one kind in the sections of held instructions, by section.
+    """Return the entries of one kind in the sections of held instructions, by section.
 
-    A kind that replaces the task says nothing about the task: its numbers are nan there."""
+    In the section `held`, the numbers of a kind that replaces the task are nan: the team is not paid for the task.
+    """
     found: dict[str, Any] = {section: {} for section in HELD}
     for metric in metrics.measured(HELD):
         value = divide(ratios[metric.name])
@@ -286,14 +292,17 @@ def _held_entries(ratios: dict[str, Ratio], replaces: np.ndarray) -> dict[str, A
 
 
 def best_return(config: ExperimentConfig, task: Task, gamma: float) -> float | None:
-    """The best discounted return of the uninstructed task (D23); None where it is not known."""
+    """Return the best discounted return of the uninstructed task (D23), or None where it is not known."""
     optimum = api.world(config.world).optimum
     return None if optimum is None else optimum(task.env, gamma, None)
 
 
 def _of_config(config: ExperimentConfig, found: dict[str, Any], places: slice) -> dict[str, Any]:
-    """The entries of one config. The value bias is undefined for the random policy, which has no critic, and under
-    instructions for methods trained without them."""
+    """Return the entries of one config.
+
+    The value bias is undefined for the random policy, which has no critic, and under instructions for methods trained
+    without them.
+    """
     own = jax.tree.map(lambda x: x[places], found)
     method = METHODS[config.method]
     for kind, errors in own["leak"].items():
@@ -303,7 +312,7 @@ def _of_config(config: ExperimentConfig, found: dict[str, Any], places: slice) -
 
 
 def _one_count(score: dict[str, Any]) -> dict[str, Any]:
-    """The number of episodes as one number: what every seed played at least."""
+    """Return the score with one number of episodes per section: the smallest over seeds."""
     return {
         name: {**part, "episodes": int(np.min(part["episodes"]))} if "episodes" in part else part
         for name, part in score.items()

@@ -1,4 +1,4 @@
-"""What can be compared: methods and networks as rows of tables, and a preset as the learner's arrays."""
+"""Methods and networks as rows of tables, and presets as the learner's arrays."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from mavic.preset import GENERAL, Preset
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """What is optimised: the data of training, and the correction of targets where the instruction changes."""
+    """A method: the instructions of its training, and the correction of targets where the instruction changes."""
 
     instructions: str  # none | interrupt | per_episode
     correction: str  # none | shift | cut
-    random: bool = False  # evaluated with random macros: a yardstick that learns nothing
+    random: bool = False  # plays random macros in evaluation, as a baseline without learning
 
     @property
     def hears(self) -> bool:
-        """Whether it hears instructions. The compliance of a method that does not is chance."""
+        """Return whether it hears instructions. Methods that do not hear any comply only by chance."""
         return self.instructions != "none"
 
 
@@ -45,9 +45,10 @@ RULES = ("by-kind", "add")
 
 
 def preset_of(name: str, world: str, **changes: Any) -> Preset:
-    """A preset's numbers for a world, with changes by name; a world without numbers of its own gets general ones.
+    """Return a world's preset with some numbers changed. A world without presets gets the general ones.
 
-    With another number of `episodes`, the episodes of exploration and entropy scale along."""
+    If `episodes` changes, `epsilon_episodes` and `entropy_episodes` change in proportion.
+    """
     preset = api.world(world).presets.get(name) or look_up(GENERAL, name, "preset")
     changes = {k: v for k, v in changes.items() if v is not None}
     share = changes.get("episodes", preset.episodes) / preset.episodes
@@ -68,7 +69,7 @@ def static_config_of(
     embedding: int,
     kinds: int,
 ) -> StaticConfig:
-    """What shapes the compiled program, from a preset, a network's name and the sizes of a task."""
+    """Return the static part of a training, from a preset, a network's name and the sizes of a task."""
     return StaticConfig(
         network=gru.network(
             Shape(
@@ -91,7 +92,7 @@ def static_config_of(
 
 
 def hyperparams_of(preset: Preset) -> HyperParams:
-    """The preset's numbers as arrays, its optional numbers filled in."""
+    """Return the preset's numbers as arrays. Numbers that are None are filled in."""
     own = dataclasses.asdict(preset)
     own |= {
         "critic_init_scale": preset.value_scale

@@ -18,7 +18,8 @@ import numpy as np
 from mavic.types import Array, Timestep, record, static
 
 OVERALL = "none"
-"""The name under which records keep the number of no particular kind."""
+"""The kind "none". Sections of held instructions keep the number without an instruction under it. In rows it stands for
+the number that is not split by kind."""
 
 
 @record
@@ -64,7 +65,7 @@ class Section:
 
     @property
     def text(self) -> str:
-        """Which episodes these are, in words."""
+        """Return in words which episodes these are."""
         return ("instructed" if self.instructed else "uninstructed") + (
             ", greedy" if self.greedy else ""
         )
@@ -112,20 +113,20 @@ class Metric:
     optional: bool = False
     """Older records do not hold it; it is unknown there."""
     headline: bool = False
-    """It belongs into every report."""
+    """It belongs in every report."""
 
     @property
     def by_kind(self) -> bool:
-        """Whether records hold it for each kind of instruction."""
+        """Return whether records hold it for each kind of instruction."""
         return self.counts is not None or self.section in HELD
 
     @property
     def overall(self) -> bool:
-        """Whether there is one number for all kinds. Episodes under a held instruction have one number per kind."""
+        """Return whether there is a number that is not split by kind. The section `held` has only numbers by kind."""
         return self.section != "held"
 
     def path(self, kind: str = OVERALL) -> tuple[str, ...]:
-        """Where its numbers stand in a score line: one number per seed."""
+        """Return where its numbers, one per seed, stand in a score line."""
         middle = (kind,) if self.section in HELD else ()
         return (self.section, *middle, *((self.key,) if self.key else ()))
 
@@ -138,12 +139,12 @@ class Ratio(NamedTuple):
 
 
 def measure(metrics: Iterable[Metric], played: Played) -> dict[str, Ratio]:
-    """The two sums of each metric, by name; pure, for use inside a compiled program."""
+    """Return the two sums of each metric, by name. It is pure, for use inside a compiled program."""
     return {m.name: Ratio(m.numerator.total(played), m.denominator.total(played)) for m in metrics}
 
 
 def divide(ratio: Ratio) -> np.ndarray:
-    """The metric [runs] of its sums; nan where the denominator is zero. Counts [runs, C] are added over kinds first."""
+    """Return a metric [runs] from its sums; nan where the denominator is 0. Counts [runs, C] are added over kinds."""
     numerator, denominator = (np.asarray(part) for part in ratio)
     if denominator.ndim > 1:
         numerator, denominator = numerator.sum(-1), denominator.sum(-1)
@@ -152,7 +153,7 @@ def divide(ratio: Ratio) -> np.ndarray:
 
 
 def measured(sections: Iterable[str]) -> tuple[Metric, ...]:
-    """The metrics that are summed for these sections. Rows that read the same entry are summed once."""
+    """Return the metrics that are summed for these sections. Rows that read the same entry are summed once."""
     found: dict[tuple[str, str], Metric] = {}
     for metric in METRICS.values():
         if metric.section in sections:
@@ -161,7 +162,7 @@ def measured(sections: Iterable[str]) -> tuple[Metric, ...]:
 
 
 def entries(section: str) -> dict[str, Metric]:
-    """The metrics in a section of the score line, by their keys; a greedy section holds what the sampled one does."""
+    """Return the metrics of a section of the score line by key. A greedy section has those of the sampled one."""
     return {metric.key: metric for metric in measured([section.removesuffix("_greedy")])}
 
 
@@ -170,7 +171,7 @@ def _count(flags: Array) -> Array:
 
 
 def episodes_over(played: Played) -> Array:
-    """Finished episodes: ended by the task or cut by the horizon."""
+    """Return the number of finished episodes: ended by the task or cut by the horizon."""
     rows = played.rows
     return _count(rows.alive & (rows.terminal | rows.truncated))
 
@@ -181,18 +182,18 @@ def _discounted(played: Played) -> Array:
 
 
 def _closed(played: Played) -> Array:
-    """[T, W, C] one-hot kind of the instruction that was counted after each tick; all zero where none was."""
+    """Return [T, W, C], the one-hot kind of the instruction that was counted after each tick; 0 where none was."""
     kind = jnp.where(played.rows.alive, played.rows.closed, 0)
     return jax.nn.one_hot(kind, played.kinds).at[..., 0].set(0.0)
 
 
 def _addressed(played: Played) -> Array:
-    """[T, W, N] the agent is under an instruction in this tick."""
+    """Return bool [T, W, N], whether the agent is under an instruction in this tick."""
     return (played.rows.kind > 0) & played.rows.alive[..., None]
 
 
 def _decides(played: Played) -> Array:
-    """[T, W, N] the agent is under an instruction and chose its macro in this tick."""
+    """Return bool [T, W, N], whether the agent is under an instruction and chose its macro in this tick."""
     return _addressed(played) & played.rows.fresh
 
 
@@ -398,7 +399,7 @@ METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}
 
 
 def definitions() -> str:
-    """The table of docs/definitions.md: one line per metric, in Markdown."""
+    """Return the table of docs/definitions.md in Markdown, one line per metric."""
     lines = [
         "| metric | episodes | numerator | denominator | score line | `table.json` |",
         "|---|---|---|---|---|---|",

@@ -1,8 +1,8 @@
 """A trained team as a file: weights in safetensors, and a JSON file beside it that describes them.
 
-policy = mavic.load_policy("policies/box_pushing/mavic")
-carry = policy.start()
-macro, carry = policy.act(key, carry, observation, "don't push the boxes", idle)
+    policy = mavic.load_policy("policies/box_pushing/mavic")
+    carry = policy.start()
+    macro, carry = policy.act(key, carry, observation, "don't push the boxes", idle)
 
 The playground and replays use the same object. Format 2 is written; format 1 (version 0.1) is still read.
 """

@@ -3,7 +3,7 @@
 One file per configuration, `<method>-<preset>-<network>-<schedule>-<rule>[-overlap][-extras].jsonl`. Its first line is
 of type `run` (configuration, preset numbers, seeds, versions). Lines of type `curve` follow, one for each evaluation
 during training, and one line `score` with the final evaluation. A number that differs between seeds is a list with one
-entry a seed; seeds are never averaged on disk. `given` and `followed` count instructions by kind.
+entry per seed; seeds are never averaged on disk. `given` and `followed` count instructions by kind.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from mavic.preset import Preset
 
 
 class RecordError(ValueError):
-    """A record cannot be read; the message names file and line."""
+    """A record cannot be read. The message names the file and the line."""
 
 
 def versions() -> dict[str, str]:
-    """The versions and the device that the numbers were made with."""
+    """Return the versions and the device that the numbers were made with."""
     from importlib.metadata import version
 
     found = {name: version(name) for name in ("jax", "optax", "numpy")}
@@ -43,7 +43,7 @@ def versions() -> dict[str, str]:
 def run_line(
     config: ExperimentConfig, preset: Preset, seeds: Iterable[int], **more: Any
 ) -> dict[str, Any]:
-    """The first line of a file."""
+    """Return the first line of a file."""
     return {
         "type": "run",
         "config": dataclasses.asdict(config),
@@ -55,7 +55,7 @@ def run_line(
 
 
 def plain(value: Any) -> Any:
-    """Arrays → lists, floats rounded to six digits; what is not finite is null."""
+    """Return a value for JSON: arrays as lists, floats with six digits, and None for what is not finite."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -68,7 +68,7 @@ def plain(value: Any) -> Any:
 
 
 def write(path: Path, lines: Iterable[dict[str, Any]]) -> None:
-    """Write a file whole, or not at all."""
+    """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".part")
     draft.write_text("".join(json.dumps(plain(line)) + "\n" for line in lines), encoding="utf-8")
@@ -85,12 +85,12 @@ class Record:
     score: dict[str, Any] | None
 
     def config(self) -> ExperimentConfig:
-        """What was trained."""
+        """Return the configuration that was trained."""
         return ExperimentConfig.of(self.run["config"])
 
 
 def read(path: str | Path) -> Record:
-    """Parse one file."""
+    """Return one parsed file."""
     path = Path(path)
     lines = []
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -113,7 +113,7 @@ def read(path: str | Path) -> Record:
 
 
 def read_folder(folder: str | Path) -> list[Record]:
-    """All records of a folder, in name order."""
+    """Return all records of a folder, in the order of their names."""
     folder = Path(folder)
     paths = sorted(folder.glob("*.jsonl"))
     if not paths:

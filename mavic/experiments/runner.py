@@ -1,7 +1,7 @@
 """Training on the host: groups of configurations in one program, progress, checkpoints.
 
 The configurations of a group differ only in numbers (method, schedule, rule), so all of them and all seeds train at
-once. Ctrl-C loses nothing: the group resumes from its last checkpoint and ends in the same numbers.
+once. After Ctrl-C a group resumes from its last checkpoint and ends with the same numbers.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Group:
             )
 
     def trained(self) -> tuple[ExperimentConfig, ...]:
-        """What is really trained: configurations that differ only in evaluation share a training."""
+        """Return what is trained. Configurations that differ only in evaluation share a training."""
         return tuple(dict.fromkeys(config.as_trained() for config in self.configs))
 
 
 def groups_of(
     configs: Iterable[ExperimentConfig], seeds: Sequence[int], **changes: Any
 ) -> list[Group]:
-    """The configurations sorted into groups; `changes` are preset numbers to override."""
+    """Return the configurations sorted into groups. `changes` are preset numbers to override."""
     found: dict[tuple, list[ExperimentConfig]] = {}
     for config in configs:
         found.setdefault((config.world, config.network, config.preset), []).append(config)
@@ -69,8 +69,11 @@ def groups_of(
 
 
 def conflicting_records(groups: Iterable[Group], folder: Path) -> Iterator[tuple[Path, str]]:
-    """Records in `folder` that these groups would overwrite although they differ: the file, and whether its options,
-    seeds or numbers do. A record's name tells only method, preset, network and condition."""
+    """Yield each record in `folder` that these groups would replace by a different one, and what differs.
+
+    What differs is "options", "seeds" or "numbers". The name of a record tells only its method, preset, network and
+    condition.
+    """
     for group in groups:
         for config in group.configs:
             path = folder / f"{config.name()}.jsonl"
@@ -102,14 +105,17 @@ class Trained:
     steps_per_second: float
 
     def places(self, config: ExperimentConfig) -> list[int]:
-        """The indices of a configuration's seeds among the runs."""
+        """Return the indices of a configuration's seeds among the runs."""
         start = self.group.trained().index(config.as_trained()) * len(self.group.seeds)
         return list(range(start, start + len(self.group.seeds)))
 
 
 def default_num_envs(batch: int, horizon: int) -> int:
-    """How many environments play a batch side by side. Fewer than episodes, so that one which finishes early takes the
-    next. On a GPU consecutive ticks cost more than idle environments, so long episodes get an environment each."""
+    """Return how many environments play a batch side by side.
+
+    There are fewer environments than episodes, so that one which finishes early takes the next episode. On a GPU
+    consecutive ticks cost more than idle environments, so each long episode gets its own environment.
+    """
     if jax.default_backend() == "cpu":
         return min(batch, max(16, batch // 8))
     return batch if horizon > 100 else max(1, batch // 4)
@@ -124,9 +130,10 @@ def train_group(
     console: Console | None = None,
     stop_after: int | None = None,
 ) -> Trained:
-    """Train all configurations and seeds of a group; resume if `folder` holds a checkpoint of the same group.
+    """Train all configurations and seeds of a group. Resume if `folder` holds a checkpoint of the same group.
 
-    `points`: how often training is evaluated and saved. `stop_after`: stop as by Ctrl-C after so many points."""
+    `points` is how often training is evaluated and saved. `stop_after` stops as Ctrl-C does, after so many points.
+    """
     console = console or Console()
     preset, config = group.preset, group.configs[0]
     task = make_task(config.world, **config.options)
@@ -194,7 +201,7 @@ def _point(
     metrics: TrainMetrics,
     rate: float,
 ) -> dict[str, Any]:
-    """One point of the curve: base return and compliance of every run, and what the last updates found."""
+    """Return one point of the curve: base return and compliance of every run, and metrics of the last updates."""
     return {
         "episodes": int(state.episodes[0]),
         **evaluate.progress(static, num_envs, task.lexicon.vectors, runs, state),
@@ -205,7 +212,7 @@ def _point(
 
 
 def trained_of(path: str | Path, condition: str | None = None) -> Trained:
-    """A policy file as a group of one configuration and one seed, to be evaluated; it cannot be trained further."""
+    """Return the team of a policy file as a group of one configuration and one seed, for evaluation only."""
     team = policy_file.load(path)
     config, task, preset = policy_file.origin(team)
     if condition is not None:
@@ -231,7 +238,7 @@ def trained_of(path: str | Path, condition: str | None = None) -> Trained:
 
 
 def facts_of(trained: Trained, config: ExperimentConfig, seed: int) -> dict[str, Any]:
-    """What a policy file says about itself."""
+    """Return the description of a team that is stored in its policy file."""
     task = trained.task
     return {
         "world": config.world,
@@ -252,13 +259,13 @@ def facts_of(trained: Trained, config: ExperimentConfig, seed: int) -> dict[str,
 
 
 def addressed_of(task: Task) -> list[list[str]]:
-    """The names of the agents that each kind addresses."""
+    """Return the names of the agents that each kind addresses."""
     rows = np.asarray(reward.rules_of(task.env, task.file).addressed)[1:]
     return [[name for name, to in zip(task.env.agents, row, strict=True) if to] for row in rows]
 
 
 def save_policy(path: Path, trained: Trained, config: ExperimentConfig, seed: int) -> Path:
-    """Write the team of one seed."""
+    """Write the team of one seed to a policy file."""
     place = trained.places(config)[trained.group.seeds.index(seed)]
     one = jax.tree.map(lambda x: x[place], trained.state)
     return policy_file.save(path, one, facts_of(trained, config, seed))
@@ -267,14 +274,14 @@ def save_policy(path: Path, trained: Trained, config: ExperimentConfig, seed: in
 def record_lines(
     trained: Trained, config: ExperimentConfig, score: dict[str, Any] | None
 ) -> list[dict[str, Any]]:
-    """The lines of a configuration's record: run, curve, score."""
+    """Return the lines of a configuration's record: run, curve, score."""
     part = trained.places(config)
     shared = ("episodes", "steps_per_second")
     curve = [
         {"type": "curve", **{k: v if k in shared else np.asarray(v)[part] for k, v in p.items()}}
         for p in trained.curve
     ]
-    if METHODS[config.method].random:  # it learns nothing; the curve belongs to the team it shares
+    if METHODS[config.method].random:  # it learns nothing: this is vanilla's curve
         curve = []
     run = records.run_line(
         config, trained.group.preset, trained.group.seeds, steps_per_second=trained.steps_per_second

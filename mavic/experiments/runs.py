@@ -1,4 +1,4 @@
-"""One run of a program: the numbers of one training, stacked over seeds and configurations into the axis of runs."""
+"""A run: all numbers of one training. Runs of several seeds and configurations are stacked into the axis of runs."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from mavic.types import Array, InstructedState, Phrases, Schedule, record, repla
 
 @record
 class Run:
-    """The leaves of one training; stacked, they are the vmapped axis."""
+    """All numbers of one training, as arrays. Stacked runs are trained under one `vmap`."""
 
     hyper: HyperParams
     correction: Correction
     train_env: InstructedEnv
     test_env: InstructedEnv
-    eval_epsilon: Array  # share of random macros in evaluation: 1 for the random policy, else 0
+    eval_epsilon: Array  # [] share of random macros in evaluation: 1 for the random policy, else 0
     key: Array
 
 
 def schedule_of(config: ExperimentConfig, name: str) -> Schedule:
-    """A schedule with the numbers of the configuration's world."""
+    """Return a schedule with the numbers of the configuration's world."""
     numbers: dict[str, Any] = {**SCHEDULES[name], **api.world(config.world).schedules.get(name, {})}
     if name in ("live", "paper"):
         numbers |= dict(overlap=config.overlap)
@@ -45,7 +45,7 @@ def schedule_of(config: ExperimentConfig, name: str) -> Schedule:
 
 
 def make_run(config: ExperimentConfig, preset: Preset, task: Task, seed: int) -> Run:
-    """The run of one seed of a configuration."""
+    """Return the run of one seed of a configuration."""
     method = METHODS[config.method]
     rules = reward.rules_of(
         task.env, task.file, rule=config.rule, only=config.kinds, extras=config.extras
@@ -53,7 +53,7 @@ def make_run(config: ExperimentConfig, preset: Preset, task: Task, seed: int) ->
     phrases = Phrases(table=task.lexicon.table, count=task.lexicon.count)
     if (
         not method.hears
-    ):  # evaluated under instructions that it does not hear: all phrases are silence
+    ):  # it is evaluated under instructions but does not hear them: all phrases are silence
         phrases = replace(phrases, table=jnp.zeros_like(phrases.table))
 
     def environment(schedule: str, **training: float) -> InstructedEnv:
@@ -80,14 +80,14 @@ def make_run(config: ExperimentConfig, preset: Preset, task: Task, seed: int) ->
 
 
 def stack(runs: list[Run]) -> Run:
-    """Many runs as one record, their leaves stacked on a new first axis."""
+    """Return many runs as one record. All leaves get a new first axis."""
     return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *runs)
 
 
 def acting(
     network: Network, actor: Any, vectors: Array, epsilon: Array, greedy: Array | bool = False
 ) -> Policy:
-    """A team as a rollout policy; `epsilon` [2] by context."""
+    """Return a team as a rollout policy. `epsilon` [2] is for uninstructed and instructed decisions."""
     actors = act.project(network, actor, vectors)
 
     def policy(memory: Array, state: InstructedState, draws: Array) -> tuple[Array, Array]:

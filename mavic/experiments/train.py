@@ -1,4 +1,4 @@
-"""Many trainings in one compiled program: play a batch of episodes, update, and so on, in chunks for the host."""
+"""Many trainings in one compiled program: play a batch of episodes, update, repeat. The host calls it in chunks."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from mavic.rollout.rollout import rollout
 from mavic.runs import max_over_runs
 from mavic.types import Array, record
 
-SMALL_FRACTION = 4  # most batches fit into this part of the largest possible number of rows
-SHORT_HORIZON = 100  # ticks; trained teams end most episodes of such tasks far earlier
-LARGE = 256  # rows from which a second, small program for the update is worth its compilation
+SMALL_FRACTION = 4  # most batches fit into a quarter of the largest possible number of rows
+SHORT_HORIZON = 100  # ticks; with such a horizon, trained teams end most episodes far earlier
+LARGE = 256  # rows; for more, a second, smaller program for the update is worth its compilation
 
 
 @record
 class TrainMetrics:
-    """One batch, or the means over several."""
+    """Metrics of one batch, or their means over several."""
 
     update: UpdateMetrics
-    ticks: Array  # played; over several batches their sum
+    ticks: Array  # number of ticks played; over several batches their sum
     task_return: Array  # undiscounted, per episode
 
 
 def start(static: StaticConfig, runs: Run) -> TrainState:
-    """Fresh states, one a run."""
+    """Return untrained states, one per run."""
     return _start(static, runs.key, runs.hyper.value_scale, runs.hyper.critic_init_scale)
 
 
@@ -45,10 +45,11 @@ def _start(static: StaticConfig, keys: Array, scales: Array, init_scales: Array)
 
 
 def packing(num_envs: int, horizon: int) -> tuple[int, int]:
-    """The number of lanes to learn from, and the part of the largest number of rows that holds most batches.
+    """Return the number of lanes to learn from, and f: most batches fit into 1/f of the largest number of rows.
 
     Learning takes at least as many steps as the longest episode has rows. Where most episodes are far shorter, fewer
-    lanes are fuller and take no more steps. On a GPU only the number of steps counts."""
+    and fuller lanes take no more steps. On a GPU only the number of steps counts.
+    """
     if jax.default_backend() == "cpu" and horizon <= SHORT_HORIZON:
         return max(1, num_envs * 3 // 4), 2 * SMALL_FRACTION
     return num_envs, SMALL_FRACTION
@@ -71,7 +72,7 @@ def one_update(
     lanes, fraction = packing(num_envs, run.train_env.env.horizon)
     if num_envs < static.batch:
         places = packed(played, episodes=static.batch, lanes=lanes, drop_unfinished=dropped)
-    else:  # one episode per lane: nothing to pack
+    else:  # one episode per environment: nothing to pack
         places = as_played(played, drop_unfinished=dropped)
 
     def learn(size: int) -> tuple[TrainState, UpdateMetrics]:
@@ -103,7 +104,7 @@ def chunk(
     runs: Run,
     state: TrainState,
 ) -> tuple[TrainState, TrainMetrics]:
-    """`updates` updates of every run, and their metrics."""
+    """Make `updates` updates of every run. Return the states and the metrics."""
 
     def one_run(run: Run, state: TrainState) -> tuple[TrainState, TrainMetrics, Array]:
         state, metrics = jax.lax.scan(

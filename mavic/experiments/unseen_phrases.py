@@ -32,7 +32,7 @@ from mavic.types import Phrases, replace
 
 SETS = {"novel": "blind", "paper": "published"}  # name in records → set in a world's phrases.toml
 
-# How a team hears a phrase: by its own vector, and even when the reader is unsure.
+# For each way: whether the team hears the phrase's own vector, and whether it hears it even if the reader is unsure.
 WAYS = {
     "per_instruction": (False, False),
     "own_vector": (True, False),
@@ -54,7 +54,7 @@ class Unseen:
 
 
 def sets_of(task: Task) -> dict[str, Unseen]:
-    """A world's unseen phrases by set; empty for a world without a phrase file."""
+    """Return a world's unseen phrases by set; empty for a world without a phrase file."""
     world = task.file.world
     path = api.world(world).phrases if world in api.names() else None
     if path is None:
@@ -81,7 +81,7 @@ def _read(lexicon: Lexicon, examples: Sequence[Example]) -> Unseen:
 
 
 def counts(unseen: Unseen, given: np.ndarray) -> dict[str, int]:
-    """How many phrases ask for kinds that are `given` [C], and how many of those are understood."""
+    """Return how many phrases ask for kinds that are `given` [C], and how many of those are understood."""
     said = given[list(unseen.kinds)]
     return {
         "phrases": int(said.sum()),
@@ -90,7 +90,7 @@ def counts(unseen: Unseen, given: np.ndarray) -> dict[str, int]:
 
 
 def phrase_table(unseen: Unseen, first: int, kinds: int, longest: int, way: str) -> Phrases:
-    """The phrases as a schedule draws them: rows [kinds, longest] and counts [kinds].
+    """Return the phrases as a schedule draws them: rows [kinds, longest] and counts [kinds].
 
     The phrases' own vectors lie from row `first` on.
     """
@@ -109,7 +109,7 @@ def phrase_table(unseen: Unseen, first: int, kinds: int, longest: int, way: str)
 def evaluate(
     trained: Trained, *, num_envs: int = 256, scale: float = 1.0
 ) -> dict[ExperimentConfig, dict[str, Any]]:
-    """The compliance in each set of unseen phrases, one number per seed, for each config that hears instructions."""
+    """Return the compliance in each set of unseen phrases, per seed, for each config that hears instructions."""
     group, task = trained.group, trained.task
     hearing = [config for config in group.configs if METHODS[config.method].hears]
     sets = sets_of(task)

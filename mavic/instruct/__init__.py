@@ -1,1 +1,1 @@
-"""Instructions: the file a person writes, when they come and go, what they pay."""
+"""Instructions: the file that describes them, when they come and go, and what they pay."""

@@ -1,4 +1,4 @@
-"""What each kind asks and pays: an instruction file compiled to arrays, who complies, what is paid."""
+"""An instruction file compiled to arrays (`Rules`), which agents comply, and what they are paid."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ def rules_of(
     only: tuple[str, ...] | None = None,
     extras: bool = False,
 ) -> Rules:
-    """Compile a file's kinds to arrays for an environment.
+    """Return a file's kinds as arrays for an environment.
 
-    `rule`: "by-kind" as the file says, or "add" for every kind (the paper's). `only`: the kinds that are given
-    (default: all that are not `extra`; with `extras` those too)."""
+    `rule` is "by-kind" (as the file says) or "add" (for every kind, as in the paper). `only` names the kinds that the
+    schedule gives. By default these are all kinds that are not `extra`; with `extras` they are all kinds.
+    """
     if not isinstance(file, InstructionFile):
         file = read(file)
     if rule not in ("by-kind", "add"):
@@ -88,7 +89,7 @@ def _index(name: str, names: tuple[str, ...], where: str) -> int:
 
 
 def _named(macros: Macros, env: Env, where: str, unnamed: bool) -> np.ndarray:
-    """[N, M] the listed macros; an agent that a table by agent leaves out gets `unnamed` for all macros."""
+    """Return bool [N, M], the listed macros. If the list is by agent, agents that it leaves out get `unnamed`."""
     listed = np.zeros((len(env.agents), macro_count(env)), bool)
     by_agent = macros if isinstance(macros, dict) else None
     for agent in by_agent or ():
@@ -113,10 +114,12 @@ def _named(macros: Macros, env: Env, where: str, unnamed: bool) -> np.ndarray:
 def comply(
     instruction: Instruction, macro: Int[Array, " N"], judged: Int[Array, " N"], rules: Rules
 ) -> Bool[Array, " N"]:
-    """[N] whether each agent's macro is allowed; true for agents that are not addressed.
+    """Return bool [N], whether each agent's macro is allowed. It is true for agents that are not addressed.
 
-    A macro may do the work of another: a step to the left against a board works on it, and `judged` [N] names that
-    other macro. A kind that says what to do is met by either name. A kind that forbids must be met under both."""
+    A macro may do the work of another one. `judged` [N] is the macro whose work was done, as the environment reports it
+    (`Tick.judged`). A kind that lists allowed macros is met if `macro` or `judged` is allowed. A kind that lists
+    forbidden macros is met if both are allowed.
+    """
     assert_rank("N", kind=instruction.kind, macro=macro, judged=judged)
     agents, kind = jnp.arange(judged.shape[0]), instruction.kind
     by_name, by_work = rules.allowed[kind, agents, macro], rules.allowed[kind, agents, judged]
@@ -126,7 +129,7 @@ def comply(
 def verdict(
     kind: Int[Array, "*agents"], events: Float[Array, " V"], rules: Rules
 ) -> Float[Array, "*agents"]:
-    """1: an event fulfils the kind. -1: one breaks it. 0: neither. If both occur in one tick, fulfilment wins."""
+    """Return 1 if an event fulfils the kind, -1 if one breaks it, else 0. If both occur at once, fulfilment wins."""
     assert_rank("V", events=events)
     outcome = rules.outcome[kind]
     met = outcome * jnp.broadcast_to(events > 0, outcome.shape)
@@ -141,7 +144,7 @@ def pay(
     events: Float[Array, " V"],
     rules: Rules,
 ) -> Float[Array, " N"]:
-    """[N] the reward under the instruction that governs this tick (D13); `fresh` [N]: who chose a macro."""
+    """Return the reward [N] under the instruction that holds in this tick (D13). `fresh` [N]: who chose a macro."""
     assert_rank("N", kind=instruction.kind, task=task, complied=complied, fresh=fresh)
     kind = instruction.kind
     once = jnp.where(complied, rules.bonus[kind], rules.penalty[kind]) * fresh

@@ -21,7 +21,7 @@ from mavic.types import (
 
 FOREVER = 1_000_000  # ticks: to the end of any episode
 DRAWS = 6  # uniform numbers that the clock uses in a tick: arrival, kind, phrase, hold, scope, spurious interrupt
-UNRESOLVED_COUNTS_AFTER = 40  # ticks, D14: of an instruction whose resolving event never came
+UNRESOLVED_COUNTS_AFTER = 40  # ticks (D14): an instruction that no event resolved counts then
 
 SCHEDULES = {
     # D12. `live`: they come and go. `paper`: at most one an episode, held to its end. `off`: none.
@@ -46,7 +46,7 @@ def make_schedule(
     hold_to_end_prob: float = 0.0,
     spurious_interrupt_prob: float = 0.0,
 ) -> Schedule:
-    """A schedule from plain numbers."""
+    """Return a schedule from plain numbers. The default gives no instructions."""
     return Schedule(
         rate=jnp.float32(rate),
         hold_min=jnp.int32(hold_min),
@@ -62,7 +62,7 @@ def make_schedule(
 
 
 def nobody(agents: int) -> Instruction:
-    """No instruction."""
+    """Return the empty instruction: no agent is addressed."""
     zeros = jnp.zeros(agents, jnp.int32)
     return Instruction(
         kind=zeros,
@@ -79,7 +79,7 @@ def nobody(agents: int) -> Instruction:
 def begin(
     draws: Array, possible: Array, rules: Rules, schedule: Schedule, phrases: Phrases
 ) -> Instruction:
-    """The instruction at reset: none, or one for the whole episode (`from_start`)."""
+    """Return the instruction at reset: none, or one for the whole episode (`from_start`)."""
     silence = replace(
         nobody(rules.addressed.shape[1]), uninstructed=draws[5] < schedule.uninstructed_episode_prob
     )
@@ -89,7 +89,7 @@ def begin(
 
 
 def possible_kinds(preconditions: Bool[Array, " conditions"], rules: Rules) -> Bool[Array, " C"]:
-    """[C] the kinds that may be given in a state with these preconditions."""
+    """Return bool [C], the kinds that may be given in a state with these preconditions."""
     assert_rank("conditions", preconditions=preconditions)
     holds = jnp.concatenate([jnp.ones(1, bool), preconditions])
     return rules.given & holds[rules.precondition]
@@ -101,10 +101,10 @@ class ClockUpdate:
 
     instruction: Instruction
     switched: Array  # [] bool: the joint instruction changed
-    resolved: Array  # [] bool: it ended by an event that fulfils or breaks it, not by the clock
+    resolved: Array  # [] bool: an event ended the instruction by fulfilling or breaking it
     spurious: Array  # [] bool: all macros end although nothing is said
-    closed: Array  # [] kind of the instruction whose compliance is decided now, 0 for none
-    followed: Array  # [] bool
+    closed: Array  # [] kind of the instruction that ended and is counted now; 0 for none
+    followed: Array  # [] bool: that instruction was followed
 
 
 def advance(
@@ -121,7 +121,9 @@ def advance(
 ) -> ClockUpdate:
     """Advance the clock by one tick: the instruction ends, another arrives, or nothing changes.
 
-    `fresh` [N]: who chose a macro in this tick. `over`: the episode ends with this tick, so nothing arrives."""
+    `fresh` [N] marks who chose a macro in this tick. `over` says that the episode ends with this tick, so that no
+    instruction arrives.
+    """
     assert_rank("DRAWS", draws=draws)
     assert_rank("N", kind=instruction.kind, complied=complied, fresh=fresh)
     assert_rank("V", events=events)
@@ -169,7 +171,8 @@ def give(
 ) -> ClockUpdate:
     """Give `kind` for `hold` ticks to those of `agents` [N] that it is meant for; kind 0 ends the active instruction.
 
-    The active instruction counts as if another had replaced it. A kind that reaches nobody is silence."""
+    The active instruction is counted as if another had replaced it. If nobody is addressed, no instruction follows.
+    """
     addressed = instruction.kind > 0
     active, old = addressed.any(), instruction.kind.max()
     awaits = (rules.outcome[old] != 0).any()
@@ -203,7 +206,7 @@ def _draw(
     schedule: Schedule,
     phrases: Phrases,
 ) -> tuple[Instruction, Array]:
-    """A new instruction, uniform over the possible kinds, then over phrases; and whether there was one to give."""
+    """Return a new instruction, uniform over the possible kinds and then over phrases, and whether any was possible."""
     rank = jnp.floor(draws[1] * possible.sum())
     kind = jnp.argmax(jnp.cumsum(possible) > rank).astype(jnp.int32)
     count = phrases.count[kind]

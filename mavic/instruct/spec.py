@@ -1,7 +1,7 @@
-"""The file that a person writes: kinds of instruction, what they pay and how people say them, as TOML.
+"""Instruction files (TOML): kinds of instruction, what they pay, and the phrases in which people give them.
 
-`mavic.instruct.reward` compiles the kinds to arrays, `mavic.language.lexicon` encodes the phrases. A bad file is
-refused with its name, the key and what is allowed. A file looks like this:
+`mavic.instruct.reward` compiles the kinds to arrays, and `mavic.language.lexicon` encodes the phrases. The error for a
+wrong file names the file, the key and what is allowed. A file looks like this:
 
     world = "box_pushing"
 
@@ -58,12 +58,12 @@ KEYS: dict[str, type | tuple[type, ...]] = {
 
 
 class InstructionFileError(ValueError):
-    """The instruction file is wrong; the message names file, key and what is allowed."""
+    """The instruction file is wrong. The message names the file, the key and what is allowed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """One class of instructions: what it asks, what it pays, how people say it."""
+    """One kind of instruction: what it asks for, what it pays, and its phrases."""
 
     name: str
     meaning: str
@@ -85,19 +85,19 @@ class Kind:
 
 @dataclass(frozen=True, kw_only=True)
 class InstructionFile:
-    """A parsed file; kind numbers in the arrays are positions in `kinds` plus one (0 = no instruction)."""
+    """A parsed file. The number of a kind in arrays is its position in `kinds` plus one; 0 is no instruction."""
 
     world: str
     kinds: tuple[Kind, ...]
     source: str
 
     def names(self) -> tuple[str, ...]:
-        """The kinds' names, without the null kind."""
+        """Return the names of the kinds, without "none"."""
         return tuple(kind.name for kind in self.kinds)
 
 
 def read(path: str | Path) -> InstructionFile:
-    """Parse and check a file; every complaint is an `InstructionFileError`."""
+    """Return the parsed and checked file. Anything wrong is an `InstructionFileError`."""
     path = Path(path)
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -113,7 +113,7 @@ def read(path: str | Path) -> InstructionFile:
 
 
 def parse(raw: dict[str, Any], source: str) -> InstructionFile:
-    """Check what TOML gave and make it an `InstructionFile`."""
+    """Return parsed TOML as a checked `InstructionFile`."""
 
     def refuse(key: str, why: str) -> InstructionFileError:
         return InstructionFileError(f"{source}: {key}: {why}")

@@ -53,7 +53,7 @@ def load(folder: Path) -> Bert:
 
 
 def assemble(config: dict[str, Any], weights: Weights, source: str) -> Bert:
-    """A `Bert` from its configuration and weights; anything else is a `BertError`."""
+    """Return a `Bert` from its configuration and weights; anything else is a `BertError`."""
     if config.get("model_type", "bert") != "bert":
         raise BertError(f"{source}: model_type is {config['model_type']!r}; only 'bert' can be run")
     if config.get("position_embedding_type", "absolute") != "absolute":
@@ -77,7 +77,7 @@ def assemble(config: dict[str, Any], weights: Weights, source: str) -> Bert:
 def random(
     seed: int, *, vocabulary: int, width: int, layers: int, heads: int, longest: int = 128
 ) -> tuple[dict[str, Any], Weights]:
-    """Configuration and untrained weights, drawn as BERT initialises them (normal with standard deviation 0.02)."""
+    """Return a configuration and untrained weights, normal with standard deviation 0.02 as BERT initialises them."""
     draw = np.random.default_rng(seed)
     config = {
         "model_type": "bert",
@@ -122,7 +122,7 @@ def random(
 
 
 def hidden(bert: Bert, tokens: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The last hidden states [B, S, D] of tokens [B, S]; `mask` [B, S] is 1 for real tokens and 0 for padding."""
+    """Return the last hidden states [B, S, D] of tokens [B, S]. `mask` [B, S] is 1 for tokens and 0 for padding."""
     w, (batch, length), width = bert.weights, tokens.shape, bert.dimension
     x = (
         w["embeddings.word_embeddings.weight"][tokens]
@@ -161,7 +161,7 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def _plain(name: str) -> str:
-    """The name without the prefix that models with a head have. Old checkpoints call weight and bias gamma and beta."""
+    """Return the name without the prefix of models with a head. Old files call weight and bias gamma and beta."""
     name = name.removeprefix("bert.")
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
         "LayerNorm.beta", "LayerNorm.bias"
@@ -192,7 +192,7 @@ def _activate(name: str, x: np.ndarray) -> np.ndarray:
 
 
 def _erf(x: np.ndarray) -> np.ndarray:
-    """The error function with an error below 3e-7 (Numerical Recipes' Chebyshev fit of erfc)."""
+    """Return the error function with an error below 3e-7 (Numerical Recipes' Chebyshev fit of erfc)."""
     t = 1 / (1 + np.float32(0.5) * np.abs(x))
     fit = np.full_like(t, ERFC[-1])
     for coefficient in ERFC[-2::-1]:

@@ -89,7 +89,7 @@ class Encoder:
     hidden: Hidden
 
     def states(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """The last hidden states of each text's word pieces, [S, D] each."""
+        """Return the last hidden states of each text's word pieces, [S, D] each."""
         found: list[np.ndarray] = []
         for start in range(0, len(texts), BATCH):
             batch = self.tokenizer.encode_batch([fold(t) for t in texts[start : start + BATCH]])
@@ -104,24 +104,24 @@ class Encoder:
         return found
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """One row [P, D] for each text: pooled, L2-normalised, scaled to a mean square of one."""
+        """Return one row [P, D] for each text: pooled, L2-normalised, scaled to a mean square of one."""
         return np.stack([pool(states, self.pooling) for states in self.states(texts)])
 
 
 def pool(states: np.ndarray, pooling: str = "mean", scaled: bool = True) -> np.ndarray:
-    """One vector [D] from a text's hidden states [S, D]. If scaled, its entries have a mean square of one."""
+    """Return one vector [D] from a text's hidden states [S, D]. If scaled, its entries have a mean square of one."""
     vector = states.mean(0) if pooling == "mean" else states[0]
     vector = vector / max(float(np.linalg.norm(vector)), 1e-12)
     return (vector * np.sqrt(len(vector)) if scaled else vector).astype(np.float32)
 
 
 def join_hash(weights: str, vocabulary: str, pooling: str) -> str:
-    """The hash under which an encoder's results are kept."""
+    """Return the hash under which an encoder's results are kept."""
     return hashlib.sha256(f"{weights} {vocabulary} {pooling}".encode()).hexdigest()[:16]
 
 
 def built_in_hash(name: str, pooling: str = "mean") -> str:
-    """The hash of a built-in encoder; it is known without the weights."""
+    """Return the hash of a built-in encoder; it is known without the weights."""
     return join_hash(BUILT_IN[name].sha, VOCABULARY_SHA, pooling)
 
 
@@ -141,7 +141,7 @@ def open_encoder(name: str = DEFAULT, pooling: str = "mean") -> Encoder:
 
 
 def encode(texts: Sequence[str], encoder: str = DEFAULT) -> np.ndarray:
-    """Vectors [P, D] of texts, from the cache on disk where possible."""
+    """Return vectors [P, D] of texts, from the cache on disk where possible."""
     built_in = encoder in BUILT_IN
     folder = cache_folder() / (built_in_hash(encoder) if built_in else open_encoder(encoder).hash)
     rows = [_from_cache(folder, text) for text in texts]
@@ -158,7 +158,7 @@ def encode(texts: Sequence[str], encoder: str = DEFAULT) -> np.ndarray:
 
 
 def cache_folder() -> Path:
-    """The folder of cached vectors."""
+    """Return the folder of cached vectors."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(home) / "mavic" / "vectors"
 
@@ -212,7 +212,7 @@ def _built_in(name: str, pooling: str) -> Encoder:
 
 
 def find_weights(built: BuiltIn) -> Path | None:
-    """The file with a built-in encoder's weights; None if its package is not installed."""
+    """Return the file with a built-in encoder's weights; None if its package is not installed."""
     for package in built.packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             for file in importlib.metadata.files(package) or ():
@@ -265,7 +265,7 @@ def _download(name: str) -> Path:
 
 @cache
 def tokenizer() -> Any:
-    """The WordPiece tokenizer with the shipped bert-base-uncased vocabulary."""
+    """Return the WordPiece tokenizer with the shipped bert-base-uncased vocabulary."""
     with resources.as_file(resources.files("mavic.language") / "data" / "vocab.txt") as path:
         if file_sha(path) != VOCABULARY_SHA:
             raise EncoderError(f"{path}: damaged; type: pip install --force-reinstall mavic")
@@ -273,7 +273,7 @@ def tokenizer() -> Any:
 
 
 def folder_tokenizer(folder: Path, longest: int) -> tuple[Any, str]:
-    """The tokenizer saved beside a model, and the sha256 of its file."""
+    """Return the tokenizer saved beside a model, and the sha256 of its file."""
     path = folder / "tokenizer.json"
     if path.is_file():
         made = _import_tokenizers().Tokenizer.from_file(str(path))
@@ -330,6 +330,6 @@ def _onnx(path: Path) -> Hidden:
 
 
 def file_sha(path: Path) -> str:
-    """The sha256 of a file."""
+    """Return the sha256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

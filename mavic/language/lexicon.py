@@ -44,19 +44,19 @@ class Lexicon:
     encoder_hash: str = static()
 
     def understand(self, text: str) -> Understanding:
-        """The kind that a sentence asks for, or unsure."""
+        """Return the kind that a sentence asks for, or unsure."""
         from mavic.language.reader.read import understand
 
         return understand(self, text)
 
 
 def load(path: str | Path, encoder: str = encoders.DEFAULT) -> Lexicon:
-    """The lexicon of an instruction file. A world's own file is `mavic.envs.api.world(name).instructions`."""
+    """Return the lexicon of an instruction file. A world's own file is `mavic.envs.api.world(name).instructions`."""
     return make(instructions.read(Path(path)), encoder)
 
 
 def make(file: instructions.InstructionFile, encoder: str = encoders.DEFAULT) -> Lexicon:
-    """The lexicon of a parsed instruction file."""
+    """Return the lexicon of a parsed instruction file."""
     texts, kinds, held = [""], [0], [False]
     table: list[list[int]] = [[0]]
     for number, kind in enumerate(file.kinds, start=1):
@@ -85,14 +85,14 @@ def make(file: instructions.InstructionFile, encoder: str = encoders.DEFAULT) ->
 
 
 def encoder_hash(encoder: str) -> str:
-    """The hash that a policy file carries, so that vectors of another encoder are refused."""
+    """Return the hash that a policy file carries, so that vectors of another encoder are refused."""
     if encoder in encoders.BUILT_IN:
         return encoders.built_in_hash(encoder)
     return encoders.open_encoder(encoder).hash
 
 
 def vectors(texts: Sequence[str], encoder: str = encoders.DEFAULT) -> np.ndarray:
-    """Vectors [P, D] of texts: the shipped ones where they exist, else encoded and cached on disk."""
+    """Return vectors [P, D] of texts: the shipped ones where they exist, else encoded and cached on disk."""
     known = shipped.vectors(encoder)
     rows: dict[int, np.ndarray] = {}
     for i, text in enumerate(texts):
@@ -106,7 +106,7 @@ def vectors(texts: Sequence[str], encoder: str = encoders.DEFAULT) -> np.ndarray
 
 
 def states(texts: Sequence[str], encoder: str = encoders.DEFAULT) -> list[np.ndarray]:
-    """States [S, D] of each text's word pieces: the shipped ones where they exist, else computed."""
+    """Return states [S, D] of each text's word pieces: the shipped ones where they exist, else computed."""
     known = shipped.states() if encoder == encoders.DEFAULT else {}
     missing = [text for text in texts if text_name(text) not in known]
     computed = iter(encoders.open_encoder(encoder).states(missing) if missing else ())
@@ -116,14 +116,14 @@ def states(texts: Sequence[str], encoder: str = encoders.DEFAULT) -> list[np.nda
 
 
 def spare_row(lexicon: Lexicon, slot: int = 0) -> int:
-    """The row number of a spare slot."""
+    """Return the row number of a spare slot."""
     if not 0 <= slot < SPARE:
         raise LexiconError(f"slot {slot} is not one of the {SPARE} spare rows (0 to {SPARE - 1})")
     return int(lexicon.vectors.shape[0]) - SPARE + slot
 
 
 def closest(lexicon: Lexicon, vector: np.ndarray | Array, kind: int) -> int:
-    """The row of the kind's training phrase whose vector points most nearly in the direction of `vector` [D].
+    """Return the row of the kind's training phrase whose vector points most nearly in the direction of `vector` [D].
 
     For kind 0 it is row 0, silence.
     """
@@ -134,7 +134,7 @@ def closest(lexicon: Lexicon, vector: np.ndarray | Array, kind: int) -> int:
 
 
 def with_text(lexicon: Lexicon, slot: int, vector: np.ndarray | Array, kind: int = 0) -> Lexicon:
-    """The lexicon with a sentence's vector [D] in a spare row. No shape changes, so nothing is compiled again."""
+    """Return the lexicon with a sentence's vector [D] in a spare row. Shapes stay, so nothing is compiled again."""
     row = spare_row(lexicon, slot)
     return replace(
         lexicon,

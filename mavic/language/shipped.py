@@ -22,23 +22,23 @@ class ShippedDataError(ValueError):
 
 
 def vectors_path(world: str, encoder: str) -> Path:
-    """The file with a world's vectors by one encoder."""
+    """Return the file with a world's vectors by one encoder."""
     return FOLDER / f"{world}.{encoder}.npz"
 
 
 def states_path(world: str) -> Path:
-    """The file with the states of a world's instruction phrases by the default encoder."""
+    """Return the file with the states of a world's instruction phrases by the default encoder."""
     return FOLDER / f"{world}.states.npz"
 
 
 def head_path(world: str) -> Path:
-    """The file with a world's head; it need not exist."""
+    """Return the file with a world's head; it need not exist."""
     return FOLDER / f"{world}.head.npz"
 
 
 @cache
 def vectors(encoder: str) -> dict[str, np.ndarray]:
-    """All shipped vectors [D] float32 by an encoder; the key is `text.name` of the phrase."""
+    """Return all shipped vectors [D] float32 by an encoder; the key is `text.name` of the phrase."""
     exact: dict[str, np.ndarray] = {}
     half: dict[str, np.ndarray] = {}
     if encoder not in encoders.BUILT_IN:
@@ -54,7 +54,7 @@ def vectors(encoder: str) -> dict[str, np.ndarray]:
 
 @cache
 def states() -> dict[str, np.ndarray]:
-    """All shipped states [S, D] float16 by the default encoder; the key is `text.name` of the corrected phrase."""
+    """Return all shipped states [S, D] float16 by the default encoder, by `text.name` of the corrected phrase."""
     known: dict[str, np.ndarray] = {}
     for path in sorted(FOLDER.glob("*.states.npz")):
         with np.load(path, allow_pickle=False) as file:

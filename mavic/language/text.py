@@ -13,7 +13,7 @@ class TextError(ValueError):
 
 
 def fold(text: str) -> str:
-    """The text in one spelling: lower case, single spaces, plain apostrophes, no closing punctuation."""
+    """Return the text in one spelling: lower case, single spaces, plain apostrophes, no closing punctuation."""
     text = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS])
     text = text.replace("\u2019", "'").replace("\u2018", "'")
     text = "".join(" " if unicodedata.category(c).startswith("C") else c for c in text)
@@ -21,7 +21,7 @@ def fold(text: str) -> str:
 
 
 def check(text: str) -> str:
-    """The folded text. A text without a letter or digit is a `TextError`."""
+    """Return the folded text. A text without a letter or digit is a `TextError`."""
     folded = fold(text)
     if not folded:
         raise TextError("the text is empty")
@@ -31,12 +31,12 @@ def check(text: str) -> str:
 
 
 def name(text: str) -> str:
-    """A short hash of the folded text; vectors and states are stored under it."""
+    """Return a short hash of the folded text; vectors and states are stored under it."""
     return hashlib.sha256(fold(text).encode()).hexdigest()[:16]
 
 
 def shown(text: str, longest: int = 200) -> str:
-    """The text as a terminal can show it: one line, no control characters, at most `longest` characters."""
+    """Return the text as a terminal can show it: one line, no control characters, at most `longest` characters."""
     text = text[:MAX_CHARACTERS]
     plain = "".join(" " if unicodedata.category(c).startswith("C") else c for c in text)
     plain = " ".join(plain.split())
@@ -44,7 +44,7 @@ def shown(text: str, longest: int = 200) -> str:
 
 
 def given(text: str) -> str:
-    """A text from the command line, unchanged. If its bytes were not UTF-8, it is a `TextError`."""
+    """Return a text from the command line, unchanged. If its bytes were not UTF-8, it is a `TextError`."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -53,7 +53,7 @@ def given(text: str) -> str:
 
 
 def lines(raw: bytes) -> list[str]:
-    """The lines of a file that are not blank. If the file is not UTF-8, it is a `TextError`."""
+    """Return the lines of a file that are not blank. If the file is not UTF-8, it is a `TextError`."""
     try:
         decoded = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,1 +1,1 @@
-
+"""Learning: from ticks to parameters. No environments and no instruction files."""

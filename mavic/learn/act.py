@@ -1,4 +1,4 @@
-"""From parameters to decisions: the one way to act, for training, evaluation, loaded policies and the playground.
+"""From parameters to decisions. Training, evaluation, loaded policies and the playground all act by `decide`.
 
 `W` environments side by side, `N` agents, `M` macros, `P` parts of a network, `H` memory.
 """
@@ -18,30 +18,30 @@ from mavic.types import Array, Bool, Float, Int, assert_rank, record
 
 @record
 class Observed:
-    """What a team decides from."""
+    """The input of a team's decision."""
 
     observation: Array  # [W, N, O]
-    last_macro: Array  # [W, N] the macro before; -1 for none
-    phrase: Array  # [W, N] what each agent is told; 0 is silence
+    last_macro: Array  # [W, N] the macro that ran before; -1 for none
+    phrase: Array  # [W, N] what each agent hears; 0 is silence
 
     @property
     def instructed(self) -> Array:
-        """[W] whether anybody is instructed."""
+        """Return bool [W], whether any agent is instructed."""
         return (self.phrase > 0).any(-1)
 
 
 def empty_memory(network: Network, num_envs: int) -> Array:
-    """The memory of all agents at the start of an episode: [N, P, W, H]."""
+    """Return the memory [N, P, W, H] of all agents at the start of an episode."""
     return jnp.zeros((network.shape.agents, *network.empty(num_envs).shape))
 
 
 def project(network: Network, params: Any, vectors: Array) -> Any:
-    """All agents' parameters with the phrases projected; computed once for fixed parameters and phrases."""
+    """Return all agents' parameters with the phrases projected. Compute it once for fixed parameters and phrases."""
     return jax.vmap(network.project, in_axes=(0, None))(params, vectors)
 
 
 def own_first(phrase: Int[Array, "W N"]) -> Int[Array, "N W N"]:
-    """[W, N] → [N, W, N]: everybody's phrases as each agent takes them in, its own first."""
+    """Return phrases [W, N] as each agent takes them in, its own first: [N, W, N]."""
     assert_rank("W N", phrase=phrase)
     agents = phrase.shape[-1]
     order = (jnp.arange(agents)[:, None] + jnp.arange(agents)[None]) % agents
@@ -59,10 +59,10 @@ def decide(
     draws: Float[Array, "W N"],
     greedy: Bool[Array, ""] | bool = False,
 ) -> tuple[Int[Array, "W N"], Float[Array, "N P W H"]]:
-    """Macros [W, N] and the actors' memory after the decision.
+    """Return macros [W, N] and the actors' memory after the decision.
 
-    `actors` from `project`. Agents that are not `idle` [W, N] keep their macro and memory. A macro is drawn from the
-    mixture of the softmax and a uniform choice among `available` [W, N, M], with one uniform number each, `draws`
+    `actors` comes from `project`. Agents that are not `idle` [W, N] keep their macro and memory. A macro is drawn from
+    the mixture of the softmax and a uniform choice among `available` [W, N, M], with one uniform number each, `draws`
     [W, N]. `epsilon` [2] is the share of the uniform choice without and with an instruction. `greedy` takes the
     likeliest macro instead.
     """
@@ -80,21 +80,21 @@ def decide(
 def values(
     network: Network, critics: Any, scale: Scale, memory: Array, observed: Observed, idle: Array
 ) -> Array:
-    """V(h, c) [W, N] of all agents, for the memory before the coming decision."""
+    """Return V(h, c) [W, N] of all agents, for the memory before the coming decision."""
     heads, _ = _step(network, critics, memory, observed, idle)
     found = jax.vmap(lambda h, s: networks.value(h, observed.instructed, s))(heads, scale)
     return found.swapaxes(0, 1)
 
 
 def advance(network: Network, nets: Any, memory: Array, observed: Observed, idle: Array) -> Array:
-    """The memory of actors or critics after the decision."""
+    """Return the memory of actors or critics after the decision."""
     return _step(network, nets, memory, observed, idle)[1]
 
 
 def _step(
     network: Network, nets: Any, memory: Array, observed: Observed, idle: Array
 ) -> tuple[Array, Array]:
-    """Heads [N, P, W, out] and the new memory, which moves only for idle agents."""
+    """Return heads [N, P, W, out] and the memory, which changes only for idle agents."""
     seen = Seen(
         observation=jnp.moveaxis(observed.observation, -2, 0),
         last_macro=jnp.moveaxis(observed.last_macro, -1, 0),
@@ -113,7 +113,7 @@ def choose(
     draws: Float[Array, "*batch"],
     greedy: Bool[Array, ""],
 ) -> Int[Array, "*batch"]:
-    """Macros [...] from logits [..., M], with one uniform number each; `greedy` takes the likeliest."""
+    """Return macros [...] from logits [..., M], with one uniform number each. `greedy` takes the likeliest macro."""
     assert_rank("batch " * (logits.ndim - 1), draws=draws)
     mixed, soft = mixture(logits, available, epsilon)
     total = jnp.cumsum(mixed * available, axis=-1)

@@ -1,7 +1,7 @@
-"""Backbones: which actor and critic each agent has, as one record each.
+"""Backbones: which actor and critic each agent has. A backbone is one record of functions.
 
-The correction at instruction boundaries sits in the targets and works on every backbone. Here is Mac-IAC: every agent
-has its own actor, critic and target critic.
+The correction at instruction boundaries is part of the targets and works with every backbone. The only backbone is
+Mac-IAC, in which every agent has its own actor, critic and target critic.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class UpdateMetrics:
     value: Array  # [2]
     target: Array  # [2]
     entropy: Array  # [2]
-    rows: Array  # [2] transitions of an agent
+    rows: Array  # [2] number of transitions of an agent
     critic_loss: Array  # []
 
 
@@ -46,7 +46,7 @@ class Backbone:
 
 
 def loops_of(rows: MacroTransitions) -> Loop:
-    """How far the loops over these transitions [K, W, N] go, the same in all runs of a program."""
+    """Return the lengths of the loops over these transitions [K, W, N]. They are the same in all runs of a program."""
     longest = rows.valid.sum(0).max()
     return Loop(
         blocks=bptt.blocks_for(max_over_runs(longest)),
@@ -55,14 +55,14 @@ def loops_of(rows: MacroTransitions) -> Loop:
 
 
 def _by_agent(rows: MacroTransitions) -> MacroTransitions:
-    """[K, W, N, ...] → [N, K, W, ...]."""
+    """Return transitions [K, W, N, ...] with the agents first, [N, K, W, ...]."""
     return jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), rows)
 
 
 def independent_values(
     config: StaticConfig, vectors: Array, state: TrainState, transitions: MacroTransitions
 ) -> Values:
-    """[N, K, W] every agent's values by its own critic."""
+    """Return every agent's values [N, K, W] by its own critic."""
     rows = bptt.pad(transitions)
     loop = loops_of(rows)
 
@@ -81,7 +81,7 @@ def update_independent(
     state: TrainState,
     transitions: MacroTransitions,
 ) -> tuple[TrainState, UpdateMetrics]:
-    """One critic and one actor step for every agent."""
+    """Take one critic step and one actor step for every agent."""
     rows = bptt.pad(transitions)
     loop = loops_of(rows)
     now = update.anneal(hyper, state.episodes)

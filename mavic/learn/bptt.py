@@ -1,10 +1,10 @@
-"""Back-propagation through time over macro transitions, block by block, as many blocks as the fullest lane needs.
+"""Back-propagation through time over macro transitions, block by block, up to the end of the fullest lane.
 
 The number of rows is known only while the program runs. A `scan` would pay for the longest possible batch; these loops
 stop after the last row in use. A forward pass leaves the memory after each row and nothing else. The gradient is then
 taken block by block from the end, so little is stored and only the pass back through the memories is sequential.
 
-The next block travels with the state of the loop: a slice taken in the middle of the arithmetic keeps a CPU from
+Each loop carries the next block in its state. A slice taken in the middle of the arithmetic would keep a CPU from
 vectorising it.
 """
 
@@ -19,16 +19,16 @@ import jax.numpy as jnp
 from mavic.types import Array, Bool, Float, Int, assert_rank
 
 BLOCK = 8  # rows
-CHUNKS = 16  # in which `where` computes a function for all rows, if all are wanted
+CHUNKS = 16  # into which `where` divides all rows
 
 
 def blocks_for(longest: Array) -> Array:
-    """How many blocks hold `longest` rows."""
+    """Return how many blocks hold `longest` rows."""
     return (longest + BLOCK - 1) // BLOCK
 
 
 def pad(rows: Any) -> Any:
-    """The rows [K, ...] padded with zeros to a multiple of the block."""
+    """Return the rows [K, ...] padded with zeros to a multiple of BLOCK."""
     length = jax.tree.leaves(rows)[0].shape[0]
     extra = -length % BLOCK
     return jax.tree.map(lambda x: jnp.pad(x, [(0, extra)] + [(0, 0)] * (x.ndim - 1)), rows)
@@ -51,7 +51,7 @@ def _zeros(block: Any, length: int) -> Any:
 
 
 def forward(segment: Callable, carry: Array, rows: Any, blocks: Array) -> Any:
-    """Outputs [K, ...] of `segment(carry, block) -> carry, outputs [BLOCK, ...]`; zero beyond the last block."""
+    """Return outputs [K, ...] of `segment(carry, block) -> carry, outputs [BLOCK, ...]`; zero beyond the last block."""
     length = jax.tree.leaves(rows)[0].shape[0]
     shapes = jax.eval_shape(segment, carry, _block(rows, jnp.int32(0)))[1]
 
@@ -65,7 +65,7 @@ def forward(segment: Callable, carry: Array, rows: Any, blocks: Array) -> Any:
 
 
 def chunks_for(wanted: Bool[Array, "K W *agents"]) -> Int[Array, ""]:
-    """Chunks needed to cover this mask [K, W]; for [K, W, N] the maximum over agents."""
+    """Return the chunks needed to cover this mask [K, W]; for [K, W, N] the maximum over agents."""
     assert_rank("K W" + " N" * (wanted.ndim - 2), wanted=wanted)
     length, lanes = wanted.shape[:2]
     return (wanted.sum((0, 1)).max() + _chunk(length * lanes) - 1) // _chunk(length * lanes)
@@ -78,9 +78,10 @@ def _chunk(rows: int) -> int:
 def where(
     wanted: Bool[Array, "K W"], function: Callable, chunks: Int[Array, ""]
 ) -> Float[Array, "K W"]:
-    """`function(k, w) -> [S]` of rows k [S] in lanes w [S], wherever `wanted` [K, W] holds; 0 elsewhere.
+    """Return `function` of the rows where `wanted` [K, W] holds, and 0 elsewhere: [K, W].
 
-    The function is called once per chunk of wanted rows, so few rows cost little. `chunks` from `chunks_for`.
+    `function(k, w) -> [S]` takes the rows k [S] in lanes w [S]. It is called once per chunk of wanted rows, so few rows
+    cost little. `chunks` comes from `chunks_for`.
     """
     assert_rank("K W", wanted=wanted)
     length, lanes = wanted.shape
@@ -101,10 +102,10 @@ def where(
 def gradient(
     segment: Callable, params: Any, carry: Array, rows: Any, memory: Array, blocks: Array
 ) -> tuple[Any, Array, Any]:
-    """The gradient of the summed loss by full back-propagation through time, the loss, and outputs [K, ...].
+    """Return the gradient of the summed loss by full back-propagation through time, the loss, and outputs [K, ...].
 
-    `segment(params, carry, block, known) -> carry, loss [], outputs [BLOCK, ...]`; `memory` [K, ...] is the carry
-    after each row, from a forward pass, and `known` its block.
+    `segment(params, carry, block, known) -> carry, loss [], outputs [BLOCK, ...]` computes one block. `memory` [K, ...]
+    is the carry after each row, from a forward pass; `known` is its part for the block.
     """
     length = jax.tree.leaves(rows)[0].shape[0]
     rows = (rows, memory)

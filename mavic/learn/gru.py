@@ -1,8 +1,8 @@
 """The network that training uses: two dense layers, a GRU, a dense layer and a linear head, with its own gradient.
 
-It computes what `networks.from_cell` would with the same weights (a test compares them), faster: phrases pass through
-their share of the first layer once per update instead of once per row, and the gradient through time recomputes no
-memory that is already known.
+It computes the same as `networks.from_cell` with the same weights (a test compares them) but is faster. Phrases pass
+through their share of the first layer once per update instead of once per row. The gradient through time does not
+recompute memory that is already known.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from mavic.learn.networks import CONTEXTS, Network, Seen, Shape, hearing_parts
 from mavic.types import Array
 
 SLOPE = 0.01  # of the leaky rectifier, as in the reference
-SHORT = 8  # rows up to which a GPU program is unrolled; longer ones would compile for too long
+SHORT = 8  # rows up to which a loop is unrolled on a GPU; longer ones would compile for too long
 
 
 def network(shape: Shape) -> Network:
-    """Actor and critic of this shape."""
+    """Return the actor and critic of this shape."""
     return Network(shape, init_actor, init_critic, with_phrases, step, unroll)
 
 
 def init_actor(key: Array, shape: Shape) -> Any:
-    """Parameters of one agent's actor, [P, ...]."""
+    """Return the parameters of one agent's actor, [P, ...]."""
     extra = shape.projected + 1  # own phrase; whether a teammate is instructed
     return _init(key, shape, extra, shape.macros, ("own",))
 
 
 def init_critic(key: Array, shape: Shape) -> Any:
-    """Parameters of one agent's critic, [P, ...]; one head a context, so that each can have its own scale."""
+    """Return the parameters of one agent's critic, [P, ...]. Each context has its own output and its own scale."""
     return _init(key, shape, 2 * shape.projected, CONTEXTS, ("own", "team"))
 
 
@@ -86,7 +86,8 @@ def with_phrases(params: Any, vectors: Array) -> Net:
 
     Rows then look up what their phrase adds. That equals the first layer of the concatenated inputs (D3) at a fraction
     of the work. Silence (row 0, the zero vector) adds nothing, because the projection has no bias. Only the last part
-    hears phrases. An actor has one more input, whether a teammate is instructed."""
+    hears phrases. An actor has one more input, whether a teammate is instructed.
+    """
     weight = params["first"]["w"]
     widths = [w.shape[-1] for w in params["project"].values()]
     bits = 1 if len(widths) == 1 else 0
@@ -129,7 +130,7 @@ _lookup.defvjp(_lookup_forward, _lookup_backward)
 
 
 def _heard(shape: Shape, table: dict[str, Array], phrases: Array) -> Array:
-    """What phrases [..., N], own first, add to the first layer: [..., hidden]."""
+    """Return what phrases [..., N], own first, add to the first layer: [..., hidden]."""
     total = _lookup(table["own"], phrases[..., 0])
     if "bit" in table:
         mates = (phrases[..., 1:] > 0).any(-1, keepdims=True)
@@ -140,7 +141,7 @@ def _heard(shape: Shape, table: dict[str, Array], phrases: Array) -> Array:
 
 
 def _first(shape: Shape, part: Any, heard: Array, seen: Seen) -> Array:
-    """The first layer of one part, before its rectifier."""
+    """Return the first layer of one part, before its rectifier."""
     plain = seen.observation
     if shape.last_macro:
         plain = jnp.concatenate([plain, jax.nn.one_hot(seen.last_macro, shape.macros)], axis=-1)
@@ -148,7 +149,7 @@ def _first(shape: Shape, part: Any, heard: Array, seen: Seen) -> Array:
 
 
 def _enter(part: Any, first: Array) -> Array:
-    """First layer → the GRU's input gates."""
+    """Return the GRU's input gates from the first layer."""
     hidden = _leaky(_apply(part["second"], _leaky(first)))
     return _affine(hidden, part["gru"]["wi"], part["gru"]["bi"])
 
@@ -182,7 +183,7 @@ def _affine(x: Array, weight: Array, bias: Array) -> Array:
 
 
 def _gates(from_hidden: Array, gates_in: Array) -> tuple[Array, Array, Array, Array]:
-    """Reset, update and new gate, and the hidden product that the reset gate scales (bias included, as in PyTorch)."""
+    """Return the reset, update and new gate, and the hidden product that the reset gate scales (as in PyTorch)."""
     reset_in, update_in, new_in = jnp.split(gates_in, 3, axis=-1)
     reset_h, update_h, new_h = jnp.split(from_hidden, 3, axis=-1)
     reset = jax.nn.sigmoid(reset_in + reset_h)
@@ -190,19 +191,19 @@ def _gates(from_hidden: Array, gates_in: Array) -> tuple[Array, Array, Array, Ar
 
 
 def _cell(gru: dict[str, Array], carry: Array, gates_in: Array) -> Array:
-    """One GRU step."""
+    """Return the memory after one GRU step."""
     bias = jax.lax.broadcast_to_rank(gru["bh"], carry.ndim)
     _, update, new, _ = _gates(carry @ gru["wh"] + bias, gates_in)
     return new + update * (carry - new)
 
 
 def _leave(part: Any, carry: Array) -> Array:
-    """GRU state → head."""
+    """Return the head's output from the GRU's memory."""
     return _apply(part["head"], _leaky(_apply(part["third"], carry)))
 
 
 def step(shape: Shape, net: Net, carry: Array, seen: Seen) -> tuple[Array, Array]:
-    """One decision: new memory [P, ..., H] and heads [P, ..., out]."""
+    """Return the new memory [P, ..., H] and the heads [P, ..., out] of one decision."""
     heard = _heard(shape, net.table, seen.phrases)
 
     def one(part: Any, hears: Array, carry: Array) -> tuple[Array, Array]:
@@ -220,9 +221,11 @@ def unroll(
     first: Array,
     known: Array | None = None,
 ) -> tuple[Array, Array, Array]:
-    """Rows [B, W] in order, memory emptied before each `first` row: the memory after the block [P, W, H], after each
-    row [B, P, W, H], and the heads [P, B, W, out]. Memory that is `known` from an earlier pass is not computed again;
-    gradients are as if it were."""
+    """Run rows [B, W] in order. Memory is emptied before each `first` row.
+
+    Return the memory after the block [P, W, H], the memory after each row [B, P, W, H], and the heads [P, B, W, out].
+    Memory that is `known` from an earlier pass is not computed again; gradients are the same.
+    """
     heard = _heard(shape, net.table, seen.phrases)
 
     def one(part: Any, hears: Array, carry: Array, known: Any) -> tuple[Array, Array, Array]:
@@ -238,10 +241,11 @@ def unroll(
 
 
 def _remember(gru: dict[str, Array], carry: Array, gates: Array, first: Array) -> Array:
-    """[B, W, H] the memory after each row, one row after another.
+    """Return the memory [B, W, H] after each row.
 
-    The next row's gates travel with the carry. A slice taken in the middle of the arithmetic keeps a CPU from
-    vectorising it, which costs three times as much."""
+    The loop carries the next row's gates. A slice taken in the middle of the arithmetic would keep a CPU from
+    vectorising it, which costs three times as much.
+    """
 
     def on(state: tuple[Array, Array], row: tuple[Array, Array]) -> tuple[tuple, Array]:
         carry, gates_in = state
@@ -254,7 +258,7 @@ def _remember(gru: dict[str, Array], carry: Array, gates: Array, first: Array) -
 
 
 def _unrolled(rows: Array) -> bool:
-    """Whether these rows are compiled without a loop: faster on a GPU, slower on a CPU."""
+    """Return whether these rows are compiled without a loop, which is faster on a GPU and slower on a CPU."""
     return rows.shape[0] <= SHORT and jax.default_backend() != "cpu"
 
 
@@ -265,8 +269,10 @@ def _once(x: Array) -> Array:
 
 @jax.custom_vjp
 def _recall(wh: Array, bh: Array, carry: Array, gates: Array, first: Array, known: Array) -> Array:
-    """What `_remember` gives, already `known`; only its gradient is computed. All but the sequential pass back through
-    the memories is done for all rows at once."""
+    """Return `known`, the result of `_remember` from an earlier pass. Only its gradient is computed.
+
+    Only the pass back through the memories is sequential; the rest is done for all rows at once.
+    """
     return known
 
 

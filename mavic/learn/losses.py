@@ -12,11 +12,11 @@ from mavic.types import Array, Bool, Float, assert_rank, record
 
 @record
 class CriticRows:
-    """What the critic's loss takes, [B, W, ...]."""
+    """The input of the critic's loss, [B, W, ...]."""
 
     seen: Seen
     first: Array  # memory is emptied before the row
-    instructed: Array  # somebody is instructed
+    instructed: Array  # some agent is instructed
     target: Array
     hysteresis: Array  # weight of an error that calls for a lower value
     weight: Array  # of the row; sums to one over the batch
@@ -24,7 +24,7 @@ class CriticRows:
 
 @record
 class ActorRows:
-    """What the actor's loss takes, [B, W, ...]."""
+    """The input of the actor's loss, [B, W, ...]."""
 
     seen: Seen
     first: Array
@@ -39,9 +39,9 @@ class ActorRows:
 
 @record
 class ActorOutputs:
-    """What the actor's loss also found, [B, W]."""
+    """What the actor's loss returns besides its value, [B, W]."""
 
-    log_prob: Array  # of the macro taken, under the behaviour
+    log_prob: Array  # of the macro taken, under the behaviour policy
     entropy: Array  # of the softmax
 
 
@@ -50,7 +50,7 @@ def mixture(
     available: Bool[Array, "*batch M"],
     epsilon: Float[Array, "*batch"],
 ) -> tuple[Float[Array, "*batch M"], Float[Array, "*batch M"]]:
-    """Behaviour probabilities (1-ε)·softmax + ε/|available| and the logarithms of the softmax, over the last axis."""
+    """Return the behaviour policy (1-ε)·softmax + ε/|available| and the log-softmax, over the last axis."""
     assert_rank("batch " * (logits.ndim - 1) + "M", logits=logits, available=available)
     assert_rank("batch " * (logits.ndim - 1), epsilon=epsilon)
     log_soft = jax.nn.log_softmax(jnp.where(available, logits, -1e9))
@@ -61,7 +61,10 @@ def mixture(
 def actor_loss(
     network: Network, net: object, memory: Array, rows: ActorRows, known: Array | None
 ) -> tuple[Array, Array, ActorOutputs]:
-    """Memory after the block, the policy-gradient loss through the ε-mixture minus the entropy bonus, and outputs."""
+    """Return the memory after the block, the policy-gradient loss minus the entropy bonus, and outputs.
+
+    The gradient goes through the ε-mixture.
+    """
     memory, _, heads = network.unroll(network.shape, net, memory, rows.seen, rows.first, known)
     logits = networks.logits(network.shape, heads, rows.instructed)
     mixed, soft = mixture(logits, rows.available, rows.epsilon)
@@ -80,7 +83,7 @@ def critic_loss(
     rows: CriticRows,
     known: Array | None,
 ) -> tuple[Array, Array, Array]:
-    """Memory after the block, the squared error in units of each context's scale, and the values [B, W]."""
+    """Return the memory after the block, the squared error in units of each context's scale, and the values [B, W]."""
     memory, _, heads = network.unroll(network.shape, net, memory, rows.seen, rows.first, known)
     values = networks.value(heads, rows.instructed, scale)
     spread = scale.spread()[rows.instructed.astype(jnp.int32)]

@@ -1,9 +1,9 @@
-"""What a network is: `init`, `step` and `unroll` for one agent's actor or critic, and what is read from its heads.
+"""The interface of a network: `init`, `step` and `unroll` for one agent's actor or critic, and how its heads are read.
 
 Everything here is for one agent; agents are a stacked leading axis that callers `vmap` over. A network has one or two
 parts, each with its own weights and memory. `shared` (the paper's) has one. `protected` has two: part 0 computes all
-uninstructed decisions and values and never sees a phrase, part 1 computes all others; both follow the true history.
-`residual` is `protected`, and the instructed actor adds to the logits of the uninstructed one.
+uninstructed decisions and values and never sees a phrase, and part 1 computes all others. Both parts follow the true
+history. `residual` is `protected`, and the instructed actor adds to the logits of the uninstructed one.
 
 The implementation that training uses is `mavic.learn.gru`. `from_cell` makes a network from any recurrent cell.
 """
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from mavic.types import Array, record, static
 
-NETWORKS = {  # the fields of a `Shape` that they set
+NETWORKS = {  # by name, the fields of `Shape` that differ
     "shared": {"parts": 1},
     "protected": {"parts": 2},
     "residual": {"parts": 2, "residual": True},
@@ -44,7 +44,7 @@ class Shape:
 
 @record
 class Seen:
-    """What a network takes in at a decision; `...` is any batch."""
+    """The input of a network at a decision; `...` is any batch."""
 
     observation: Array  # [..., O]
     last_macro: Array  # [...] the macro that ran before; -1 for none
@@ -72,7 +72,7 @@ class Network:
     row if an earlier pass found it; a network may ignore it."""
 
     def empty(self, *batch: int) -> Array:
-        """Memory at the start of an episode: [P, *batch, H]."""
+        """Return the memory [P, *batch, H] at the start of an episode."""
         return jnp.zeros((self.shape.parts, *batch, self.shape.hidden))
 
 
@@ -81,10 +81,10 @@ def from_cell(
     init: Callable[[Array, int, int], Any],
     cell: Callable[[Any, Array, Array], tuple[Array, Array]],
 ) -> Network:
-    """A network from a plain recurrent cell, differentiated by JAX: slower than `gru.network`, but anybody's.
+    """Return a network from any recurrent cell, differentiated by JAX. It is slower than `gru.network`.
 
-    `init(key, inputs, hidden)` gives the parameters of one part as any pytree of float arrays. `cell(params, memory,
-    inputs)` takes memory [..., hidden] and inputs [..., I] and gives the new memory and features [..., hidden]; a
+    `init(key, inputs, hidden)` returns the parameters of one part as any pytree of float arrays. `cell(params, memory,
+    inputs)` takes memory [..., hidden] and inputs [..., I] and returns the new memory and features [..., hidden]. A
     linear head follows. Inputs are the observation, the last macro (if the shape has it), the projected own phrase,
     and for an actor whether a teammate is instructed, for a critic the mean projection of the teammates' phrases.
     """
@@ -148,7 +148,7 @@ def _cell_functions(init: Callable, cell: Callable) -> tuple[Callable, ...]:
 
 
 def _inputs(shape: Shape, table: dict[str, Array], hears: Array, seen: Seen) -> Array:
-    """The concatenated inputs of one part of a `from_cell` network; a part that does not hear gets silence."""
+    """Return the concatenated inputs of one part of a `from_cell` network. A part that does not hear gets silence."""
     parts = [seen.observation]
     if shape.last_macro:
         parts.append(jax.nn.one_hot(seen.last_macro, shape.macros))
@@ -162,25 +162,28 @@ def _inputs(shape: Shape, table: dict[str, Array], hears: Array, seen: Seen) -> 
 
 
 def hearing_parts(shape: Shape) -> Array:
-    """[P] 1 for the part that hears phrases, the last; 0 for the others."""
+    """Return [P]: 1 for the last part, which hears phrases, and 0 for the others."""
     return (jnp.arange(shape.parts) == shape.parts - 1).astype(jnp.float32)
 
 
 def of_context(heads: Array, instructed: Array) -> Array:
-    """[P, ..., out] → [..., out]: the heads of the part that is responsible in each context."""
+    """Return heads [..., out] of the part that computes each context, from the heads [P, ..., out] of all parts."""
     return heads[0] if heads.shape[0] == 1 else jnp.where(instructed[..., None], heads[1], heads[0])
 
 
 def logits(shape: Shape, heads: Array, instructed: Array) -> Array:
-    """[P, ..., M] → [..., M]: the logits of an actor. In a `residual` actor the instructed part adds to the
-    uninstructed logits and passes no gradient to them, so skills need not be learnt again under every instruction."""
+    """Return the logits [..., M] of an actor from its heads [P, ..., M].
+
+    In a `residual` actor the instructed part adds to the uninstructed logits and passes no gradient to them. So skills
+    need not be learnt again under every instruction.
+    """
     if not shape.residual:
         return of_context(heads, instructed)
     return of_context(heads.at[1].add(jax.lax.stop_gradient(heads[0])), instructed)
 
 
 def value(heads: Array, instructed: Array, scale: Scale) -> Array:
-    """[P, ..., CONTEXTS] → [...]: the value in the task's units."""
+    """Return the value [...] in the task's units from a critic's heads [P, ..., CONTEXTS]."""
     raw = of_context(heads, instructed)
     raw = jnp.where(instructed, raw[..., 1], raw[..., 0])
     return scale.unscale(raw, instructed)
@@ -188,38 +191,37 @@ def value(heads: Array, instructed: Array, scale: Scale) -> Array:
 
 @record
 class Scale:
-    """PopArt statistics of one agent's values, one a context; mean 0 and spread `value_scale` when PopArt is off."""
+    """PopArt statistics of one agent's values for each context. Without PopArt: mean 0 and spread `value_scale`."""
 
     mean: Array  # [CONTEXTS]
     square: Array  # [CONTEXTS]
     weight: Array  # [CONTEXTS] how much has been averaged, for debiasing
 
     def centre(self) -> Array:
-        """[CONTEXTS] the mean that values are shifted by."""
+        """Return the mean [CONTEXTS] that values are shifted by."""
         return jnp.where(self.weight > 0, self.mean / jnp.maximum(self.weight, 1e-8), 0.0)
 
     def spread(self) -> Array:
-        """[CONTEXTS] the standard deviation that values are divided by."""
+        """Return the standard deviation [CONTEXTS] that values are divided by."""
         square = self.square / jnp.maximum(self.weight, 1e-8)
         return jnp.where(
             self.weight > 0, jnp.sqrt(jnp.maximum(square - self.centre() ** 2, 1e-2)), 1.0
         )
 
     def unscale(self, raw: Array, instructed: Array) -> Array:
-        """Head output → value."""
+        """Return the value that a head's output stands for."""
         i = instructed.astype(jnp.int32)
         return raw * self.spread()[i] + self.centre()[i]
 
 
 def scale_of(size: Array | float) -> Scale:
-    """Values in units of `size`. A tiny prior weight: PopArt's first batch replaces it."""
+    """Return statistics for values in units of `size`. Their weight is tiny, so PopArt's first batch replaces them."""
     weight = jnp.full(CONTEXTS, 1e-6, jnp.float32)
     return Scale(mean=jnp.zeros(CONTEXTS), square=weight * size**2, weight=weight)
 
 
 def rescale(head: dict[str, Array], old: Scale, new: Scale) -> dict[str, Array]:
-    """A value head {"w" [P, H, CONTEXTS], "b" [P, CONTEXTS]} changed so that values stay the same under new
-    statistics (PopArt)."""
+    """Return a value head {"w", "b"} that gives the same values under new statistics (PopArt)."""
     before, after = old.spread()[None], new.spread()[None]
     moved = (head["b"] * before + old.centre()[None] - new.centre()[None]) / after
     return {"w": head["w"] * (before / after)[None], "b": moved}

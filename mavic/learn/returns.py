@@ -9,8 +9,8 @@ ordinary step with another bootstrap:
              = V(h', c) + (following_k - V(h', c'))        `shift`        where c' != c
              = V(h', c)                                    `cut`          where c' != c
 
-`following` is V(h', c') + td_lambda * (G_{k+1} - V(h', c')) where the return goes on, else V(h', c'). `shift` and
-`cut` both have the value under one instruction that never changes as their fixed point; `none` has not
+`following` is V(h', c') + td_lambda * (G_{k+1} - V(h', c')) where the return goes on, else V(h', c'). The fixed point
+of `shift` and of `cut` is the value under one instruction that never changes. That of `none` is not
 (`tests/theory/`, `docs/theory.md`). Only `cut` reads nothing that happened under c'.
 """
 
@@ -26,7 +26,7 @@ from mavic.types import Array, Bool, Float, assert_rank, record
 
 @record
 class Correction:
-    """What a target does where the instruction changes. Both are 0 or 1, as numbers, so methods can be vmapped."""
+    """What a target does where the instruction changes. Both fields are numbers (usually 0 or 1) for `vmap`."""
 
     cut: float | Array  # the return stops at a change and bootstraps V(h', c)
     shift: float | Array  # the return goes on and is shifted by V(h', c) - V(h', c')
@@ -51,14 +51,14 @@ def targets(
     n_steps: float,
     td_lambda: float | Float[Array, ""] = 1.0,
 ) -> Float[Array, " K *batch"]:
-    """The n-step target G of every macro transition; all arrays have the same shape [K, ...], time first.
+    """Return the n-step target G of every macro transition. All arrays have the same shape [K, ...], time first.
 
-    `reward` is the discounted reward during the macro, `discount` gamma**tau, or 0 at a true end, which thereby
+    `reward` is the discounted reward during the macro. `discount` is gamma**tau, or 0 at a true end, which thereby
     overrides a change of instruction in the same tick. `v_same_instruction` is V(h', c), the value after the macro
-    under its own instruction; `v_next_instruction` is V(h', c') under the next row's. `switched` says that the clock or
-    a person replaced c by c'; it is false where an event fulfilled or broke the instruction (B12). A `last` row of an
-    episode, and the final row of the arrays, bootstraps and never reads the row below it, so episodes may follow one
-    another along K and padding may follow them. `n_steps` counts macro transitions: a static whole number >= 1, or
+    under its own instruction. `v_next_instruction` is V(h', c') under the instruction of the next row. `switched` says
+    that c was replaced by c'; it is false where an event fulfilled or broke the instruction (B12). The `last` row of an
+    episode and the final row of the arrays bootstrap and never read the row below. So episodes may follow one another
+    along K, and padding may follow them. `n_steps` counts macro transitions: a static whole number >= 1, or
     `math.inf`. With `inf` and `CORRECTIONS["none"]` the target is the realised return. No gradient is stopped here.
     """
     if not (n_steps == math.inf or (n_steps >= 1 and n_steps == int(n_steps))):

@@ -1,7 +1,8 @@
 """Ticks → macro transitions: one row for each macro that an agent finished.
 
 A macro of length tau becomes an ordinary step with reward sum_j gamma^j r_j and discount gamma^tau. Rows stand in
-lanes: a lane is a column of the batch that holds whole episodes, one after another.
+lanes. A lane is a column of the learner's batch that holds whole episodes, one after another. Episodes may be packed
+into other lanes than the environments that played them, so W' lanes come from W environments.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from mavic.types import Array, Float, MacroTransitions, Timestep, assert_rank, r
 
 @record
 class Places:
-    """Where macro transitions go."""
+    """Where each macro transition stands in the learner's batch [K, W', N]."""
 
-    tick: Array  # [K, W', N] the index among all T·W ticks at which the macro in this place ended
-    count: Array  # [W', N] rows in each lane
+    tick: Array  # [K, W', N] the index, among all T·W ticks, of the tick at which the macro ended
+    count: Array  # [W', N] number of rows in each lane
 
 
 def as_played(rows: Timestep, *, drop_unfinished: bool = False) -> Places:
-    """Places that leave every episode in the lane in which it was played.
+    """Return places in which lane w holds the episodes that environment w played.
 
-    `drop_unfinished` is the reference's way (D7): a macro that still runs when the episode ends is dropped with its
+    With `drop_unfinished`, as in the reference (D7), a macro that still runs when the episode ends is dropped with its
     reward, and the agent's last finished macro bootstraps.
     """
     _assert_ticks(rows)
@@ -36,12 +37,13 @@ def as_played(rows: Timestep, *, drop_unfinished: bool = False) -> Places:
 def packed(
     rows: Timestep, *, episodes: int, lanes: int | None = None, drop_unfinished: bool = False
 ) -> Places:
-    """Places that spread `episodes` episodes evenly over `lanes` lanes (default: as many as were played), each agent's
-    by themselves: the longest episode first, each into the emptiest lane.
+    """Return places that spread `episodes` episodes evenly over `lanes` lanes (default: the number of environments).
 
-    Learning takes as many steps as the fullest lane has rows, so a lane with several long episodes would hold up the
-    others. Every episode finds room if T is a lane's share of the episodes times the horizon, as in a rollout: whenever
-    an episode is placed, some lane holds less than its share."""
+    Each agent's episodes are packed separately: the longest episode first, each into the emptiest lane. Learning takes
+    as many steps as the fullest lane has rows, so a lane with several long episodes would hold up the others. A lane
+    has room for its share of the episodes times the horizon. That is enough: whenever an episode is placed, some lane
+    holds less than its share.
+    """
     _assert_ticks(rows)
     ticks, width, _ = rows.macro.shape
     lanes = lanes or width
@@ -49,7 +51,7 @@ def packed(
     kept = _kept(rows, drop_unfinished)
     over = rows.alive & (rows.terminal | rows.truncated)
     ended = jnp.cumsum(over, axis=0)
-    earlier = jnp.cumsum(ended[-1]) - ended[-1]  # episodes in the lanes to the left
+    earlier = jnp.cumsum(ended[-1]) - ended[-1]  # episodes of the environments before this one
     number = jnp.where(rows.alive, earlier[None] + ended - over, episodes)  # the episode's number
     rank = _sum_since(jnp.broadcast_to((rows.time == 0)[..., None], kept.shape), kept.astype(int))
     of_episode = jnp.where(over, number, episodes)
@@ -76,7 +78,7 @@ def macro_transitions(
     *,
     size: int | None = None,
 ) -> MacroTransitions:
-    """Ticks [T, W, N] → macro transitions [K, W', N]. `size` limits K and must hold the fullest lane."""
+    """Return the macro transitions [K, W', N] of ticks [T, W, N]. `size` limits K and must hold the fullest lane."""
     _assert_ticks(rows)
     assert_rank("", gamma=gamma)
     places = places or as_played(rows)
@@ -90,12 +92,12 @@ def macro_transitions(
     discount = jnp.where(final, 0.0, gamma ** (elapsed + 1))
 
     def pick(values: Array) -> Array:
-        """[T, W, N, ...] → [K, W', N, ...]: values at the ticks at which macros ended."""
+        """Return values [T, W, N, ...] at the ticks at which macros ended, [K, W', N, ...]."""
         flat = values.reshape(ticks * width, *values.shape[2:])
         return flat[tick, jnp.arange(agents)]
 
     def everyone(values: Array) -> Array:
-        """[T, W] → [T, W, N]."""
+        """Return values [T, W] repeated for every agent, [T, W, N]."""
         return jnp.broadcast_to(values[..., None], rows.macro.shape)
 
     valid = jnp.arange(tick.shape[0])[:, None, None] < places.count[None]
@@ -128,7 +130,7 @@ def _assert_ticks(rows: Timestep) -> None:
 
 
 def _kept(rows: Timestep, drop_unfinished: bool) -> Array:
-    """[T, W, N] the ticks that end a macro transition."""
+    """Return bool [T, W, N], the ticks that end a macro transition."""
     kept = rows.ended & rows.alive[..., None]
     return kept & ~rows.unfinished if drop_unfinished else kept
 
@@ -145,7 +147,7 @@ def _placed(kept: Array, lane: Array, slot: Array, count: Array, room: int) -> P
 
 
 def _sum_since(start: Array, values: Array) -> Array:
-    """Running sum of `values` along time that restarts wherever `start` holds."""
+    """Return the running sum of `values` along time, restarted wherever `start` holds."""
 
     def join(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
         return left[0] | right[0], jnp.where(right[0], right[1], left[1] + right[1])

@@ -58,7 +58,7 @@ class HyperParams:
 
 @record
 class StaticConfig:
-    """What shapes the compiled program."""
+    """The static part of a training: what determines the compiled program."""
 
     network: Network = static()
     backbone: str = static(default="mac-iac")
@@ -71,7 +71,7 @@ class StaticConfig:
 
 @record
 class TrainState:
-    """Everything that training changes. The leading axis of all but `episodes` is the agent."""
+    """Everything that training changes. All fields but `episodes` have a leading axis of agents."""
 
     actor: Any
     critic: Any
@@ -82,13 +82,13 @@ class TrainState:
     episodes: Array  # [] finished so far
 
 
-# which axis of a `TrainState` is the agent
+# The axis of agents in each field of a `TrainState`, for `vmap`.
 BY_AGENT = TrainState(**{**dict.fromkeys(TrainState.__dataclass_fields__, 0), "episodes": None})  # type: ignore
 
 
 @record
 class Annealed:
-    """The numbers that change during training, at one moment. Pairs are by context."""
+    """The present values of the numbers that change during training. Pairs are [uninstructed, instructed]."""
 
     epsilon: Array
     entropy: Array
@@ -100,10 +100,10 @@ class Annealed:
 
 @record
 class Loop:
-    """How far the loops over one batch go."""
+    """The lengths of the loops over one batch."""
 
-    blocks: Array  # of rows that hold the fullest lane
-    chunks: Array  # of rows that read V(h', c)
+    blocks: Array  # [] blocks of rows that cover the fullest lane
+    chunks: Array  # [] chunks that cover the rows whose target reads V(h', c)
 
 
 @record
@@ -118,7 +118,7 @@ class Values:
 
 @record
 class CriticOutputs:
-    """What the critic's update found, [K, W]."""
+    """What the critic's update computed, [K, W]."""
 
     target: Array
     value: Array  # before the step
@@ -131,8 +131,11 @@ def init(
     value_scale: Array | float = 1.0,
     critic_init_scale: Array | float = 1.0,
 ) -> TrainState:
-    """A fresh state. An output of 1 stands for `value_scale`; an untrained critic's outputs of about ±1 stand for
-    `critic_init_scale`, because in full units they would be noise in the first advantages."""
+    """Return an untrained state.
+
+    A critic's output of 1 stands for the value `value_scale`. The head is scaled so that an untrained critic's outputs
+    stand for values of about ±`critic_init_scale`. In full units they would be noise in the first advantages.
+    """
     network = config.network
     actor_key, critic_key = jax.random.split(key)
     agents = network.shape.agents
@@ -154,7 +157,7 @@ def init(
 
 
 def anneal(hyper: HyperParams, episodes: Array) -> Annealed:
-    """The annealed numbers after so many training episodes."""
+    """Return the annealed numbers after `episodes` training episodes."""
     progress = jnp.minimum(episodes / hyper.episodes, 1.0)
 
     def linear(start: Array, end: Array, over: Array) -> Array:
@@ -173,18 +176,20 @@ def anneal(hyper: HyperParams, episodes: Array) -> Annealed:
 
 
 def seen_before(rows: MacroTransitions) -> Seen:
-    """What the networks take in when the row's macro is chosen."""
+    """Return the input of the networks when the row's macro is chosen."""
     return Seen(observation=rows.observation, last_macro=rows.last_macro, phrases=rows.phrases)
 
 
 def seen_after(rows: MacroTransitions) -> Seen:
-    """What they would take in after the macro, if the instruction were still the row's own."""
+    """Return the input of the networks after the macro, if the instruction were still the row's own."""
     return Seen(observation=rows.next_observation, last_macro=rows.macro, phrases=rows.phrases)
 
 
 def bootstraps(rows: MacroTransitions) -> Array:
-    """Where a target can read V(h', c): the instruction changed or the horizon cut the episode. Elsewhere the next
-    row's value is V(h', c), or nothing follows."""
+    """Return bool, the rows whose target may read V(h', c): the instruction changed, or the horizon cut the episode.
+
+    For all other rows the next row's value is V(h', c), or nothing follows.
+    """
     return (rows.switched | rows.last) & (rows.discount > 0) & ~rows.bootstraps_from_self
 
 
@@ -196,7 +201,7 @@ def agent_values(
     rows: MacroTransitions,
     loop: Loop,
 ) -> Values:
-    """One agent's values of its transitions [K, W]."""
+    """Return one agent's values of its transitions [K, W]."""
     network = config.network
     net = network.project(critic, vectors)
     instructed = rows.kind > 0
@@ -212,8 +217,8 @@ def agent_values(
     )
 
     def value_after(k: Array, w: Array) -> Array:
-        """V(h', c) of some rows [S]: one extra step from the true memory with the new observation and the old phrase.
-        The memory of that step is thrown away (D3)."""
+        """Return V(h', c) of some rows [S]: one extra step from the true memory with the new observation and the old
+        phrase. The memory after that step is discarded (D3)."""
         here = jax.tree.map(lambda x: x[k, w], after)
         before = jnp.moveaxis(memory[k, :, w], 1, 0)
         heads = network.step(network.shape, net, before, here)[1]
@@ -222,8 +227,8 @@ def agent_values(
     following = jnp.roll(value, -1, axis=0)
     wanted = bootstraps(rows)
     same = jnp.where(wanted, bptt.where(wanted, value_after, loop.chunks), following)
-    # The task ended but the instruction replaces the task: it goes on from where the row began, so that ending the
-    # episode is neither an escape from the instruction nor a prize.
+    # The task ended, but the instruction replaces the task. It continues from where the row began, so that ending the
+    # episode neither escapes the instruction nor earns a prize.
     same = jnp.where(rows.bootstraps_from_self, value, same)
     # The next row starts where this one ended. The last row of an episode has no next row and no new instruction.
     return Values(
@@ -244,7 +249,7 @@ def update_critic(
     state: TrainState,
     rows: MacroTransitions,
 ) -> tuple[TrainState, CriticOutputs]:
-    """One agent's critic step: targets from the target critic, squared error, Adam."""
+    """Take one agent's critic step: targets from the target critic, squared error, Adam."""
     context = (rows.kind > 0).astype(jnp.int32)
     found = agent_values(config, vectors, state.target, state.scale, rows, loop)
     target = targets(
@@ -295,7 +300,7 @@ def update_actor(
     rows: MacroTransitions,
     advantage: Array,
 ) -> tuple[TrainState, ActorOutputs]:
-    """One agent's actor step: policy gradient of `advantage` [K, W], entropy, Adam."""
+    """Take one agent's actor step: policy gradient of `advantage` [K, W], entropy, Adam."""
     context = (rows.kind > 0).astype(jnp.int32)
     valid = rows.valid.astype(jnp.float32)
     advantage = _normalize(
@@ -333,7 +338,7 @@ def update_actor(
 def copy_target(
     config: StaticConfig, hyper: HyperParams, state: TrainState, episodes: Array
 ) -> TrainState:
-    """The state after `episodes` episodes, its target critic copied if that is due."""
+    """Return the state after `episodes` episodes, with the target critic copied if that is due."""
     period = hyper.target_update_episodes
     due = (episodes // period > state.episodes // period) | (not config.target_network)
     target = jax.tree.map(lambda new, old: jnp.where(due, new, old), state.critic, state.target)
@@ -349,8 +354,11 @@ def _gradient(
     blocks: Array,
     memory: Array | None = None,
 ) -> tuple[Any, Array, Any]:
-    """The gradient through time and through the projection of the phrases, which all blocks share; the loss; outputs.
-    `memory` [K, ...] is what these parameters remember after each row, if that is known."""
+    """Return the gradient, the loss and the loss's outputs.
+
+    The gradient goes through time and through the projection of the phrases, which all blocks share. `memory` [K, ...]
+    is the memory after each row under these parameters, if it is already known.
+    """
     net, pull = jax.vjp(lambda p: network.project(p, vectors), params)
     start = network.empty(rows.first.shape[1])
     if memory is None:
@@ -381,8 +389,11 @@ def _descend(grads: Any, params: Any, state: Any, lr: Array, hyper: HyperParams)
 
 
 def _weigh(kind: Array, valid: Array, kinds: int, balance: Array) -> Array:
-    """Weights [K, W] of the rows in a loss, summing to one: all alike, or the same total for every kind. A kind whose
-    episodes end soon has few rows and would otherwise be learnt last."""
+    """Return the weights [K, W] of the rows in a loss, which sum to one.
+
+    Rows weigh the same, or with `balance` kinds do. A kind whose episodes end soon has few rows and would otherwise be
+    learnt last.
+    """
     hot = jax.nn.one_hot(kind, kinds) * valid[..., None]
     count = hot.sum((0, 1))
     shared = hot @ (1.0 / jnp.maximum(count, 1.0)) / jnp.maximum((count > 0).sum(), 1)
@@ -392,8 +403,11 @@ def _weigh(kind: Array, valid: Array, kinds: int, balance: Array) -> Array:
 def _normalize(
     advantage: Array, kind: Array, valid: Array, kinds: int, center: Array, divide: Array
 ) -> Array:
-    """Advantages centred and divided by their root mean square, kind by kind, where the context's switches say so.
-    Kinds pay on different scales, and a critic that lags behind shifts all advantages of a kind alike."""
+    """Return the advantages centred and divided by their root mean square, kind by kind.
+
+    `center` and `divide` [2] switch this on by context. Kinds pay on different scales, and a critic that lags behind
+    shifts all advantages of a kind by the same amount.
+    """
     hot = jax.nn.one_hot(kind, kinds) * valid[..., None]
     count = jnp.maximum(hot.sum((0, 1)), 1.0)
     context = (jnp.arange(kinds) > 0).astype(jnp.int32)
@@ -405,7 +419,7 @@ def _normalize(
 
 
 def _track(scale: Scale, target: Array, context: Array, valid: Array, beta: Array) -> Scale:
-    """The running statistics of the values moved towards this batch's targets, context by context (PopArt)."""
+    """Return the running statistics of values after this batch's targets, for each context (PopArt)."""
     hot = jax.nn.one_hot(context, networks.CONTEXTS) * valid[..., None]
     count = hot.sum((0, 1))
     mean = (hot * target[..., None]).sum((0, 1)) / jnp.maximum(count, 1.0)

@@ -58,7 +58,7 @@ UNSEEN = (
 
 
 def _join(*sentences: str) -> str:
-    """Sentences in one paragraph, without the empty ones and the gaps that they leave."""
+    """Return sentences as one paragraph. Empty sentences leave no gaps."""
     return " ".join(" ".join(sentences).split())
 
 
@@ -69,7 +69,7 @@ def _with_facts(rows: Sequence[Row], *sentences: str) -> str:
 
 
 def main(rows: Sequence[Row]) -> str:
-    """The caption of the main table."""
+    """Return the caption of the main table."""
     world, optimum = rows[0].world, rows[0].optimum
     share = NO_OPTIMUM
     if optimum is not None:
@@ -93,17 +93,17 @@ def main(rows: Sequence[Row]) -> str:
 
 
 def task(rows: Sequence[Row], metrics: Iterable[Metric]) -> str:
-    """The caption of the table of the uninstructed task."""
+    """Return the caption of the table of the uninstructed task."""
     return _with_facts(rows, TASK.format(metrics=_explained(metrics)), SPREAD)
 
 
 def compliance(rows: Sequence[Row], metrics: Iterable[Metric]) -> str:
-    """The caption of the table of compliance."""
+    """Return the caption of the table of compliance."""
     return _with_facts(rows, COMPLIANCE.format(metrics=_explained(metrics)), SPREAD)
 
 
 def kinds(rows: Sequence[Row]) -> str:
-    """The caption of the table of compliance by kind."""
+    """Return the caption of the table of compliance by kind."""
     text = KINDS.format(
         given=_range(given for row in rows for given in row.given_by_seed),
         given_by_kind=_range(n for row in rows for counts in row.given.values() for n in counts),
@@ -112,13 +112,13 @@ def kinds(rows: Sequence[Row]) -> str:
 
 
 def held(rows: Sequence[Row]) -> str:
-    """The caption of the table of the task under a held instruction."""
+    """Return the caption of the table of the task under a held instruction."""
     names = ("held_task", "held_solved")
     return _with_facts(rows, HELD.format(**{name: METRICS[name].caption for name in names}))
 
 
 def unseen(rows: Sequence[Row]) -> str:
-    """The caption of the table of phrases that were not in training."""
+    """Return the caption of the table of phrases that were not in training."""
     return _with_facts(rows, UNSEEN, SPREAD)
 
 
@@ -127,7 +127,7 @@ def _explained(metrics: Iterable[Metric]) -> str:
 
 
 def _setup(rows: Sequence[Row]) -> str:
-    """What every table of a group was made from."""
+    """Return the sentence that says what every table of a group was made from."""
     config, world = rows[0].config, rows[0].world
     facts = [
         f"{config.preset} preset",
@@ -153,7 +153,7 @@ def _setup(rows: Sequence[Row]) -> str:
 
 
 def _by_label(rows: Sequence[Row], text: Callable[[Row], str]) -> list[str]:
-    """A text once if it is the same for all rows; otherwise each with the labels of its rows."""
+    """Return a text once if it is the same for all rows; otherwise each with the labels of its rows."""
     found = grouped(rows, text)
     if len(found) == 1:
         return list(found)
@@ -173,7 +173,7 @@ def _range(values: Iterable[int]) -> str:
 
 
 def _unequal_presets(rows: Sequence[Row]) -> str:
-    """The preset numbers in which methods differ (D10), so that a win by tuning is visible; empty if they agree."""
+    """Return a sentence with the preset numbers in which methods differ (D10); empty if they agree."""
 
     def value(row: Row, name: str) -> Any:
         presets: Mapping[str, Any] = row.preset

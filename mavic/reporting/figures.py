@@ -20,7 +20,7 @@ from mavic.reporting.styles import MARKERS, MISSING, look
 
 WIDTH = 9  # inches
 ZOOMS = (0.97, 0.9)
-"""Shares of the optimum from one of which on points get a panel of their own."""
+"""Shares of the optimum above which points may get a panel of their own; `zoom_from` chooses one."""
 RC = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so figures have the same bytes everywhere
     "font.size": 10,
@@ -145,7 +145,7 @@ def _label_with_network(row: Row) -> str:
 
 
 def zoom_from(shares: np.ndarray) -> float:
-    """The highest of ZOOMS that at least half of the points reach; the first if none is reached by so many."""
+    """Return the highest of ZOOMS that at least half of the points reach; the first if none is reached by so many."""
     return next((share for share in ZOOMS if np.mean(shares >= share) >= 0.5), ZOOMS[0])
 
 
@@ -177,7 +177,7 @@ def draw_both(rows: Sequence[Row]) -> Any:
 
 
 def _in_paper(rows: Sequence[Row]) -> dict[str, Any]:
-    """The paper's figures by method, where it reports compliance."""
+    """Return the paper's figures by method, where it reports compliance."""
     found = {row.config.method: row.paper for row in rows if row.paper}
     return {method: paper for method, paper in found.items() if paper.compliance is not None}
 
@@ -222,7 +222,7 @@ def _point_handles(rows: Sequence[Row]) -> list[Any]:
 
 
 def _method_handles(rows: Sequence[Row], **style: Any) -> list[Any]:
-    """Legend entries, one per method, in the order of tables."""
+    """Return legend entries, one per method, in the order of tables."""
     line = require("matplotlib.lines").Line2D
     handles = []
     for method, found in grouped(rows, lambda row: row.config.method).items():
@@ -233,7 +233,7 @@ def _method_handles(rows: Sequence[Row], **style: Any) -> list[Any]:
 
 
 def _legend_text(rows: Sequence[Row]) -> str:
-    """The label of one method's rows, which may be on several networks."""
+    """Return the label of one method's rows, which may be on several networks."""
     first = rows[0]
     dual = [row for row in rows if styles.is_dual(row.config)]
     if not dual:
@@ -242,7 +242,7 @@ def _legend_text(rows: Sequence[Row]) -> str:
 
 
 def _learners(rows: Sequence[Row]) -> Sequence[Row]:
-    """Rows without the random policy, which learns nothing; all rows if there is nothing else."""
+    """Return rows without the random policy, which learns nothing; all rows if there is nothing else."""
     return [row for row in rows if not row.method.random] or rows
 
 

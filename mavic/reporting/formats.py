@@ -13,7 +13,7 @@ MINUS = "−"
 
 
 def number(value: float, digits: int = 2, sign: bool = False) -> str:
-    """A number with thousands separators and a typographic minus; a dash for nan.
+    """Return a number with thousands separators and a typographic minus; a dash for nan.
 
     With `sign`, positive numbers have a plus, and numbers that round to zero keep their sign."""
     if not math.isfinite(value):
@@ -24,31 +24,31 @@ def number(value: float, digits: int = 2, sign: bool = False) -> str:
 
 
 def hundredths(value: float, digits: int = 1, sign: bool = False) -> str:
-    """A fraction in hundredths. A fraction below 1 is never rounded up to 100."""
+    """Return a fraction in hundredths. A fraction below 1 is never rounded up to 100."""
     if value < 1:
         value = min(value, 1 - 10.0 ** -(digits + 2))
     return number(100 * value, digits, sign)
 
 
 def percent(value: float, digits: int = 1, sign: bool = False) -> str:
-    """A fraction in percent; a dash for nan."""
+    """Return a fraction in percent; a dash for nan."""
     return f"{hundredths(value, digits, sign)} %" if math.isfinite(value) else MISSING
 
 
 def mean(estimate: Estimate, format: Format) -> str:
-    """The mean over seeds."""
+    """Return the mean over seeds."""
     write = percent if format.percent else number
     return write(estimate.mean, format.digits)
 
 
 def worst(estimate: Estimate, format: Format) -> str:
-    """The minimum over seeds."""
+    """Return the minimum over seeds."""
     write = percent if format.percent else number
     return write(estimate.min, format.digits)
 
 
 def spread(estimate: Estimate, format: Format) -> str:
-    """Mean ± standard deviation; the mean alone for one seed."""
+    """Return the mean ± the standard deviation; the mean alone for one seed."""
     if not math.isfinite(estimate.std):
         return mean(estimate, format)
     if format.percent:
@@ -58,7 +58,7 @@ def spread(estimate: Estimate, format: Format) -> str:
 
 
 def bounds(found: Estimate | Difference, format: Format) -> str:
-    """The interval of the mean in brackets; a dash if it is unknown."""
+    """Return the interval of the mean in brackets; a dash if it is unknown."""
     if not math.isfinite(found.low):
         return MISSING
     write = hundredths if format.percent else number
@@ -67,7 +67,7 @@ def bounds(found: Estimate | Difference, format: Format) -> str:
 
 
 def cell(estimate: Estimate, format: Format) -> Lines:
-    """The lines of a table cell: the mean and the worst seed, or the spread and the interval."""
+    """Return the lines of a table cell: the mean and the worst seed, or the spread and the interval."""
     if not format.worst:
         return (spread(estimate, format), bounds(estimate, format))
     if not math.isfinite(estimate.mean):

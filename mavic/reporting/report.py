@@ -30,7 +30,7 @@ class ReportPaths:
     unfinished: tuple[Path, ...]
 
     def written(self) -> tuple[Path, ...]:
-        """All files."""
+        """Return all files that were written."""
         tables = (self.json, self.markdown, self.latex, self.csv, self.kinds_csv)
         return (*tables, *self.figures)
 

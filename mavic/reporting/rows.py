@@ -57,7 +57,7 @@ class Row:
     """Training episodes."""
     optimum: float | None
     estimates: Mapping[tuple[str, str], Estimate]
-    """By metric and kind of instruction; OVERALL stands for all kinds."""
+    """By metric and kind of instruction; OVERALL stands for the number that is not split by kind."""
     evaluation_episodes: Mapping[str, int]
     """Episodes that every seed played at least, by section of the score line."""
     given: Mapping[str, tuple[int, ...]]
@@ -104,28 +104,28 @@ class Row:
         return tuple(map(sum, zip(*self.given.values(), strict=True))) or (0,)
 
     def estimate(self, metric: str, kind: str = OVERALL) -> Estimate:
-        """A metric over seeds; all nan if it is unknown."""
+        """Return a metric over seeds; all nan if it is unknown."""
         return self.estimates.get((metric, kind), UNKNOWN)
 
     def kinds(self, metric: str) -> tuple[str, ...]:
-        """The kinds of instruction for which a metric is known, in the order of the record."""
+        """Return the kinds of instruction for which a metric is known, in the order of the record."""
         return tuple(k for name, k in self.estimates if name == metric and _is_kind(metric, k))
 
 
 def _is_kind(metric: str, kind: str) -> bool:
-    """In the section `held`, "none" is a kind like the others: no instruction is held."""
+    """Return whether `kind` is a row of its own. In the section `held`, "none" is one: no instruction is held."""
     return kind != OVERALL or not METRICS[metric].overall
 
 
 def world_of(name: str) -> api.World:
-    """The record of a world. Records of a world that is not registered here get one with the name alone."""
+    """Return the record of a world. Records of a world that is not registered here get one with the name alone."""
     if name in api.names():
         return api.world(name)
     return api.World(name=name, make=lambda **_: api.make(name))
 
 
 def table(records: Iterable[Record]) -> list[Row]:
-    """Finished records as rows, the headline group first. Unfinished records are left out."""
+    """Return finished records as rows, the headline group first. Unfinished records are left out."""
     done = {record.path: record for record in records if record.score is not None}
     configs = {path: record.config() for path, record in done.items()}
     _check_comparable(configs)
@@ -209,7 +209,7 @@ def _row(record: Record, config: ExperimentConfig, baseline: Record | None) -> R
 
 
 def _columns(record: Record, config: ExperimentConfig) -> dict[tuple[str, str], np.ndarray]:
-    """[seeds, 1] of every metric, by metric and kind."""
+    """Return the numbers [seeds, 1] of every metric, by metric and kind."""
     columns = {}
     for metric in METRICS.values():
         if metric.overall:
@@ -220,7 +220,7 @@ def _columns(record: Record, config: ExperimentConfig) -> dict[tuple[str, str], 
 
 
 def _values(record: Record, metric: Metric) -> np.ndarray:
-    """[seeds, 1] of a metric over all kinds; nan if an optional metric is not recorded."""
+    """Return a metric [seeds, 1] that is not split by kind; nan if an optional metric is not recorded."""
     score = record.score or {}
     if metric.optional and metric.key not in score[metric.section]:
         return np.full((_sample_size(record), 1), math.nan)
@@ -232,7 +232,7 @@ def _values(record: Record, metric: Metric) -> np.ndarray:
 
 
 def _values_of_kind(record: Record, metric: Metric, kind: str) -> np.ndarray:
-    """[seeds, 1] of a metric under one kind of instruction."""
+    """Return a metric [seeds, 1] under one kind of instruction."""
     if metric.counts is None:
         return _numbers(record, metric.path(kind))
     counts = [_numbers(record, (metric.section, name, kind)) for name in metric.counts]
@@ -240,7 +240,7 @@ def _values_of_kind(record: Record, metric: Metric, kind: str) -> np.ndarray:
 
 
 def _kinds(record: Record, config: ExperimentConfig, metric: Metric) -> list[str]:
-    """The kinds for which a record holds a metric."""
+    """Return the kinds for which a record holds a metric."""
     score = record.score or {}
     if metric.counts is not None:
         _, given = metric.counts
@@ -255,12 +255,12 @@ def _kinds(record: Record, config: ExperimentConfig, metric: Metric) -> list[str
 
 
 def _sample_size(record: Record) -> int:
-    """Independent numbers in a record. All seeds of the random policy meet the same episodes: they are one sample."""
+    """Return the number of independent samples: the seeds, but 1 for random, whose seeds play the same episodes."""
     return 1 if METHODS[record.config().method].random else len(record.run["seeds"])
 
 
 def _numbers(record: Record, path: Sequence[str]) -> np.ndarray:
-    """A list with one entry per seed from the score line, as [seeds, 1]; what is not a number is nan."""
+    """Return the entries per seed from the score line as [seeds, 1]; nan for what is not a number."""
     found: Any = record.score
     for name in path:
         if not isinstance(found, dict) or name not in found:
@@ -280,7 +280,7 @@ def _floats(values: Iterable[float | None]) -> np.ndarray:
 
 
 def _curve(record: Record, config: ExperimentConfig) -> Curve:
-    """Compliance is nan where training measured it under another condition than the evaluation."""
+    """Return the learning curve. Compliance is nan if training measured it under another condition."""
     seeds = len(record.run["seeds"])
     points = {
         name: np.asarray([_floats(line[name]) for line in record.curve]).reshape(-1, seeds)
@@ -311,7 +311,7 @@ def _unseen(record: Record) -> dict[str, UnseenPhrases]:
 
 
 def grouped(rows: Sequence[Row], by: Callable[[Row], str]) -> dict[str, list[Row]]:
-    """Rows by a name of theirs, in order."""
+    """Return the rows grouped by a text, in the order of first appearance."""
     pandas = require("pandas")
     found = pandas.Series(rows, dtype=object)
     keys = pandas.Series([by(row) for row in rows], dtype=object)
@@ -319,5 +319,5 @@ def grouped(rows: Sequence[Row], by: Callable[[Row], str]) -> dict[str, list[Row
 
 
 def known_kinds(rows: Iterable[Row], metric: str) -> list[str]:
-    """The kinds for which any of the rows knows a metric."""
+    """Return the kinds for which any of the rows has a metric."""
     return list(dict.fromkeys(kind for row in rows for kind in row.kinds(metric)))

@@ -46,7 +46,7 @@ class Difference:
 
 
 def interval(*samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of the 95 % percentile-bootstrap interval, [columns] each, for one or two samples [seeds, columns].
+    """Return the bounds [columns] of the 95 % percentile-bootstrap interval of one or two samples [seeds, columns].
 
     The interval is that of the mean of one sample, or of the difference of the means of two. All columns share their
     resamples. A column that does not vary has its mean as interval. A column with a missing number has nan."""
@@ -77,7 +77,7 @@ def _contrast(*samples: np.ndarray, axis: int = 0) -> np.ndarray:
 
 
 def estimates(values: np.ndarray) -> list[Estimate]:
-    """The estimate of each column of [seeds, columns]. One seed has no standard deviation: it is nan."""
+    """Return the estimate of each column of [seeds, columns]. One seed has no standard deviation: it is nan."""
     low, high = interval(values)
     several = len(values) > 1
     return [
@@ -94,7 +94,7 @@ def estimates(values: np.ndarray) -> list[Estimate]:
 
 
 def difference(first: ArrayLike, second: ArrayLike) -> Difference:
-    """mean(first) − mean(second), with one number per seed in each. The two are resampled independently."""
+    """Return mean(first) − mean(second), with one number per seed in each. The two are resampled independently."""
     pair = np.asarray(first, float)[:, None], np.asarray(second, float)[:, None]
     low, high = interval(*pair)
     return Difference(mean=float(_contrast(*pair)[0]), low=float(low[0]), high=float(high[0]))

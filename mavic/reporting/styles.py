@@ -43,24 +43,24 @@ ORDER = {  # the first of each make up the headline table
 
 
 def look(method: str) -> Look:
-    """A method's look. A method without one gets its own name, in purple and dotted."""
+    """Return a method's look. A method without one gets its own name, in purple and dotted."""
     return LOOKS.get(method, Look(method, PALETTE["purple"], ":"))
 
 
 def label(config: ExperimentConfig) -> str:
-    """The name of a config's method in tables."""
+    """Return the name of a config's method in tables."""
     if is_dual(config):
         return f"dual ({config.method}, {config.network})"
     return look(config.method).label
 
 
 def is_dual(config: ExperimentConfig) -> bool:
-    """Whether a config is the paper's ablation."""
+    """Return whether a config is the paper's ablation."""
     return (config.method, config.network) == DUAL
 
 
 def rank(config: ExperimentConfig) -> tuple[Any, ...]:
-    """The key by which rows are sorted. What is not listed in an order comes last, by name."""
+    """Return the key by which rows are sorted. What is not listed in an order comes last, by name."""
 
     def place(value: str, order: tuple[str, ...]) -> tuple[int, str]:
         return (order.index(value) if value in order else len(order), value)

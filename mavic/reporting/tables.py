@@ -113,12 +113,12 @@ def _shown_in(table: str) -> list[Metric]:
 
 
 def main(rows: Sequence[Row]) -> Grid:
-    """Base return, compliance and value bias, next to the paper's figures."""
+    """Return the main table: base return, compliance and value bias, next to the paper's figures."""
     return _column_grid("Main results", MAIN, rows, captions.main(rows))
 
 
 def task(rows: Sequence[Row]) -> Grid:
-    """The task without instructions."""
+    """Return the table of the task without instructions."""
     found = _shown_in("task")
     episodes = Column("Episodes", lambda row: (f"{row.evaluation_episodes['base']:,}",))
     columns = (METHOD, *map(_metric, found), episodes)
@@ -126,7 +126,7 @@ def task(rows: Sequence[Row]) -> Grid:
 
 
 def compliance(rows: Sequence[Row]) -> Grid:
-    """Compliance, measured in several ways."""
+    """Return the table of compliance, measured in several ways."""
     found = _shown_in("compliance")
     columns = (
         METHOD,
@@ -138,7 +138,7 @@ def compliance(rows: Sequence[Row]) -> Grid:
 
 
 def kinds(rows: Sequence[Row]) -> Grid:
-    """Compliance by kind of instruction: a line per kind, a column per method."""
+    """Return the table of compliance by kind of instruction: a line per kind, a column per method."""
 
     def followed(row: Row, kind: str) -> Lines:
         if kind not in row.kinds("compliance"):
@@ -152,7 +152,7 @@ def kinds(rows: Sequence[Row]) -> Grid:
 
 
 def held(rows: Sequence[Row]) -> Grid | None:
-    """The task under an instruction that is held to the end; None if no kind keeps the task reward."""
+    """Return the table of the task under an instruction held to the end; None if no kind keeps the task reward."""
     found = known_kinds(rows, "held_task")
     if not set(found) - {"none"}:
         return None
@@ -187,7 +187,7 @@ def _kinds_grid(
 
 
 def unseen(rows: Sequence[Row]) -> Grid | None:
-    """Compliance with phrases that were not in training; None if no row was evaluated with them."""
+    """Return the table of compliance with unseen phrases; None if no row was evaluated with them."""
     format = METRICS["compliance"].format
     lines: list[tuple[Lines, ...]] = []
     for row in rows:
@@ -217,7 +217,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], Grid | None]] = {
 
 
 def groups(rows: Sequence[Row]) -> list[Group]:
-    """All tables of all groups of rows."""
+    """Return all tables of all groups of rows."""
     made = []
     for key, found in grouped(rows, lambda row: row.group).items():
         grids = {name: grid for name, make in TABLES.items() if (grid := make(found)) is not None}

@@ -37,7 +37,7 @@ PARTS = ("mean", "std", "min", "low", "high")
 
 
 def json_text(rows: Sequence[Row]) -> str:
-    """`table.json`: group → method → numbers; what is not known is null."""
+    """Return `table.json`: numbers by group and method; unknown ones are null."""
 
     def entry(row: Row) -> dict[str, Any]:
         numbers: dict[str, Any] = {}
@@ -64,7 +64,7 @@ def json_text(rows: Sequence[Row]) -> str:
 
 
 def csv_text(rows: Iterable[Row]) -> str:
-    """`table.csv`: one line per row, with all its numbers. Shares, compliance and value bias are fractions."""
+    """Return `table.csv`: one line per row, with all its numbers. Shares, compliance and value bias are fractions."""
 
     def line(row: Row) -> dict[str, Any]:
         found = {**_identity(row), "seeds": len(row.seeds), "episodes": row.episodes}
@@ -92,7 +92,7 @@ def csv_text(rows: Iterable[Row]) -> str:
 
 
 def kinds_csv_text(rows: Iterable[Row]) -> str:
-    """`kinds.csv`: one line per row and kind of instruction, with the metrics that are known by kind."""
+    """Return `kinds.csv`: one line per row and kind of instruction, with the metrics that are known by kind."""
 
     def line(row: Row, kind: str) -> dict[str, Any]:
         found = {**_identity(row), "kind": kind, "given": sum(row.given[kind])}
@@ -113,7 +113,7 @@ def _parts(name: str, estimate: Estimate) -> dict[str, float]:
 
 
 def _csv(lines: Iterable[dict[str, Any]]) -> str:
-    """Six significant digits; unknown numbers are empty."""
+    """Return lines as CSV with six significant digits. Unknown numbers are empty."""
 
     def known(value: Any) -> Any:
         return math.nan if isinstance(value, float) and not math.isfinite(value) else value
@@ -127,7 +127,7 @@ def _csv(lines: Iterable[dict[str, Any]]) -> str:
 def markdown_text(
     rows: Sequence[Row], figures: Iterable[Path] = (), unfinished: Iterable[Path] = ()
 ) -> str:
-    """`table.md`: all tables with their captions, then the names of the figures."""
+    """Return `table.md`: all tables with their captions, then the names of the figures."""
     world = rows[0].world
     parts = [f"# {world.title or world.name}\n"]
     if names := [f"`{path.name}`" for path in unfinished]:
@@ -168,7 +168,7 @@ _TEX = str.maketrans(
 
 
 def latex_text(rows: Sequence[Row]) -> str:
-    """`table.tex`: all tables for LaTeX; needs the package booktabs."""
+    """Return `table.tex`: all tables for LaTeX. It needs the package booktabs."""
     parts = [r"% \usepackage{booktabs}"]
     for group in groups(rows):
         place = "-".join([*rows[0].config.world.split("_"), *group.key.split("/")])
@@ -206,7 +206,7 @@ def _latex_grid(grid: Grid, name: str) -> str:
 
 
 def terminal(key: str, name: str, grid: Grid) -> Stacked:
-    """A table of a group for a terminal."""
+    """Return a table of a group for a terminal."""
     shown = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
     tall = any(len(cell) > 1 for row in grid.rows for cell in row)
     for i, title in enumerate(grid.header):

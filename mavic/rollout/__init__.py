@@ -1,1 +1,1 @@
-
+"""Rollouts: the environment, the macro clock and the instruction clock as one."""

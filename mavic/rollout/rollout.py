@@ -1,4 +1,4 @@
-"""Episode after episode: the one rollout of training, evaluation and replay.
+"""The rollout of training and evaluation: episode after episode, in parallel environments.
 
 A fixed number of environments plays a queue of episodes. An environment that finishes one takes the next. So few
 environments idle although episodes differ in length, every episode is complete, and short episodes are not favoured.
@@ -20,16 +20,18 @@ from mavic.types import Array, InstructedState, Timestep, replace
 
 
 class Policy(NamedTuple):
-    """Who acts: `start(num_envs)` gives a memory, `act(memory, state, draws)` the macros [W, N] and the new memory.
+    """Who acts. `start(num_envs)` returns a memory; `act(memory, state, draws)` returns macros [W, N] and a new memory.
 
-    `act` keeps the memory of agents that do not decide, and empties it where `state.time` is 0: a new episode."""
+    `act` keeps the memory of agents that do not decide. It empties the memory where `state.time` is 0, because a new
+    episode starts there.
+    """
 
     start: Callable[[int], Any]
     act: Callable[[Any, InstructedState, Array], tuple[Array, Any]]
 
 
 class Episodes(NamedTuple):
-    """Ticks [T, W, ...] of complete episodes, and how many of T are in use."""
+    """The ticks [T, W, ...] of complete episodes. Only the first `ticks` [] of the T rows are in use."""
 
     rows: Timestep
     ticks: Array

@@ -26,7 +26,7 @@ from mavic.types import (
 
 @record
 class InstructedEnv:
-    """An environment with its instructions: all that defines what happens, apart from who acts."""
+    """An environment with its instructions: everything that defines an episode, except the policy."""
 
     env: Env
     rules: Rules
@@ -43,18 +43,18 @@ class EpisodeDraws(NamedTuple):
 
 
 def draw_episode(key: Array) -> EpisodeDraws:
-    """An episode's first random numbers, from its key."""
+    """Return an episode's first random numbers, drawn from its key."""
     state, draws, key = threefry.split(key, 3)
     return EpisodeDraws(state=state, draws=threefry.uniform(draws, schedule.DRAWS), key=key)
 
 
 def reset(instructed: InstructedEnv, key: Array) -> InstructedState:
-    """The first state of an episode: everybody decides."""
+    """Return the first state of an episode, in which every agent decides."""
     return begin(instructed, draw_episode(key))
 
 
 def begin(instructed: InstructedEnv, drawn: EpisodeDraws) -> InstructedState:
-    """The first state, from random numbers that are already drawn."""
+    """Return the first state of an episode from random numbers that are already drawn."""
     env = instructed.env
     state = env.reset(drawn.state)
     nothing = jnp.full(len(env.agents), -1, jnp.int32)
@@ -78,15 +78,19 @@ def begin(instructed: InstructedEnv, drawn: EpisodeDraws) -> InstructedState:
 
 
 def draws_for(state: InstructedState) -> Array:
-    """[N + DRAWS] the uniform numbers of this tick: one an agent for its choice, then the clock's.
+    """Return the uniform numbers [N + DRAWS] of this tick: one per agent for its choice, then those of the clock.
 
-    They depend only on the episode's key and the time, so an episode is the same in any batch."""
+    They depend only on the episode's key and the time, so an episode is the same in any batch.
+    """
     return threefry.uniform(threefry.fold_in(state.key, state.time), _draw_count(state))
 
 
 def tick_key(state: InstructedState) -> Array:
-    """The environment's key in this tick: the cipher block after those of `draws_for`, so that what happens in the
-    environment is independent of what the agents choose."""
+    """Return the environment's key in this tick.
+
+    It is the cipher block after those of `draws_for`, so the environment's random numbers are independent of those of
+    the agents and the clock.
+    """
     return threefry.fold_in(threefry.fold_in(state.key, state.time), _draw_count(state))
 
 
@@ -100,9 +104,11 @@ def step(
     choice: Int[Array, " N"],
     draws: Float[Array, " DRAWS"],
 ) -> tuple[InstructedState, Timestep]:
-    """One tick. Idle agents take their `choice` [N], the others go on; `draws` [DRAWS] are the clock's numbers.
+    """Run one tick. Return the next state and what happened.
 
-    Order: reward under the old instruction, then the change of instruction, which ends every running macro (D11)."""
+    Idle agents start their `choice` [N]; the others continue their macros. `draws` [DRAWS] are the clock's numbers. The
+    reward is paid under the old instruction. Then the instruction may change, which ends every running macro (D11).
+    """
     assert_rank("N", choice=choice, idle=state.idle)
     assert_rank("DRAWS", draws=draws)
     env, rules, instruction = instructed.env, instructed.rules, state.instruction
@@ -142,7 +148,7 @@ def step(
         complied=complied,
         ended=ended,
         unfinished=over & ~tick.ended,
-        # An event that resolves an instruction is part of what it asks. Its value goes on after that (B12).
+        # An event that resolves an instruction is part of what was asked, so the target is not corrected there (B12).
         switched=clock.switched & ~clock.resolved,
         terminal=tick.terminal | (truncated & env.horizon_ends),
         bootstraps_from_self=tick.terminal & rules.replaces[instruction.kind],
@@ -176,9 +182,11 @@ def interrupt(
     agents: Array,
     hold: Array,
 ) -> tuple[InstructedState, schedule.ClockUpdate]:
-    """A person speaks between two ticks. The effect is the clock's: everybody observes and decides anew.
+    """Give a person's instruction between two ticks. As after a change by the clock, every agent observes and decides.
 
-    `agents` [N] bool are spoken to; kind 0 ends the active instruction. The update says how that one ended."""
+    `agents` [N] bool says who is addressed. Kind 0 ends the active instruction. The returned update says whether the
+    instruction that ended was followed.
+    """
     clock = schedule.give(state.instruction, kind, phrase, agents, hold, instructed.rules)
     env, ended = instructed.env, clock.switched
     after = replace(

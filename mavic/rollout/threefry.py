@@ -1,8 +1,7 @@
 """Random numbers of the rollout: those of `jax.random`, bit for bit, without a loop.
 
-On a CPU `jax.random` runs its cipher (Threefry-2x32, 20 rounds) as a loop of small operations. That costs more
-than everything else in a tick. The numbers here are the same (`tests/rollout/test_threefry.py`), so either may be
-used anywhere.
+On a CPU `jax.random` runs its cipher (Threefry-2x32, 20 rounds) as a loop of small operations, which costs more than
+everything else in a tick. The functions here return the same numbers (`tests/rollout/test_threefry.py`).
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ PARITY = 0x1BD11BDA
 
 
 def fold_in(key: Key[Array, ""], number: Int[Array, ""] | int) -> Key[Array, ""]:
-    """`jax.random.fold_in` for a scalar key."""
+    """Return what `jax.random.fold_in` returns for a scalar key."""
     assert_rank("", key=key, number=number)
     return _key(_cipher(key, jnp.asarray(number).astype(jnp.uint32)))
 
 
 def split(key: Key[Array, ""], count: int) -> Key[Array, " {count}"]:
-    """`jax.random.split` for a scalar key."""
+    """Return what `jax.random.split` returns for a scalar key."""
     assert_rank("", key=key)
     return _key(_cipher(key, jnp.arange(count, dtype=jnp.uint32)))
 
 
 def uniform(key: Key[Array, ""], count: int) -> Float[Array, " {count}"]:
-    """`jax.random.uniform(key, (count,))`."""
+    """Return what `jax.random.uniform(key, (count,))` returns."""
     assert_rank("", key=key)
     left, right = _cipher(key, jnp.arange(count, dtype=jnp.uint32))
     mantissa = ((left ^ right) >> 9) | jnp.uint32(0x3F800000)  # the float's exponent: [1, 2)
@@ -41,7 +40,7 @@ def _key(words: tuple[Array, Array]) -> Array:
 
 
 def _cipher(key: Array, right: Array) -> tuple[Array, Array]:
-    """Threefry-2x32 of the blocks (0, right)."""
+    """Return the Threefry-2x32 encryption of the blocks (0, right)."""
     first, second = jax.random.key_data(key)
     keys = (first, second, first ^ second ^ jnp.uint32(PARITY))
     left, right = jnp.zeros_like(right) + keys[0], right + keys[1]

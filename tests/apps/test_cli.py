@@ -16,7 +16,7 @@ from mavic.apps import cli
 from mavic.envs import api
 from mavic.experiments import evaluate, records, runner, train
 from mavic.language.encoder import EncoderError
-from mavic.language.reader import understanding
+from mavic.language.reader import read
 from mavic.preset import RENAMED
 
 NAMES = [command.__name__.lower() for command in get_args(cli.COMMANDS)]
@@ -71,14 +71,13 @@ def test_help_lists_the_commands():
 PLUGIN = """
 from mavic.envs import api
 from mavic.envs.box_pushing import BoxPushing
-from mavic.language.lexicon import instruction_path
 
 
 class Own(BoxPushing):
     name = "own"
 
 
-api.register("own", Own, instructions=instruction_path("box_pushing"))
+api.register("own", Own, instructions=api.world("box_pushing").instructions)
 """
 
 
@@ -132,7 +131,7 @@ def test_train_leaves_records_and_policies(trained):
         for ending in ("safetensors", "json"):
             assert (folder / f"{name}.{ending}").is_file() == learns
         record = records.read(folder / f"{name}.jsonl")
-        assert record.cell().method == method and record.cell().options == {"size": 4}
+        assert record.config().method == method and record.config().options == {"size": 4}
         assert record.run["preset"]["batch"] == 64 and len(record.curve) == 2 * learns
         base = record.score["base"]["discounted"][0]
         followed = record.score["compliance"]["per_instruction"][0]
@@ -256,7 +255,7 @@ def test_a_missing_encoder_is_missed_before_the_training(tmp_path, monkeypatch):
     def missing(lexicon, texts):
         raise EncoderError("the encoder is not installed")
 
-    monkeypatch.setattr(understanding, "understand_all", missing)
+    monkeypatch.setattr(read, "understand_all", missing)
     monkeypatch.setattr(runner, "train_group", lambda *_, **__: pytest.fail("it trained"))
     status, _, complaint = run(f"{TINY} --words --out {tmp_path}")
     assert status == 1 and "not installed" in complaint

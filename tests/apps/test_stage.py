@@ -253,7 +253,7 @@ def test_an_episode_on_a_stage_is_the_rollouts_episode(task, env, drawn):
     assert [a["kind"] if a else "none" for a in asked] == [names[k] for k in rows.kind.max(1)]
     assert [a["text"] if a else "" for a in asked] == [texts[p] for p in rows.phrase.max(1)]
     rewards = [frame["reward"] for recording in recordings for frame in recording.frames[1:]]
-    np.testing.assert_allclose(rewards, rows.task, atol=1e-5)
+    np.testing.assert_allclose(rewards, rows.task_reward, atol=1e-5)
     assert (
         sum(recording.frames[-1]["judged"] for recording in recordings)
         == (rows.closed > 0).sum()

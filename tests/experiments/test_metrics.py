@@ -26,7 +26,7 @@ CONFIG = ExperimentConfig()
 
 
 def played() -> Played:
-    """Two agents, one lane, five ticks: an episode of two ticks, one of two, and a tick that belongs to none."""
+    """Two agents, one environment, five ticks: an episode of two ticks, one of two, and a tick that belongs to none."""
 
     def column(*values):
         return jnp.asarray(values)[:, None]

@@ -311,7 +311,7 @@ STEP = jax.jit(step)
 
 @pytest.fixture(scope="module")
 def told(trained):
-    """The setting in which the team is judged, with more instructions: every episode meets several."""
+    """The environment of evaluation with more instructions: every episode meets several."""
     place = make_run(MAVIC, GROUP.preset, trained.task, 6).test_env
     often = schedule.make_schedule(rate=0.2, hold_min=2, hold_max=9, overlap=True, one_agent=True)
     return replace(place, schedule=often)
@@ -319,7 +319,7 @@ def told(trained):
 
 @pytest.fixture(scope="module")
 def filmed(trained, told):
-    """Four greedy episodes, one a lane, by the rollout that judges."""
+    """Four greedy episodes, one per environment, by the rollout of evaluation."""
     actor = jax.tree.map(lambda leaf: leaf[0], trained.state.actor)
     policy = acting(trained.static.network, actor, trained.task.lexicon.vectors, jnp.zeros(2), True)
     play = jax.jit(lambda key: rollout(told, policy, key, episodes=ENVS, num_envs=ENVS).rows)

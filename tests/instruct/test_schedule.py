@@ -1,4 +1,4 @@
-"""The instruction clock by hand: when it governs, whom it asks, how it is judged and what it pays."""
+"""The instruction clock by hand: when an instruction holds, whom it addresses, when it counts and what it pays."""
 
 from __future__ import annotations
 
@@ -263,8 +263,8 @@ def test_what_is_not_addressed_to_an_agent_is_not_judged_by_it():
 
 @pytest.mark.parametrize(("kind", "obeyed"), [(WALK, True), (HURRY, False)])
 def test_a_macro_that_does_anothers_work_goes_by_both_names(kind, obeyed):
-    """Walk is what WALK asks and HURRY (no WAIT) allows: told to walk, either name will do; told not to wait, neither
-    may be WAIT."""
+    """The kind WALK lists allowed macros, so one of the two macros must be WALK. The kind HURRY forbids WAIT, so
+    neither of the two macros may be WAIT."""
     walk, wait = jnp.array([1, 1]), jnp.array([0, 0])
     for named, working in ((walk, wait), (wait, walk)):
         assert reward.comply(told(kind), named, working, RULES).tolist() == [obeyed] * 2

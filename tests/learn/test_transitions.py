@@ -25,8 +25,8 @@ RARE = st.sampled_from([0.0, 0.05, 0.2])
 
 @st.composite
 def played(draw):
-    """Rows `[T, W, N]` as a world makes them: macros end by themselves, at a change of instruction,
-    and with the episode; a lane plays episodes one after another and then idles."""
+    """Rows `[T, W, N]` as a rollout makes them. Macros end by themselves, at a change of instruction,
+    and with the episode. An environment plays episodes one after another and then idles."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     own_end = rng.random((T, W, N)) < draw(CHANCES)
     change, task_over, too_late = (rng.random((T, W)) < draw(RARE) for _ in range(3))

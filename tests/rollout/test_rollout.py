@@ -58,7 +58,7 @@ def by_num_envs():
 
 
 def pieces(found):
-    """Each lane's episodes as (lane, first tick, last tick), cut after every end."""
+    """Each environment's episodes as (environment, first tick, last tick), cut after every end."""
     rows = found.rows
     over = rows.alive & (rows.terminal | rows.truncated)
     cut = []

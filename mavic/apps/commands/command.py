@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Problem(Exception):
-    """Something that the user can mend. The command line prints it without a traceback."""
+    """An error that the user can correct. The command line prints it without a traceback."""
 
 
 @dataclass(frozen=True, kw_only=True)

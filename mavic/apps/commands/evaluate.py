@@ -15,7 +15,7 @@ from mavic.apps.commands.command import Command
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate(Command):
-    """Evaluate a policy file: base return, compliance and value bias, under instructions of your choice.
+    """Evaluate a policy file: base return, compliance and value bias.
 
     Example: mavic evaluate policies/box_pushing/mavic --condition live/by-kind
     """
@@ -23,7 +23,7 @@ class Evaluate(Command):
     policy: Positional[Path]
     """The policy's file, with or without its ending."""
     condition: str | None = None
-    """How the team is instructed: schedule/rule[/overlap][/extras] (default: as in its training)."""
+    """How the team is instructed: schedule/rule[/overlap][/extras] (default: the condition in the policy file)."""
     quick: bool = False
     """Evaluate with a quarter of the episodes."""
     words: bool = False
@@ -51,7 +51,7 @@ class Evaluate(Command):
 
 
 def _lines(score: dict[str, Any]) -> Iterator[str]:
-    """Return the score of one seed in words."""
+    """Yield the lines that describe the score of one seed."""
     base, obeyed = score["base"], score["compliance"]
     share = (
         f" ({base['discounted'][0] / score['optimum']:.2%} of the optimum)"

@@ -26,8 +26,8 @@ class Replay(Command):
     against: Path | None = None
     """Another team to show beside it, with the same seed and the same instructions."""
     say: tyro.conf.UseAppendAction[tuple[tuple[int, str, int], ...]] = ()
-    """An instruction: the tick at which it is given, its words, and the ticks for which it holds. Give the option again
-    for more. Without it, the schedule of the team's training gives instructions."""
+    """An instruction: the tick at which it is given, its words, and the ticks for which it holds. Repeat the option for
+    more instructions. Without it, instructions come by the schedule that the policy file names."""
     seed: int = 1
     """Which episode."""
     ticks: int | None = None

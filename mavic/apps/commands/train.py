@@ -58,8 +58,8 @@ class Train(Command):
     is protected, and its instructed actor adds to the logits of the uninstructed one."""
     conditions: tuple[str, ...] = ("live/by-kind",)
     """How agents are instructed: schedule/rule[/overlap][/extras]. The schedule is live (instructions come and go) or
-    paper (at most one per episode). The rule is by-kind (what the instruction file says) or add (a penalty everywhere,
-    as the paper writes). With overlap, a new instruction may replace a running one. With extras, the extra kinds of
+    paper (at most one per episode). The rule is by-kind (what the instruction file says) or add (a penalty for every
+    kind, as in the paper). With overlap, a new instruction may replace a running one. With extras, the extra kinds of
     the instruction file are given too."""
     preset: str = "tuned"
     """The numbers of the learner: tuned or paper."""
@@ -77,8 +77,8 @@ class Train(Command):
     options: tuple[tuple[str, str], ...] = ()
     """Options of the world, such as: --options people 3 tools 4. `mavic worlds` lists them."""
     overwrite: bool = False
-    """Replace records and policies of other seeds, numbers or options. File names tell only the method, the preset,
-    the network and the condition."""
+    """Replace records and policies that were made with other seeds, numbers or options. File names tell only the
+    method, the preset, the network and the condition."""
 
     def run(self) -> None:
         """Carry out the command."""
@@ -102,7 +102,7 @@ class Train(Command):
         console.OUT.print(f"records and policies: {folder}; tables: mavic report {folder}")
 
     def _configs(self) -> Iterator[ExperimentConfig]:
-        """Return all combinations of networks, conditions and methods."""
+        """Yield all combinations of networks, conditions and methods."""
         from mavic.experiments.config import ExperimentConfig
         from mavic.experiments.methods import METHODS
 

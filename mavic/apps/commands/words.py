@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Words(Command):
-    """Say what a sentence is understood as: its kind, the probability and the nearest phrases, or that it is unsure.
+    """Print which kind of instruction a sentence asks for, with the probability and the nearest phrases, or "unsure".
 
     For example:
       mavic words box_pushing "please do not push anything"
@@ -36,9 +36,9 @@ class Words(Command):
     json: bool = False
     """Print one JSON object per sentence: text, kind, probability, unsure, nearest, note."""
     ablation: bool = False
-    """Instead, compare encoders, poolings and scalings: how well they tell kinds, and left from right, apart."""
+    """Instead, compare encoders, poolings and scalings: how well they tell kinds apart, and left from right."""
     report: bool = False
-    """Instead, print how well sentences are understood in all worlds, on phrases of authors nothing was fitted to."""
+    """Instead, print how well sentences are understood in all worlds, by set of phrases (docs/words.md)."""
 
     def run(self) -> None:
         """Carry out the command."""

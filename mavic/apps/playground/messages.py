@@ -200,7 +200,7 @@ class Opened(BaseModel):
 
 
 class Totals(BaseModel):
-    """Instructions given, ended and followed over all episodes of a session."""
+    """Instructions given, counted at their end, and followed, over all episodes of a session."""
 
     given: int
     judged: int

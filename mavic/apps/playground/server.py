@@ -107,7 +107,7 @@ def make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fas
         return not token or secrets.compare_digest(given.encode(), token.encode())
 
     def is_own_page(request: Request | WebSocket) -> bool:
-        """Return False for a page of another site that talks to this machine behind its visitor's back."""
+        """Return whether a request comes from a page of this server, and not from another site's page."""
         host = request.headers.get("host", "")
         name = urlsplit(f"//{host}").hostname or ""
         origin = request.headers.get("origin")

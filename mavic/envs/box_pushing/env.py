@@ -5,7 +5,7 @@ only, so the state holds only the row of each box. A tick is elementwise integer
 tables or branches, so thousands of environments become one vectorised loop.
 
 There are two dynamics. `reference` replays the public environment bit for bit. There the shared push starts if the
-robots' last waypoints were the two spots of the big box, wherever the robots stand now; nothing stops a shared push;
+robots' last waypoints were the two spots of the big box, wherever the robots stand now. Nothing stops a shared push,
 and a Go-To may walk outside the grid. `paper` follows the paper's appendix. There both robots must stand below the
 two halves of the big box, an interruption stops the push, and nobody leaves the grid.
 """
@@ -182,7 +182,8 @@ class BoxPushing:
     ) -> tuple[Robot, tuple[Array, Array], Array, Array]:
         """Move one robot without the shared push.
 
-        Return the robot, the rows of the small boxes, whether its macro ended, and whether it was fined.
+        Return the robot, the rows of the small boxes, whether its macro ended, and whether its push was refused, which
+        costs the penalty.
         """
         x, y, heading = robot.x, robot.y, robot.heading
         first, last, left, right = self.columns
@@ -264,7 +265,7 @@ class BoxPushing:
         )
 
     def _look(self, robot: Robot, mate: Robot, state: State) -> Array:
-        """Return what is ahead as one number of five bits. Stacking single bits would double the cost of a tick."""
+        """Return what is ahead as the bits of one number. Stacking five single bits would double the cost of a tick."""
         first, last, left, right = self.columns
         x, y = _ahead(robot)
         small = ((x == first) & (y == state.small[0])) | ((x == last) & (y == state.small[1]))

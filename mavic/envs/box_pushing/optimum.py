@@ -19,7 +19,7 @@ from mavic.envs.box_pushing.macros import Macro
 
 Joint = tuple[Macro, Macro]
 
-# Each robot goes to its near spot, then both push. `optimal_return` proves it best at the default rewards.
+# Each robot goes to the nearer spot, then both push. `optimal_return` proves this best at the default rewards.
 BEST_PLAN: tuple[Joint, ...] = (
     (Macro.GO_BIG_SPOT_0, Macro.GO_BIG_SPOT_1),
     (Macro.PUSH, Macro.PUSH),
@@ -69,7 +69,7 @@ def optimal_return(env: BoxPushing, gamma: float = 0.995) -> float:
 
 
 def best_return(env: BoxPushing, gamma: float, kind: str | None = None) -> float | None:
-    """Return the best return of the uninstructed task, for any size, or None for an instruction."""
+    """Return the return of the best plan without an instruction, for any size. Return None for an instruction."""
     return None if kind else round(best_plan(env, gamma)[1], 4)
 
 
@@ -165,7 +165,7 @@ def _values(
         target = np.where(over, np.repeat(np.arange(len(graph.first)), edges), target)
     else:
         power = np.where(over, 0.0, power)
-    # Any start converges. The value of going on forever without a fine converges fast.
+    # Any first guess converges. The value of going on forever without a fine is a good one.
     values = np.full(len(graph.first), idle / (1 - gamma))
     while True:
         better = np.maximum.reduceat(reward + power * values[target], graph.first)

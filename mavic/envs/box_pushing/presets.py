@@ -27,7 +27,7 @@ PRESETS = {
         actor_hysteresis_end=(
             0.1,
             1.0,
-        ),  # without it, a robot that waits for the other learns not to push
+        ),  # otherwise a robot that waits for the other learns not to push
         center_advantages=(0.0, 1.0),
         normalize_advantages=(0.0, 1.0),
         critic_init_scale=1.0,

@@ -53,7 +53,7 @@ class Ablation:
 def ablation(
     file: InstructionFile, phrases: PhraseFile, variants: Sequence[str] | None = None
 ) -> tuple[Ablation, ...]:
-    """Accuracies by variant (encoder, pooling, scaling); missing weights are an `EncoderError`."""
+    """Return accuracies by variant (encoder, pooling, scaling); missing weights are an `EncoderError`."""
     names = file.names()
     train = train_examples(file)
     tests = {
@@ -74,7 +74,7 @@ def ablation(
 
 
 def mirror(kind: str, names: Sequence[str]) -> str | None:
-    """The kind that differs only in its side or number, such as left and right or 0 and 1; None if there is none."""
+    """Return the kind that differs only in its side (left, right) or number (0, 1); None if there is none."""
     swaps = {"left": "right", "right": "left", "0": "1", "1": "0"}
     if f"{kind.rsplit('-', 1)[0]}-2" in names and kind[-1:] in "12":
         swaps = {"1": "2", "2": "1"}
@@ -85,7 +85,7 @@ def mirror(kind: str, names: Sequence[str]) -> str | None:
 def linear_classifier(
     inputs: np.ndarray, labels: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weights [D, count] and bias [count] of a softmax regression on inputs [P, D] with labels [P]."""
+    """Return weights [D, count] and bias [count] of a softmax regression on inputs [P, D] with labels [P]."""
     weights, bias = _descend(jnp.asarray(inputs, jnp.float32), jnp.asarray(labels), count)
     return np.asarray(weights), np.asarray(bias)
 
@@ -152,7 +152,7 @@ def _frozen(name: str, pooling: str = "mean", scaled: bool = True) -> Callable[.
 
 
 def _bag_of_words(train: Sequence[str]) -> Encode:
-    """One entry for each word of the training phrases."""
+    """Return an encoder with one entry for each word of the training phrases."""
     known = sorted({word for text in train for word in words_of(text)[0]})
 
     def encode(texts: Sequence[str]) -> np.ndarray:
@@ -164,7 +164,7 @@ def _bag_of_words(train: Sequence[str]) -> Encode:
 
 
 def _random_bert(_: Sequence[str]) -> Encode:
-    """A BERT of the default encoder's shape with untrained weights."""
+    """Return a BERT of the default encoder's shape with untrained weights."""
     config, weights = bert.random(0, vocabulary=30522, width=384, layers=3, heads=12)
     model = bert.assemble(config, weights, "random")
     opened = encoders.Encoder(

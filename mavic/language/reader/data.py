@@ -38,7 +38,7 @@ Frames = dict[str, Any]
 
 
 def training_set_of(file: InstructionFile, phrases: PhraseFile) -> list[Example]:
-    """The training set of a world with a phrase file."""
+    """Return the training set of a world with a phrase file."""
     return training_set(
         {kind.name: kind.train for kind in file.kinds},
         seed=file.world,
@@ -54,7 +54,7 @@ def training_set(
     phrases: PhraseFile | None = None,
     held_out: Collection[str] = (),
 ) -> list[Example]:
-    """Distinct examples, each with a corrected text; none equals a held-out or a blind sentence.
+    """Return distinct examples, each with a corrected text; none equals a held-out or a blind sentence.
 
     `train` lists the training phrases by kind; `phrases` adds templates and development sentences.
     """
@@ -81,7 +81,7 @@ def training_set(
 
 
 def _filled(block: Block, frames: Frames, rng: random.Random) -> Iterator[Example]:
-    """The templates of a block, each filled several times. The first filling has no opening and no closing."""
+    """Return the templates of a block, each filled several times. The first filling has no opening and no closing."""
     openings, closings = frames["openings"]["texts"], frames["closings"]["texts"]
     for template in block.templates:
         for key in template.get("keys", [""]):
@@ -97,7 +97,7 @@ def _filled(block: Block, frames: Frames, rng: random.Random) -> Iterator[Exampl
 
 
 def _sentences(template: Mapping[str, Any], frames: Frames) -> list[tuple[str, list[str]]]:
-    """The sentences of a template, each with the choices for its {x}."""
+    """Return the sentences of a template, each with the choices for its {x}."""
     if "frame" in template:
         return [(sentence, template["texts"]) for sentence in frames["frames"][template["frame"]]]
     return [(text, [""]) for text in template["texts"]]
@@ -116,7 +116,7 @@ def _fill_slots(text: str, block: Block, key: str, rng: random.Random) -> str:
 
 
 def _everyday(frames: Frames, rng: random.Random) -> Iterator[Example]:
-    """Requests that no world's team can be asked."""
+    """Return requests that no world's team can be asked."""
     everyday = frames["everyday"]
     for text in everyday["sayings"]:
         yield Example(text=text, kind=NONE, group=text)
@@ -127,7 +127,7 @@ def _everyday(frames: Frames, rng: random.Random) -> Iterator[Example]:
 
 
 def _as_typed(examples: list[Example], frames: Frames, rng: random.Random) -> list[Example]:
-    """Copies of sentences, of every kind and of none, as people type and explain them."""
+    """Return copies of sentences, of every kind and of none, as people type and explain them."""
     openings, closings = (
         [text for text in frames[part]["texts"] if text] for part in ("openings", "closings")
     )
@@ -152,7 +152,7 @@ def _copy(example: Example, text: str) -> Example:
 
 
 def _distinct(examples: Iterable[Example], reserved: Collection[str]) -> list[Example]:
-    """Each sentence once and none that is reserved. A sentence of a kind and of "none" counts for the kind."""
+    """Return each sentence once and none that is reserved. A sentence of a kind and of "none" counts for the kind."""
     by_text: dict[str, Example] = {}
     for example in sorted(examples, key=lambda e: e.kind == NONE):
         text = fold(example.text)

@@ -73,7 +73,7 @@ def fit(
     encoder: encoders.Encoder,
     effort: Effort = SHIPPED,
 ) -> Head:
-    """A head for the kinds `names`, of which the first is "none"."""
+    """Return a head for the kinds `names`, of which the first is "none"."""
     texts = [example.text for example in examples]
     kinds = np.array([names.index(example.kind) for example in examples])
     words = known_words(texts)
@@ -107,7 +107,7 @@ def _unseen_logits(
     count: int,
     effort: Effort,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Logits [members, tried, C] by fits that had not seen the author or frame, and which examples [P] were tried."""
+    """Return logits [members, tried, C] by fits without the author or frame, and which examples [P] were tried."""
     authors = sorted({example.author for example in examples} - {""})
     if authors:
         fold_of = np.array([authors.index(e.author) if e.author else -1 for e in examples])
@@ -129,12 +129,12 @@ def _unseen_logits(
 
 
 def _mean_probabilities(members: np.ndarray, temperature: float) -> np.ndarray:
-    """Probabilities [P, C], averaged over the logits [members, P, C]."""
+    """Return probabilities [P, C], averaged over the logits [members, P, C]."""
     return np.mean([softmax(member / temperature) for member in members], axis=0)
 
 
 def _temperature(members: np.ndarray, weight: np.ndarray, kinds: np.ndarray) -> float:
-    """The temperature with the smallest weighted cross-entropy."""
+    """Return the temperature with the smallest weighted cross-entropy."""
 
     def loss(temperature: float) -> float:
         right = _mean_probabilities(members, temperature)[np.arange(len(kinds)), kinds]
@@ -146,7 +146,7 @@ def _temperature(members: np.ndarray, weight: np.ndarray, kinds: np.ndarray) -> 
 def _threshold(
     best: np.ndarray, weight: np.ndarray, kinds: np.ndarray, categories: Sequence[str]
 ) -> float:
-    """The threshold on the best kind's probability that serves the worst of the three `AIMS` best.
+    """Return the threshold on the best kind's probability that serves the worst of the three `AIMS` best.
 
     Distances from an aim are measured in standard errors. Without sentences of all three categories the threshold keeps
     `KEPT_SHARE` of the sentences that ask for a kind.
@@ -166,20 +166,20 @@ def _threshold(
 
 
 def _by_frame(examples: list[Example]) -> np.ndarray:
-    """Weights [P] that give every frame of a kind the same total, however often it was filled."""
+    """Return weights [P] that give every frame of a kind the same total, however often it was filled."""
     fillings = collections.Counter((e.group, e.kind) for e in examples)
     return np.array([1 / fillings[e.group, e.kind] for e in examples])
 
 
 def _quantile(values: np.ndarray, weight: np.ndarray, share: float) -> float:
-    """The value below which that share of the weight lies."""
+    """Return the value below which that share of the weight lies."""
     order = np.argsort(values)
     below = np.cumsum(weight[order]) / weight.sum()
     return float(values[order][np.searchsorted(below, share)])
 
 
 def _balance(kinds: np.ndarray, count: int) -> np.ndarray:
-    """Sampling weights [P] that treat all kinds alike and give "none" the weight `NONE_WEIGHT` times all kinds."""
+    """Return sampling weights [P]: the same for all kinds, and `NONE_WEIGHT` times their sum for "none"."""
     each = np.bincount(kinds, minlength=count).clip(1)
     weight = np.where(kinds == 0, NONE_WEIGHT * (count - 1) / each[0], 1 / each[kinds])
     return weight / weight.sum()
@@ -194,7 +194,7 @@ def _train(
     count: int,
     effort: Effort,
 ) -> Weights:
-    """One member, trained on sentences that are drawn by `weight` [P]."""
+    """Return one member, trained on sentences that are drawn by `weight` [P]."""
     init_key, loop_key = jax.random.split(jax.random.key(seed))
     start = _init(init_key, read.states.shape[-1], words, count)
     cumulative = jnp.asarray(np.cumsum(weight), jnp.float32)
@@ -247,7 +247,7 @@ def _descend(start: Any, key: jax.Array, data: Any, steps: int) -> Any:
 
 
 def _loss(weights: Any, key: jax.Array, data: Any) -> jax.Array:
-    """Cross-entropy of one batch, drawn by the cumulative weights in `data`."""
+    """Return the cross-entropy of one batch, drawn by the cumulative weights in `data`."""
     read, labels, cumulative = data
     row_key, *keys = jax.random.split(key, 6)
     row = jnp.searchsorted(cumulative, jax.random.uniform(row_key, (BATCH,)))

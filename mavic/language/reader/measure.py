@@ -58,7 +58,7 @@ class Miss:
 
 
 def wilson(hits: int, total: int) -> tuple[float, float]:
-    """The 95 % Wilson score interval of a share; (0, 1) if there is nothing to count."""
+    """Return the 95 % Wilson score interval of a share; (0, 1) if there is nothing to count."""
     from scipy.stats import binomtest  # comes with the extra `language`
 
     if not total:
@@ -74,7 +74,7 @@ def measure(
     author: str = "",
     encoder: str = encoders.DEFAULT,
 ) -> tuple[tuple[Share, ...], tuple[Miss, ...]]:
-    """The shares of a set's sentences, or of one author's, and the sentences that were missed.
+    """Return the shares of a set's sentences, or of one author's, and the sentences that were missed.
 
     Only the set `blind` has targets: the reader is calibrated and trained on the set `development`.
     """

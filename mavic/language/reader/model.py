@@ -63,7 +63,7 @@ class Head:
     encoder_hash: str
 
     def probabilities(self, texts: Sequence[str], states: Sequence[np.ndarray]) -> np.ndarray:
-        """Probabilities [P, 1 + C] of "none" and the kinds, from P texts and their states [S, D] each."""
+        """Return probabilities [P, 1 + C] of "none" and the kinds, from P texts and their states [S, D] each."""
         read = sentences(texts, states, self.words)
         members = len(self.weights["bias"])
         shares = [
@@ -114,7 +114,7 @@ def sentences(
     words: dict[str, int],
     longest: int = encoders.MAX_WORD_PIECES,
 ) -> Sentences:
-    """What the networks read of texts and their states [S, D] each; states are cut at `longest` word pieces."""
+    """Return what the networks read of texts and their states [S, D] each; states are cut at `longest` word pieces."""
     length = np.array([min(len(s), longest) for s in states], np.int32)
     padded = np.zeros((len(states), int(length.max()), states[0].shape[1]), np.float16)
     for row, count in enumerate(length):
@@ -124,7 +124,7 @@ def sentences(
 
 
 def _word_numbers(texts: Sequence[str], words: dict[str, int]) -> np.ndarray:
-    """Numbers of the known words and pairs in each text [P, MAX_WORDS]; the padding is `len(words)`."""
+    """Return the numbers of the known words and pairs in each text [P, MAX_WORDS]; the padding is `len(words)`."""
     numbers = np.full((len(texts), MAX_WORDS), len(words), np.int32)
     for row, text in enumerate(texts):
         singles, pairs = words_of(text)
@@ -134,7 +134,7 @@ def _word_numbers(texts: Sequence[str], words: dict[str, int]) -> np.ndarray:
 
 
 def logits(weights: Weights, read: Sentences) -> np.ndarray:
-    """Logits [P, C] of one member, by numpy, which needs no compilation, one batch at a time."""
+    """Return logits [P, C] of one member, one batch at a time. It uses numpy, which needs no compilation."""
     batches = (
         Sentences(*(part[start : start + BATCH] for part in read))
         for start in range(0, len(read.length), BATCH)
@@ -143,7 +143,7 @@ def logits(weights: Weights, read: Sentences) -> np.ndarray:
 
 
 def forward(xp: Any, weights: Any, read: Sentences, dropout: Dropout = NO_DROPOUT) -> Any:
-    """Logits [P, C] of one member; `xp` is numpy or jax.numpy."""
+    """Return logits [P, C] of one member; `xp` is numpy or jax.numpy."""
     w = weights
     real = (xp.arange(read.states.shape[1])[None] < read.length[:, None])[..., None]
     known = ((read.words < len(w["direct"]) - 1) * dropout.words)[..., None]
@@ -161,13 +161,13 @@ def forward(xp: Any, weights: Any, read: Sentences, dropout: Dropout = NO_DROPOU
 
 
 def _convolve(xp: Any, x: Any, kernel: Any, dilation: int) -> Any:
-    """A convolution over word pieces that keeps the shape [P, S, C]."""
+    """Return the convolution of states over word pieces, with the same shape [P, S, C]."""
     side, length = dilation * (KERNEL // 2), x.shape[1]
     padded = xp.pad(x, ((0, 0), (side, side), (0, 0)))
     return sum(padded[:, i * dilation : i * dilation + length] @ kernel[i] for i in range(KERNEL))
 
 
 def softmax(x: np.ndarray) -> np.ndarray:
-    """Probabilities [P, C] from logits [P, C]."""
+    """Return probabilities [P, C] from logits [P, C]."""
     x = np.exp(x - x.max(1, keepdims=True))
     return x / x.sum(1, keepdims=True)

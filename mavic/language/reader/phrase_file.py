@@ -64,7 +64,7 @@ class PhraseFile:
     blocks: tuple[Block, ...]
 
     def sentences(self, set: str, category: str = "", author: str = "") -> list[Example]:
-        """The sentences of a set in the file's order, restricted to a category and an author where they are given."""
+        """Return the sentences of a set in the file's order, of one category and one author if these are given."""
         return [
             example
             for block in self.blocks
@@ -75,7 +75,7 @@ class PhraseFile:
         ]
 
     def authors(self, set: str) -> tuple[str, ...]:
-        """Who wrote sentences of a set, in the file's order."""
+        """Return the authors of a set's sentences, in the file's order."""
         return tuple(dict.fromkeys(block.author for block in self.blocks if block.set == set))
 
 
@@ -90,7 +90,7 @@ def read(path: Path, kinds: Sequence[str]) -> PhraseFile:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file as a dictionary; a file that cannot be read is a `PhraseFileError`."""
+    """Return a TOML file as a dictionary; a file that cannot be read is a `PhraseFileError`."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -98,14 +98,14 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def train_examples(file: InstructionFile) -> list[Example]:
-    """The training phrases of an instruction file."""
+    """Return the training phrases of an instruction file."""
     return [
         Example(text=text, kind=kind.name, group=text) for kind in file.kinds for text in kind.train
     ]
 
 
 def held_out_examples(file: InstructionFile) -> list[Example]:
-    """The held-out phrases of an instruction file."""
+    """Return the held-out phrases of an instruction file."""
     return [
         Example(text=text, kind=kind.name, group=text)
         for kind in file.kinds

@@ -47,17 +47,17 @@ class Understanding:
     """Why the text is no sentence, if it is none."""
 
     def asked(self, obey_anyway: bool = False) -> str:
-        """The kind to act on: "none" when unsure. With `obey_anyway` it is the most probable kind, as in the paper."""
+        """Return the kind to act on: "none" when unsure; with `obey_anyway` the most probable kind, as in the paper."""
         return NONE if self.unsure and not obey_anyway else self.kind
 
 
 def understand(lexicon: Lexicon, text: str) -> Understanding:
-    """The kind that a sentence asks for, or unsure."""
+    """Return the kind that a sentence asks for, or unsure."""
     return understand_all(lexicon, [text])[0]
 
 
 def understand_all(lexicon: Lexicon, texts: Sequence[str]) -> list[Understanding]:
-    """`understand` for many sentences at once."""
+    """Return what `understand` returns, for many sentences at once."""
     notes = [_why_no_sentence(text) for text in texts]
     readable = [i for i, note in enumerate(notes) if not note]
     answers = [_no_sentence(text, note) for text, note in zip(texts, notes, strict=True)]
@@ -85,7 +85,7 @@ def understand_all(lexicon: Lexicon, texts: Sequence[str]) -> list[Understanding
 
 
 def head_of(lexicon: Lexicon) -> Head:
-    """The shipped head of the lexicon's world if it knows all kinds, else a head fitted to the lexicon's phrases."""
+    """Return the shipped head of the lexicon's world if it knows all kinds, else one fitted to the phrases."""
     path = shipped.head_path(lexicon.world)
     if path.is_file() and set(lexicon.names) <= set(model.load(path).names):
         return model.load(path)
@@ -93,7 +93,7 @@ def head_of(lexicon: Lexicon) -> Head:
 
 
 def _why_no_sentence(text: str) -> str:
-    """Why a text cannot be an instruction; empty if it can be one."""
+    """Return why a text cannot be an instruction; empty if it can be one."""
     try:
         folded = check(text)
     except TextError as error:
@@ -121,7 +121,7 @@ def _no_sentence(text: str, note: str) -> Understanding:
 
 
 def _in_order_of(lexicon: Lexicon, head: Head, shares: np.ndarray) -> np.ndarray:
-    """Probabilities in the lexicon's order of kinds. A kind that the lexicon lacks counts as "none"."""
+    """Return probabilities in the lexicon's order of kinds. A kind that the lexicon lacks counts as "none"."""
     ordered = np.zeros((len(shares), len(lexicon.names)), np.float32)
     for column, name in enumerate(head.names):
         ordered[:, lexicon.names.index(name) if name in lexicon.names else 0] += shares[:, column]
@@ -153,7 +153,7 @@ def _train_phrases(lexicon: Lexicon) -> tuple[tuple[str, tuple[str, ...]], ...]:
 def _fitted(
     encoder: str, encoder_hash: str, world: str, phrases: tuple[tuple[str, tuple[str, ...]], ...]
 ) -> Head:
-    """A quickly fitted head, from the disk if it was fitted before."""
+    """Return a quickly fitted head, from the disk if it was fitted before."""
     from mavic.language.reader import fit
 
     facts = repr((model.FORMAT, encoder_hash, world, phrases))

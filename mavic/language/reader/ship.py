@@ -26,18 +26,18 @@ from mavic.language.text import name as text_name
 
 
 def instruction_phrases(file: InstructionFile) -> list[str]:
-    """The training and held-out phrases of an instruction file."""
+    """Return the training and held-out phrases of an instruction file."""
     return [phrase for kind in file.kinds for phrase in kind.train + kind.held_out]
 
 
 def exact_texts(file: InstructionFile, phrases: PhraseFile) -> list[str]:
-    """The texts whose float32 vectors are shipped, because teams hear them in training or evaluation."""
+    """Return the texts whose float32 vectors are shipped, because teams hear them in training or evaluation."""
     heard = phrases.sentences("blind", "novel") + phrases.sentences("published")
     return instruction_phrases(file) + [example.text for example in heard]
 
 
 def half_texts(phrases: PhraseFile) -> list[str]:
-    """The texts whose float16 vectors are shipped, so that measuring needs no weights of that encoder."""
+    """Return the texts whose float16 vectors are shipped, so that measuring needs no weights of that encoder."""
     measured = phrases.sentences("blind")
     measured += phrases.sentences("development", "novel", TEST_AUTHOR)
     return [example.text for example in measured]
@@ -99,7 +99,7 @@ def ship_head(file: InstructionFile, phrases: PhraseFile) -> model.Head:
 
 
 def _by_name(texts: Iterable[str]) -> dict[str, str]:
-    """Texts by the hash of their folded form, sorted by it."""
+    """Return texts by the hash of their folded form, sorted by it."""
     return dict(sorted({text_name(text): text for text in texts}.items()))
 
 

@@ -83,19 +83,19 @@ JOINED_SHARE = 0.15  # of the typing errors lose a space; as many lose their pun
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """The words and word pieces that the built-in encoders know."""
+    """Return the words and word pieces that the built-in encoders know."""
     path = resources.files("mavic.language") / "data" / "vocab.txt"
     return frozenset(path.read_text(encoding="utf-8").split("\n"))
 
 
 def words_of(text: str) -> tuple[list[str], list[str]]:
-    """The words of a text, and its pairs of neighbouring words; "^" is the start and "$" the end."""
+    """Return the words of a text, and its pairs of neighbouring words; "^" is the start and "$" the end."""
     words = WORD.findall(fold(text))
     return words, [f"{a}_{b}" for a, b in zip(["^", *words], [*words, "$"], strict=True)]
 
 
 def known_words(texts: Sequence[str]) -> dict[str, int]:
-    """The words and pairs that occur in enough texts, numbered from the most frequent one."""
+    """Return the words and pairs that occur in enough texts, numbered from the most frequent one."""
     counts = [collections.Counter[str](), collections.Counter[str]()]
     for text in texts:
         for counter, found in zip(counts, words_of(text), strict=True):
@@ -110,7 +110,7 @@ def known_words(texts: Sequence[str]) -> dict[str, int]:
 
 
 def correct(text: str, known: Mapping[str, int]) -> str:
-    """The folded text with its typing errors corrected to `known` words, which are numbered by frequency."""
+    """Return the folded text with its typing errors corrected to `known` words, which are numbered by frequency."""
 
     def word(match: re.Match[str]) -> str:
         return _corrected(match[0], known)
@@ -132,7 +132,7 @@ def _corrected(word: str, known: Mapping[str, int]) -> str:
 
 
 def _one_letter_moved(word: str) -> set[str]:
-    """The texts that differ from the word by two swapped letters, by one letter more or by one letter less."""
+    """Return the texts that differ from the word by two swapped letters, by one letter more or by one letter less."""
     splits = [(word[:i], word[i:]) for i in range(len(word) + 1)]
     made = {a + b[1] + b[0] + b[2:] for a, b in splits if len(b) > 1}
     made |= {a + b[1:] for a, b in splits if b}
@@ -140,14 +140,14 @@ def _one_letter_moved(word: str) -> set[str]:
 
 
 def _one_letter_replaced(word: str) -> set[str]:
-    """The texts that differ from the word in one letter other than the first; none for a short word."""
+    """Return the texts that differ from the word in one letter other than the first; none for a short word."""
     if len(word) < MIN_LETTERS_TO_REPLACE:
         return set()
     return {word[:i] + c + word[i + 1 :] for i in range(1, len(word)) for c in LETTERS}
 
 
 def add_typo(text: str, rng: random.Random) -> str:
-    """The text with one typing error: a letter swapped, dropped or doubled, a space or the punctuation lost."""
+    """Return the text with one typing error: a letter swapped, dropped or doubled, a space or the punctuation lost."""
     chance = rng.random()
     spaces = [i for i, c in enumerate(text) if c == " "]
     if chance < JOINED_SHARE and spaces:
