@@ -78,7 +78,7 @@ class Tick:
     ended: Array  # [N] bool: the running macro ended by itself in this tick
     terminal: Array  # [] bool: the task is over; the horizon never sets it
     events: Array  # [V] float: how often each event happened in this tick
-    judged: Array  # [N] int: the macro whose work was done: the running one, or another that would do the same
+    effective_macro: Array  # [N] int: the macro whose work was done: the running one, or another that would do the same
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

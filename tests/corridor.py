@@ -65,7 +65,7 @@ class Corridor:
             ended=left <= 0,
             terminal=terminal,
             events=happened.astype(jnp.float32),
-            judged=macro,
+            effective_macro=macro,
         )
 
     def check(self, state):

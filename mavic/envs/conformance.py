@@ -108,7 +108,7 @@ def _check_shapes(env: Env, key: Array) -> Any:
     _expect("tick: ended", tick.ended, (agents,), jnp.bool_)
     _expect("tick: terminal", tick.terminal, (), jnp.bool_)
     _expect("tick: events", tick.events, (len(env.events),), jnp.floating)
-    _expect("tick: judged", tick.judged, (agents,), jnp.integer)
+    _expect("tick: effective_macro", tick.effective_macro, (agents,), jnp.integer)
     before, after = str(jax.tree.structure(state)), str(jax.tree.structure(tick.state))
     _require(before == after, f"tick changes the state's structure from {before} to {after}")
     for old, new in zip(leaves, jax.tree.leaves(tick.state), strict=True):
@@ -193,8 +193,8 @@ def _check_rollout(env: Env, key: Array, ticks: int, num_envs: int = 8) -> tuple
                 "an event count is negative or not finite": jnp.all(
                     jnp.isfinite(tick.events) & (tick.events >= 0)
                 ),
-                "judged is not a macro of the agent": jnp.all(
-                    (tick.judged >= 0) & (tick.judged < own.sum(1))
+                "effective_macro is not a macro of the agent": jnp.all(
+                    (tick.effective_macro >= 0) & (tick.effective_macro < own.sum(1))
                 ),
                 '"solved" happened but the episode went on': (tick.events[0] == 0) | tick.terminal,
             }

@@ -165,11 +165,13 @@ def _training(
     config = ExperimentConfig(world=world, network=network)
     runs = stack([make_run(config, preset, task, seed) for seed in range(seeds)])
     num_envs = runner.default_num_envs(preset.batch, task.env.horizon)
-    state = train.start(static, runs)
+    state = train.init_states(static, runs)
 
     def job() -> Any:
         nonlocal state
-        state, metrics = train.chunk(static, num_envs, updates, task.lexicon.vectors, runs, state)
+        state, metrics = train.train_updates(
+            static, num_envs, updates, task.lexicon.vectors, runs, state
+        )
         return state, metrics
 
     return job, lambda result: float(result[1].ticks.sum())

@@ -73,7 +73,7 @@ class ExperimentConfig:
         changes = {"kinds": None if kinds is None else tuple(kinds), "options": options}
         return cls(**{**fields, **changes})
 
-    def key(self) -> str:
+    def table_group(self) -> str:
         """Return the name of its group of rows in `table.json`: preset/network/condition."""
         return f"{self.preset}/{self.network}/{self.condition()}"
 
@@ -96,7 +96,7 @@ class ExperimentConfig:
 
     def name(self) -> str:
         """Return its name for files and folders."""
-        return "-".join([self.method, *self.key().split("/")])
+        return "-".join([self.method, *self.table_group().split("/")])
 
     def as_trained(self) -> ExperimentConfig:
         """Return the configuration that is trained: fields that do not affect training have fixed values.

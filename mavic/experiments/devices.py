@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
-from mavic.runs import RUNS
+from mavic.run_axis import RUNS
 
 DEVICES = "devices"
 # Cores wait for each other at the end of a chunk of training. On a busy machine that can take longer than the forty

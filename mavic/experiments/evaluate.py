@@ -22,7 +22,7 @@ from mavic.experiments.config import ExperimentConfig, Task
 from mavic.experiments.devices import over_runs
 from mavic.experiments.methods import METHODS
 from mavic.experiments.metrics import HELD, SECTIONS, Metric, Played, Ratio, Section, divide
-from mavic.experiments.runs import Run, acting, make_run, stack
+from mavic.experiments.runs import Run, make_run, rollout_policy, stack
 from mavic.instruct.schedule import make_schedule
 from mavic.learn.backbones import BACKBONES
 from mavic.learn.returns import CORRECTIONS, targets
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 EVALUATION_KEY = 20_260_000  # shared by all methods and seeds, so that all meet the same episodes
 HELD_EPISODES = 256  # D15
 MAX_BATCHES = 64
+SILENT_BATCHES = 4  # after which a condition that gives no instruction is believed to give none
 PROGRESS_EPISODES = 128  # of a point of the learning curve
 
 
@@ -75,8 +76,8 @@ def play(
         )
         instructed_env = replace(run.test_env, schedule=schedule)
         epsilon = jnp.stack([run.eval_epsilon] * 2)
-        policy = acting(
-            static.network, state.actor, vectors, epsilon, greedy & (run.eval_epsilon == 0)
+        policy = rollout_policy(
+            static, state.actor, vectors, epsilon, greedy & (run.eval_epsilon == 0)
         )
         rows = rollout(
             instructed_env, policy, key, episodes=episodes, num_envs=num_envs, first=first
@@ -117,7 +118,7 @@ def evaluate_held_instruction(
         rules = replace(run.test_env.rules, given=given)
         instructed_env = replace(run.test_env, schedule=schedule, rules=rules)
         epsilon = jnp.maximum(run.hyper.epsilon_end, run.eval_epsilon)
-        policy = acting(static.network, state.actor, vectors, epsilon)
+        policy = rollout_policy(static, state.actor, vectors, epsilon)
         rows = rollout(instructed_env, policy, key, episodes=episodes, num_envs=num_envs).rows
         error, realised = value_errors(static, vectors, state, rows, run.hyper.gamma, kind)
         played = _played(run, rows, value_error=error, realised=realised)
@@ -185,7 +186,9 @@ def until_enough(
         sums = jax.tree.map(lambda x: np.asarray(x, np.float64), played)
         total = sums if total is None else jax.tree.map(np.add, total, sums)
         seen = _instructions(total) if section.instructed else total.episodes
-        if seen.min() >= section.enough or (section.instructed and batch == 3 and not seen.any()):
+        if seen.min() >= section.enough or (
+            section.instructed and batch + 1 == SILENT_BATCHES and not seen.any()
+        ):
             break
     assert total is not None
     return total

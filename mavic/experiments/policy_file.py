@@ -26,8 +26,7 @@ from mavic.envs import api
 from mavic.experiments.checkpoint import flatten, unflatten
 from mavic.experiments.config import ExperimentConfig, Task, make_task
 from mavic.language import lexicon as lexicons
-from mavic.learn import act as acting
-from mavic.learn import gru, networks
+from mavic.learn import act, gru, networks
 from mavic.learn.gru import Net
 from mavic.learn.networks import Network, Scale, Shape
 from mavic.learn.update import TrainState
@@ -98,7 +97,7 @@ class TeamPolicy:
 
     def start(self) -> Carry:
         """Return the memory at the start of an episode."""
-        empty = acting.empty_memory(self.network, 1)
+        empty = act.empty_memory(self.network, 1)
         return Carry(actor=empty, critic=empty, macro=jnp.full(self.shape.agents, -1, jnp.int32))
 
     def act(
@@ -213,7 +212,7 @@ def _same(what: str, mine: Any, its: Any) -> None:
 def _project(network: Network, params: tuple[Any, Any], vectors: Array) -> tuple[Net, Net]:
     """Return actors and critics with these phrases projected."""
     actor, critic = params
-    return acting.project(network, actor, vectors), acting.project(network, critic, vectors)
+    return act.project(network, actor, vectors), act.project(network, critic, vectors)
 
 
 @partial(jax.jit, static_argnames="network")
@@ -231,13 +230,13 @@ def decide(
 
     The critics' memory moves along, so that values can be asked for at any time.
     """
-    observed = acting.Observed(
+    observed = act.Observed(
         observation=observation[None],
         last_macro=carry.macro[None],
         phrase=jnp.asarray(listening.phrase)[None],
     )
     draws = jax.random.uniform(key, (network.shape.agents,))
-    macro, actor = acting.decide(
+    macro, actor = act.decide(
         network,
         listening.actors,
         carry.actor,
@@ -248,7 +247,7 @@ def decide(
         draws[None],
         greedy,
     )
-    critic = acting.advance(network, listening.critics, carry.critic, observed, idle[None])
+    critic = act.advance(network, listening.critics, carry.critic, observed, idle[None])
     return macro[0], Carry(actor=actor, critic=critic, macro=macro[0])
 
 
@@ -262,12 +261,12 @@ def values(
     def repeat(one: Array, axis: int) -> Array:
         return jnp.repeat(jnp.expand_dims(one, axis), count, axis)
 
-    observed = acting.Observed(
+    observed = act.Observed(
         observation=repeat(observation, 0), last_macro=repeat(carry.macro, 0), phrase=phrases
     )
     memory = repeat(carry.critic[:, :, 0], 2)
     everyone = jnp.ones(phrases.shape, bool)
-    return acting.values(network, critics, scale, memory, observed, everyone)
+    return act.values(network, critics, scale, memory, observed, everyone)
 
 
 def origin(team: TeamPolicy) -> tuple[ExperimentConfig, Task, Preset]:

@@ -118,7 +118,7 @@ def default_num_envs(batch: int, horizon: int) -> int:
     """
     if jax.default_backend() == "cpu":
         return min(batch, max(16, batch // 8))
-    return batch if horizon > 100 else max(1, batch // 4)
+    return batch if horizon > train.SHORT_HORIZON else max(1, batch // 4)
 
 
 def train_group(
@@ -143,7 +143,7 @@ def train_group(
     runs = stack([make_run(c, preset, task, seed) for c in configs for seed in group.seeds])
     updates = max(1, math.ceil(preset.episodes / preset.batch / points))
     points = math.ceil(preset.episodes / preset.batch / updates)
-    state = train.start(static, runs)
+    state = train.init_states(static, runs)
     curve: list[dict[str, Any]] = []
     if folder is not None and checkpoint.exists(folder):
         state, curve = checkpoint.load(folder, group, state, updates * preset.batch)
@@ -153,7 +153,7 @@ def train_group(
         bar = progress.add_task(label, total=points, completed=len(curve), note="compiling…")
         while len(curve) < points:
             began = time.perf_counter()
-            state, metrics = train.chunk(
+            state, metrics = train.train_updates(
                 static, num_envs, updates, task.lexicon.vectors, runs, state
             )
             jax.block_until_ready(state)

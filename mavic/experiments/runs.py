@@ -13,9 +13,9 @@ from mavic.experiments.methods import METHODS, hyperparams_of
 from mavic.instruct import reward
 from mavic.instruct.schedule import SCHEDULES, make_schedule
 from mavic.learn import act
-from mavic.learn.networks import Network
+from mavic.learn.backbones import BACKBONES
 from mavic.learn.returns import CORRECTIONS, Correction
-from mavic.learn.update import HyperParams
+from mavic.learn.update import HyperParams, StaticConfig
 from mavic.preset import Preset
 from mavic.rollout.rollout import Policy
 from mavic.rollout.step import InstructedEnv
@@ -84,10 +84,11 @@ def stack(runs: list[Run]) -> Run:
     return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *runs)
 
 
-def acting(
-    network: Network, actor: Any, vectors: Array, epsilon: Array, greedy: Array | bool = False
+def rollout_policy(
+    static: StaticConfig, actor: Any, vectors: Array, epsilon: Array, greedy: Array | bool = False
 ) -> Policy:
     """Return a team as a rollout policy. `epsilon` [2] is for uninstructed and instructed decisions."""
+    network, backbone = static.network, BACKBONES[static.backbone]
     actors = act.project(network, actor, vectors)
 
     def policy(memory: Array, state: InstructedState, draws: Array) -> tuple[Array, Array]:
@@ -97,7 +98,7 @@ def acting(
             last_macro=state.macro,
             phrase=state.instruction.phrase,
         )
-        return act.decide(
+        return backbone.act(
             network,
             actors,
             memory,

@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 
 from mavic.experiments.devices import over_runs
-from mavic.experiments.runs import Run, acting
+from mavic.experiments.runs import Run, rollout_policy
 from mavic.learn import update
 from mavic.learn.backbones import BACKBONES, UpdateMetrics
 from mavic.learn.transitions import as_played, macro_transitions, packed
 from mavic.learn.update import StaticConfig, TrainState
 from mavic.rollout.rollout import rollout
-from mavic.runs import max_over_runs
+from mavic.run_axis import max_over_runs
 from mavic.types import Array, record
 
 SMALL_FRACTION = 4  # most batches fit into a quarter of the largest possible number of rows
@@ -31,13 +31,15 @@ class TrainMetrics:
     task_return: Array  # undiscounted, per episode
 
 
-def start(static: StaticConfig, runs: Run) -> TrainState:
+def init_states(static: StaticConfig, runs: Run) -> TrainState:
     """Return untrained states, one per run."""
-    return _start(static, runs.key, runs.hyper.value_scale, runs.hyper.critic_init_scale)
+    return _init_states(static, runs.key, runs.hyper.value_scale, runs.hyper.critic_init_scale)
 
 
 @partial(jax.jit, static_argnames="static")
-def _start(static: StaticConfig, keys: Array, scales: Array, init_scales: Array) -> TrainState:
+def _init_states(
+    static: StaticConfig, keys: Array, scales: Array, init_scales: Array
+) -> TrainState:
     def one_run(key: Array, *scale: Array) -> TrainState:
         return BACKBONES[static.backbone].init(jax.random.fold_in(key, 0), static, *scale)
 
@@ -62,7 +64,7 @@ def one_update(
     epsilon = update.anneal(run.hyper, state.episodes).epsilon
     played = rollout(
         run.train_env,
-        acting(static.network, state.actor, vectors, epsilon),
+        rollout_policy(static, state.actor, vectors, epsilon),
         jax.random.fold_in(run.key, 1),
         episodes=static.batch,
         num_envs=num_envs,
@@ -96,7 +98,7 @@ def one_update(
 
 
 @partial(jax.jit, static_argnames=("static", "num_envs", "updates"), donate_argnames="state")
-def chunk(
+def train_updates(
     static: StaticConfig,
     num_envs: int,
     updates: int,

@@ -112,17 +112,23 @@ def _named(macros: Macros, env: Env, where: str, unnamed: bool) -> np.ndarray:
 
 
 def comply(
-    instruction: Instruction, macro: Int[Array, " N"], judged: Int[Array, " N"], rules: Rules
+    instruction: Instruction,
+    macro: Int[Array, " N"],
+    effective_macro: Int[Array, " N"],
+    rules: Rules,
 ) -> Bool[Array, " N"]:
     """Return bool [N], whether each agent's macro is allowed. It is true for agents that are not addressed.
 
-    A macro may do the work of another one. `judged` [N] is the macro whose work was done, as the environment reports it
-    (`Tick.judged`). A kind that lists allowed macros is met if `macro` or `judged` is allowed. A kind that lists
-    forbidden macros is met if both are allowed.
+    A macro may do the work of another one. `effective_macro` [N] is the macro whose work was done, as the environment
+    reports it (`Tick.effective_macro`). A kind that lists allowed macros is met if one of the two is allowed. A kind
+    that lists forbidden macros is met if both are allowed.
     """
-    assert_rank("N", kind=instruction.kind, macro=macro, judged=judged)
-    agents, kind = jnp.arange(judged.shape[0]), instruction.kind
-    by_name, by_work = rules.allowed[kind, agents, macro], rules.allowed[kind, agents, judged]
+    assert_rank("N", kind=instruction.kind, macro=macro, effective_macro=effective_macro)
+    agents, kind = jnp.arange(effective_macro.shape[0]), instruction.kind
+    by_name, by_work = (
+        rules.allowed[kind, agents, macro],
+        rules.allowed[kind, agents, effective_macro],
+    )
     return jnp.where(rules.lists_allowed[kind], by_name | by_work, by_name & by_work)
 
 

@@ -152,7 +152,7 @@ def advance(
     )
     arrives = may & found & (draws[0] < schedule.rate)
 
-    judged = active & (ends | arrives | over)
+    closing = active & (ends | arrives | over)
     counts = now.decided & (~awaits | resolved | (now.held >= UNRESOLVED_COUNTS_AFTER))
     silence = replace(nobody(addressed.shape[0]), given=now.given, uninstructed=now.uninstructed)
     after = _choose(arrives, new, _choose(ends, silence, now))
@@ -161,8 +161,8 @@ def advance(
         switched=(arrives | ends) & ~over,
         resolved=resolved,
         spurious=~now.uninstructed & (draws[5] < schedule.spurious_interrupt_prob),
-        closed=jnp.where(judged & counts, kind, 0),
-        followed=judged & counts & now.obeyed & (~awaits | (sign > 0)),
+        closed=jnp.where(closing & counts, kind, 0),
+        followed=closing & counts & now.obeyed & (~awaits | (sign > 0)),
     )
 
 

@@ -44,7 +44,7 @@ def own_first(phrase: Int[Array, "W N"]) -> Int[Array, "N W N"]:
     """Return phrases [W, N] as each agent takes them in, its own first: [N, W, N]."""
     assert_rank("W N", phrase=phrase)
     agents = phrase.shape[-1]
-    order = (jnp.arange(agents)[:, None] + jnp.arange(agents)[None]) % agents
+    order = networks.own_first_order(agents)
     return jnp.moveaxis(phrase[..., order], -2, 0)
 
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from mavic.learn import act, bptt, networks, update
 from mavic.learn.returns import Correction
 from mavic.learn.update import BY_AGENT, HyperParams, Loop, StaticConfig, TrainState, Values
-from mavic.runs import max_over_runs
+from mavic.run_axis import max_over_runs
 from mavic.types import Array, MacroTransitions, record
 
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from mavic.types import Array, Bool, Float, Int, assert_rank
 
 BLOCK = 8  # rows
-CHUNKS = 16  # into which `where` divides all rows
+CHUNKS = 16  # into which `map_where` divides all rows
 
 
 def blocks_for(longest: Array) -> Array:
@@ -75,7 +75,7 @@ def _chunk(rows: int) -> int:
     return -(-rows // CHUNKS)
 
 
-def where(
+def map_where(
     wanted: Bool[Array, "K W"], function: Callable, chunks: Int[Array, ""]
 ) -> Float[Array, "K W"]:
     """Return `function` of the rows where `wanted` [K, W] holds, and 0 elsewhere: [K, W].

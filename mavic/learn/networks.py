@@ -161,6 +161,11 @@ def _inputs(shape: Shape, table: dict[str, Array], hears: Array, seen: Seen) -> 
     return jnp.concatenate(parts, axis=-1)
 
 
+def own_first_order(agents: int) -> Array:
+    """Return [N, N], for each agent the order of all agents in which it takes in their phrases: itself first."""
+    return (jnp.arange(agents)[:, None] + jnp.arange(agents)[None]) % agents
+
+
 def hearing_parts(shape: Shape) -> Array:
     """Return [P]: 1 for the last part, which hears phrases, and 0 for the others."""
     return (jnp.arange(shape.parts) == shape.parts - 1).astype(jnp.float32)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from mavic.learn.networks import own_first_order
 from mavic.types import Array, Float, MacroTransitions, Timestep, assert_rank, record
 
 
@@ -103,13 +104,12 @@ def macro_transitions(
     valid = jnp.arange(tick.shape[0])[:, None, None] < places.count[None]
     first = pick(rows.time[..., None] == elapsed) & valid
     following = jnp.concatenate([valid[1:] & ~first[1:], jnp.zeros_like(valid[:1])])
-    own_first = (jnp.arange(agents)[:, None] + jnp.arange(agents)[None]) % agents
     return MacroTransitions(
         observation=pick(rows.observation),
         available=pick(rows.available),
         last_macro=pick(rows.last_macro),
         macro=pick(rows.macro),
-        phrases=pick(rows.phrase[..., own_first]),
+        phrases=pick(rows.phrase[..., own_first_order(agents)]),
         kind=pick(everyone(rows.kind.max(axis=-1))),
         reward=pick(gathered),
         discount=pick(discount),

@@ -226,7 +226,7 @@ def agent_values(
 
     following = jnp.roll(value, -1, axis=0)
     wanted = bootstraps(rows)
-    same = jnp.where(wanted, bptt.where(wanted, value_after, loop.chunks), following)
+    same = jnp.where(wanted, bptt.map_where(wanted, value_after, loop.chunks), following)
     # The task ended, but the instruction replaces the task. It continues from where the row began, so that ending the
     # episode neither escapes the instruction nor earns a prize.
     same = jnp.where(rows.bootstraps_from_self, value, same)

@@ -71,7 +71,7 @@ class Row:
     @property
     def group(self) -> str:
         """The table that the row belongs to: preset/network/schedule/rule[/overlap][/extras]."""
-        return self.config.key()
+        return self.config.table_group()
 
     @property
     def label(self) -> str:
@@ -137,7 +137,7 @@ def table(records: Iterable[Record]) -> list[Row]:
             for path, other in configs.items()
             if other.method == styles.BASELINE and _compared_by(other) == _compared_by(config)
         ]
-        exact = [path for path in alike if configs[path].key() == config.key()]
+        exact = [path for path in alike if configs[path].table_group() == config.table_group()]
         return next((done[path] for path in (*exact, *alike)), None)
 
     rows = [_row(done[path], config, baseline(config)) for path, config in configs.items()]
@@ -159,17 +159,17 @@ def _check_comparable(configs: Mapping[Any, ExperimentConfig]) -> None:
     firsts: dict[str, Any] = {}
     rows: dict[tuple[str, str], Any] = {}
     for path, config in configs.items():
-        twin = rows.setdefault((config.key(), config.method), path)
+        twin = rows.setdefault((config.table_group(), config.method), path)
         if twin is not path:
             raise RecordError(
-                f"{twin.name} and {path.name} are both {config.method} of {config.key()}"
+                f"{twin.name} and {path.name} are both {config.method} of {config.table_group()}"
             )
-        first = firsts.setdefault(config.key(), path)
+        first = firsts.setdefault(config.table_group(), path)
         for name in ("kinds", "one_agent", "options"):
             mine, theirs = getattr(config, name), getattr(configs[first], name)
             if mine != theirs:
                 raise RecordError(
-                    f"{first.name} and {path.name} belong to one table, {config.key()}, but "
+                    f"{first.name} and {path.name} belong to one table, {config.table_group()}, but "
                     f"differ in {name} ({theirs} and {mine}): give each a folder of its own"
                 )
 

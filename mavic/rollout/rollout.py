@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from mavic.instruct.schedule import DRAWS
 from mavic.rollout import threefry
 from mavic.rollout.step import InstructedEnv, begin, draw_episode, draws_for, step
-from mavic.runs import max_over_runs
+from mavic.run_axis import max_over_runs
 from mavic.types import Array, InstructedState, Timestep, replace
 
 

@@ -116,7 +116,7 @@ def step(
     last_macro = jnp.where(state.idle, state.macro, state.last_macro)
     tick = env.tick(tick_key(state), state.state, macro, state.idle, rules.effect[instruction.kind])
 
-    complied = reward.comply(instruction, macro, tick.judged, rules)
+    complied = reward.comply(instruction, macro, tick.effective_macro, rules)
     paid = reward.pay(instruction, tick.reward, complied, state.idle, tick.events, rules)
 
     truncated = ~tick.terminal & (state.time + 1 >= env.horizon)

@@ -17,7 +17,7 @@ from mavic.envs.box_pushing.optimum import BEST_PLAN as BEST
 from mavic.experiments.config import Task, make_task
 from mavic.experiments.methods import preset_of
 from mavic.experiments.policy_file import TeamPolicy, Weights
-from mavic.experiments.runs import acting
+from mavic.experiments.runs import rollout_policy
 from mavic.instruct import reward, schedule
 from mavic.language import lexicon as lexicons
 from mavic.learn import networks, update
@@ -236,7 +236,7 @@ def test_an_episode_on_a_stage_is_the_rollouts_episode(task, env, drawn):
     static, team = drawn
     often = schedule.make_schedule(rate=0.3, hold_min=1, hold_max=9)
     env = dataclasses.replace(env, schedule=often)
-    policy = acting(static.network, team.weights.actor, task.lexicon.vectors, jnp.zeros(2))
+    policy = rollout_policy(static, team.weights.actor, task.lexicon.vectors, jnp.zeros(2))
     run = jax.jit(lambda key: rollout(env, policy, key, episodes=4, num_envs=1))
     played = jax.device_get(run(KEY))
     rows = jax.tree.map(lambda leaf: leaf[:, 0][played.rows.alive[:, 0]], played.rows)

@@ -421,7 +421,7 @@ def test_the_shared_push_moves_everything_up():
         (PUSH, PUSH),
     )
     assert ends(ticks) == [False] and fines(ticks) == [0]
-    assert np.asarray(ticks[0].judged).tolist() == [PUSH, PUSH]
+    assert np.asarray(ticks[0].effective_macro).tolist() == [PUSH, PUSH]
 
 
 def test_the_shared_push_works_with_sides_swapped():
@@ -614,7 +614,10 @@ def test_the_reference_cannot_be_interrupted():
         (PUSH, PUSH),
         (STAY, LEFT),
     )
-    assert bool(ticks[-1].terminal) and np.asarray(ticks[-1].judged).tolist() == [PUSH, PUSH]
+    assert bool(ticks[-1].terminal) and np.asarray(ticks[-1].effective_macro).tolist() == [
+        PUSH,
+        PUSH,
+    ]
 
 
 def test_the_reference_asks_for_the_remembered_waypoint():
@@ -757,7 +760,11 @@ def play(env: BoxPushing, choices: jax.Array, forced: jax.Array) -> tuple[Tick, 
         fresh = idle | force
         macro = jnp.where(fresh, choice, macro)
         after = env.tick(KEY, state, macro, fresh, jnp.zeros(2, jnp.int32))
-        return (after.state, after.judged, after.ended), (after, state, after.judged)
+        return (after.state, after.effective_macro, after.ended), (
+            after,
+            state,
+            after.effective_macro,
+        )
 
     carry = (env.reset(KEY), choices[0], jnp.ones(2, bool))
     return jax.lax.scan(step, carry, (choices, forced))[1]

@@ -266,7 +266,7 @@ def test_moving_against_food_takes_it_and_against_a_free_counter_puts_it():
     expect(got.state, {1: "K . . . @1 @0=l #"})
     put = alone(got.state, M.RIGHT)[0]
     expect(put.state, {1: "K . . . @1 @0 l"})
-    assert [int(got.judged[0]), int(put.judged[0])] == [M.GET_LETTUCE, M.RIGHT]
+    assert [int(got.effective_macro[0]), int(put.effective_macro[0])] == [M.GET_LETTUCE, M.RIGHT]
     assert rewards([got, put]) == [-0.1, -0.1]
 
 
@@ -274,7 +274,7 @@ def test_full_hands_take_nothing_and_put_nothing_on_food():
     state = read({0: "# # # O O # #", 1: "K . . . @1 @0=t l"})
     ticks = alone(state, M.RIGHT)
     expect(ticks[0].state, {0: "# # # O O # #", 1: "K . . . @1 @0=t l"})
-    assert ticks[0].judged[0] == M.RIGHT
+    assert ticks[0].effective_macro[0] == M.RIGHT
 
 
 def test_the_first_cook_is_served_first():
@@ -292,12 +292,12 @@ def test_three_pushes_chop_and_pay_once():
     ticks = alone(state, M.LEFT, M.LEFT, M.LEFT)
     for done, word in zip(ticks, ("t1", "t2", "T"), strict=True):
         expect(done.state, {0: "# # # O O # #", 1: f"K={word} @0 . . @1 . l"})
-        assert done.judged[0] == M.CHOP
+        assert done.effective_macro[0] == M.CHOP
     assert rewards(ticks) == [-0.1, -0.1, 9.9]
     assert happened(ticks) == ["tomato-chopped"]
     taken = alone(ticks[-1].state, M.LEFT)
     expect(taken[0].state, {0: "# # # O O # #", 1: "K @0=T . . @1 . l"})
-    assert taken[0].judged[0] == M.GET_TOMATO
+    assert taken[0].effective_macro[0] == M.GET_TOMATO
 
 
 def test_a_milestone_pays_once_an_episode():
@@ -333,7 +333,7 @@ def test_a_board_holds_anything_and_one_thing(word):
     tail = "#" if word in ("bowl", "patty") else "l"
     ticks = alone(read(gone | {1: f"K @0={word} . . @1 . {tail}"}), M.LEFT)
     expect(ticks[0].state, gone | {1: f"K={word} @0 . . @1 . {tail}"})
-    assert ticks[0].judged[0] == M.GO_BOARD_1
+    assert ticks[0].effective_macro[0] == M.GO_BOARD_1
 
 
 # Blending
@@ -351,11 +351,11 @@ def test_the_blender_takes_chopped_food_and_peas_only(word, row, inside):
     ticks = alone(read(rows), M.DOWN)
     if not inside:
         expect(ticks[0].state, rows)
-        assert ticks[0].judged[0] == M.DOWN
+        assert ticks[0].effective_macro[0] == M.DOWN
         return
     plate = "#" if row == 6 else "2"
     expect(ticks[0].state, rows | {5: "# . . @0 . . 1", 6: f"# # # B={inside} # {plate} #"})
-    assert ticks[0].judged[0] == M.GO_BLENDER
+    assert ticks[0].effective_macro[0] == M.GO_BLENDER
 
 
 def test_nothing_comes_out_of_the_blender_before_it_is_blended():
@@ -371,10 +371,10 @@ def test_five_pushes_blend_and_then_the_bowl_is_taken():
         expect(done.state, rows | {6: f"# # # B=TLp/{count} # 2 #"})
     expect(ticks[4].state, rows | {6: "# # # B=bowl # 2 #"})
     assert rewards(ticks) == [-0.1] * 4 + [9.9] and happened(ticks) == ["blended"]
-    assert [int(t.judged[0]) for t in ticks] == [M.BLEND] * 5
+    assert [int(t.effective_macro[0]) for t in ticks] == [M.BLEND] * 5
     taken = alone(ticks[-1].state, M.DOWN)[0]
     expect(taken.state, rows | {5: "# . . @0=bowl . . 1", 6: "# # # B # 2 #"})
-    assert taken.judged[0] == M.GET_BOWL
+    assert taken.effective_macro[0] == M.GET_BOWL
 
 
 def test_full_hands_do_not_blend():
@@ -394,7 +394,7 @@ def test_an_oven_takes_a_bowl_and_needs_ten_pushes(oven, macro):
     top = "# # # {} O # #" if oven == 3 else "# # # O {} # #"
     put = alone(read(NO_FOOD | {1: cook}), M.UP)
     expect(put[0].state, NO_FOOD | {0: top.format("O=bowl"), 1: bare})
-    assert put[0].judged[0] == macro and happened(put) == ["bowl-in-oven"]
+    assert put[0].effective_macro[0] == macro and happened(put) == ["bowl-in-oven"]
     waited = alone(put[0].state, M.STAY, M.STAY)[-1].state
     expect(waited, NO_FOOD | {0: top.format("O=bowl"), 1: bare})
     ticks = alone(waited, *[M.UP] * 10)
@@ -402,10 +402,10 @@ def test_an_oven_takes_a_bowl_and_needs_ten_pushes(oven, macro):
         expect(done.state, NO_FOOD | {0: top.format(f"O=bowl/{count}"), 1: bare})
     expect(ticks[9].state, NO_FOOD | {0: top.format("O=patty"), 1: bare})
     assert rewards(ticks) == [-0.1] * 9 + [9.9] and happened(ticks) == ["cooked"]
-    assert [int(t.judged[0]) for t in ticks] == [M.COOK] * 10
+    assert [int(t.effective_macro[0]) for t in ticks] == [M.COOK] * 10
     taken = alone(ticks[-1].state, M.UP)
     expect(taken[0].state, NO_FOOD | {1: cook.replace("bowl", "patty")})
-    assert taken[0].judged[0] == M.GET_PATTY and happened(taken) == ["patty-taken"]
+    assert taken[0].effective_macro[0] == M.GET_PATTY and happened(taken) == ["patty-taken"]
 
 
 @pytest.mark.parametrize("word", ["patty", "1"])
@@ -430,7 +430,7 @@ def test_a_patty_goes_onto_the_plate_where_it_stands():
     expect(ticks[0].state, rows | {5: "# . . . . @0 1+patty"})
     expect(ticks[1].state, rows | {5: "# . . . . @0=1+patty #"})
     assert happened(ticks) == ["patty-plated"]
-    assert [int(t.judged[0]) for t in ticks] == [M.GET_PLATE_1] * 2
+    assert [int(t.effective_macro[0]) for t in ticks] == [M.GET_PLATE_1] * 2
 
 
 def test_a_patty_goes_onto_a_plate_on_a_board_and_the_plate_stays():
@@ -443,7 +443,7 @@ def test_an_empty_plate_takes_the_patty_from_the_oven():
     ticks = alone(read(rows), M.UP)
     expect(ticks[0].state, rows | {0: "# # # O O # #", 1: "K . . @0=2+patty . @1 #"})
     assert happened(ticks) == ["patty-taken", "patty-plated"]
-    assert ticks[0].judged[0] == M.GET_PATTY
+    assert ticks[0].effective_macro[0] == M.GET_PATTY
 
 
 @pytest.mark.parametrize("word", ["bowl", "T", "L", "p"])
@@ -473,7 +473,7 @@ def test_the_plated_patty_ends_the_episode():
         M.LEFT,
     )
     assert rewards(ticks) == [199.9] and bool(ticks[0].terminal)
-    assert happened(ticks) == ["solved"] and ticks[0].judged[0] == M.DELIVER
+    assert happened(ticks) == ["solved"] and ticks[0].effective_macro[0] == M.DELIVER
 
 
 @pytest.mark.parametrize(
@@ -750,8 +750,8 @@ def test_a_laden_plate_is_not_free():
 
 def test_a_macro_counts_as_itself():
     state = read({1: "K @0=l . . @1 . #"})
-    assert alone(state, M.GO_BOARD_1)[0].judged[0] == M.GO_BOARD_1
-    assert alone(read(), M.LEFT)[0].judged[0] == M.LEFT
+    assert alone(state, M.GO_BOARD_1)[0].effective_macro[0] == M.GO_BOARD_1
+    assert alone(read(), M.LEFT)[0].effective_macro[0] == M.LEFT
 
 
 def observation(state: State, env: Overcooked = D) -> list[dict[str, list[float]]]:

@@ -26,9 +26,9 @@ def learnt() -> list[np.ndarray]:
     runs = stack(
         [make_run(ExperimentConfig(network="shared"), preset, task, seed) for seed in range(SEEDS)]
     )
-    state = train.start(static, runs)
+    state = train.init_states(static, runs)
     for _ in range(2):
-        state, metrics = train.chunk(static, 4, 1, task.lexicon.vectors, runs, state)
+        state, metrics = train.train_updates(static, 4, 1, task.lexicon.vectors, runs, state)
     return [np.asarray(leaf) for leaf in jax.tree.leaves((state, metrics))]
 
 
@@ -37,7 +37,7 @@ def elsewhere(path: str) -> None:
     jax.config.update("jax_disable_most_optimizations", True)
     jax.config.update("jax_num_cpu_devices", 2)
     leaves = learnt()
-    assert jax.local_device_count() == 2 and train.chunk._cache_size() == 1
+    assert jax.local_device_count() == 2 and train.train_updates._cache_size() == 1
     np.savez(path, *leaves)
 
 

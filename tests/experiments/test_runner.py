@@ -23,7 +23,7 @@ from mavic.experiments.config import ExperimentConfig, make_task
 from mavic.experiments.methods import preset_of
 from mavic.experiments.policy_file import PolicyError
 from mavic.experiments.runner import Group, groups_of, train_group
-from mavic.experiments.runs import acting, make_run, stack
+from mavic.experiments.runs import make_run, rollout_policy, stack
 from mavic.instruct import schedule
 from mavic.learn import act, networks
 from mavic.preset import Preset
@@ -101,7 +101,7 @@ def test_configs_of_other_shapes_are_other_groups():
 
 
 def test_methods_share_a_seeds_start_and_then_part(trained):
-    fresh = train.start(
+    fresh = train.init_states(
         trained.static, stack([make_run(c, GROUP.preset, trained.task, 6) for c in GROUP.configs])
     )
     assert_same(*(jax.tree.map(lambda leaf, i=i: leaf[i], fresh) for i in (0, 1)))
@@ -122,7 +122,7 @@ def test_stopped_and_resumed_it_ends_in_the_same_numbers(trained, tmp_path, monk
                 raise KeyboardInterrupt
             return straight(*args)
 
-        straight = train.chunk
+        straight = train.train_updates
         with monkeypatch.context() as patch:
             patch.setattr(train, "chunk", chunk)
             with pytest.raises(KeyboardInterrupt):
@@ -321,7 +321,7 @@ def told(trained):
 def filmed(trained, told):
     """Four greedy episodes, one per environment, by the rollout of evaluation."""
     actor = jax.tree.map(lambda leaf: leaf[0], trained.state.actor)
-    policy = acting(trained.static.network, actor, trained.task.lexicon.vectors, jnp.zeros(2), True)
+    policy = rollout_policy(trained.static, actor, trained.task.lexicon.vectors, jnp.zeros(2), True)
     play = jax.jit(lambda key: rollout(told, policy, key, episodes=ENVS, num_envs=ENVS).rows)
     return jax.tree.map(np.asarray, play(SEED))
 

@@ -28,7 +28,7 @@ def untrained():
         group=Group(configs=CONFIGS, seeds=(0,), preset=preset),
         task=task,
         static=static,
-        state=train.start(static, runs),
+        state=train.init_states(static, runs),
         curve=[],
         steps_per_second=0.0,
     )

@@ -21,7 +21,7 @@ def replay(env: BoxPushing, choices: jax.Array) -> tuple[Tick, jax.Array, jax.Ar
         macro = jnp.where(fresh, choice, macro)
         tick = env.tick(jax.random.key(0), state, macro, fresh, jnp.zeros(2, jnp.int32))
         seen = jnp.where(tick.ended[:, None], env.observe(tick.state), seen)
-        return (tick.state, tick.judged, seen), (tick, seen, tick.judged)
+        return (tick.state, tick.effective_macro, seen), (tick, seen, tick.effective_macro)
 
     first = env.reset(jax.random.key(0))
     return jax.lax.scan(step, (first, choices[0], env.observe(first)), choices)[1]

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from mavic.experiments.config import ExperimentConfig, make_task
 from mavic.experiments.methods import preset_of
-from mavic.experiments.runs import acting, make_run
+from mavic.experiments.runs import make_run, rollout_policy
 from mavic.instruct.schedule import make_schedule
 from mavic.learn import bptt, update
 from mavic.learn.transitions import macro_transitions
@@ -33,7 +33,7 @@ def played(network: str, seed: int):
     busy = make_schedule(rate=0.2, hold_min=2, hold_max=6, one_agent=True)
     state = update.init(jax.random.key(seed), static)
     state = replace(state, actor=jax.tree.map(lambda x: x * 3.0, state.actor))
-    policy = acting(static.network, state.actor, VECTORS, jnp.zeros(2), greedy=True)
+    policy = rollout_policy(static, state.actor, VECTORS, jnp.zeros(2), greedy=True)
     env = replace(run.train_env, schedule=busy)
     rows = rollout(env, policy, jax.random.key(seed), episodes=12, num_envs=NUM_ENVS).rows
     return state, macro_transitions(rows, PRESET.gamma)

@@ -179,7 +179,7 @@ def test_an_untrained_critics_values_have_the_size_asked_for():
     def fresh(**changes) -> np.ndarray:
         preset = dataclasses.replace(PRESET, **changes)
         runs = stack([make_run(ExperimentConfig(), preset, TASK, 3)])
-        state = jax.tree.map(lambda x: x[0], train.start(static_config("protected"), runs))
+        state = jax.tree.map(lambda x: x[0], train.init_states(static_config("protected"), runs))
         hidden = jax.random.normal(jax.random.key(0), (32,))
         heads = jnp.einsum("h,nphc->npc", hidden, state.critic["head"]["w"])
         contexts = jnp.array([False, True])

@@ -12,7 +12,7 @@ from corridor import Corridor, Left, instructed
 
 from mavic.instruct.schedule import make_schedule
 from mavic.rollout.rollout import Policy, rollout
-from mavic.runs import RUNS
+from mavic.run_axis import RUNS
 from mavic.types import replace
 
 EPISODES = 7

@@ -139,7 +139,7 @@ class BoxPushing:
             ended=jnp.stack([jnp.where(pushing, home[2], done) for done in ended]),
             terminal=home[0] | home[1] | home[2],
             events=jnp.stack([count.astype(jnp.float32) for count in counts]),
-            judged=jnp.where(pushing, Macro.PUSH, macro),
+            effective_macro=jnp.where(pushing, Macro.PUSH, macro),
         )
 
     def check(self, state: State) -> Array:

@@ -153,17 +153,17 @@ class Overcooked:
                 kitchen, table, state, after, running, steering.primitive
             )
             one_tick = jnp.asarray(table.mode)[running] == Mode.MOVE
-            judged = jnp.where(one_tick & (named != NO_MACRO), named, running)
+            effective_macro = jnp.where(one_tick & (named != NO_MACRO), named, running)
         else:
             ended = controllers.has_ended_reference(kitchen, table, after, running)
-            judged = running
+            effective_macro = running
         tick = Tick(
             state=after,
             reward=jnp.broadcast_to(team, (self.cooks,)),
             ended=(ended | steering.ended)[: self.cooks],
             terminal=events[Event.SOLVED] > 0,
             events=events,
-            judged=judged[: self.cooks],
+            effective_macro=effective_macro[: self.cooks],
         )
         return tick, steering.primitive
 

@@ -194,7 +194,7 @@ class Warehouse:
             ended=jnp.append(ended | released, fetch_ended),
             terminal=terminal,
             events=jnp.stack([terminal, *delivered, late, failed]).astype(reward.dtype),
-            judged=macro,
+            effective_macro=macro,
         )
 
     def check(self, state: State) -> Array:
