@@ -341,7 +341,7 @@ def _frame(
     values: dict[str, float] | None,
 ) -> Frame:
     env = stage.env
-    scene = scene_as_json(env.scene(state, macro))  # type: ignore[arg-type]
+    scene = scene_as_json(env.scene(state, macro))
     robots = [sprite for sprite in scene["sprites"] if sprite["shape"] == "robot"]
     return Frame(
         time=episode.time,

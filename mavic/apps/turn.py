@@ -82,7 +82,7 @@ def prepare(
     macros [N] of driven agents (-1: the team decides, or a macro goes on), and the key of the choices."""
     env = instructed_env.env
     observation, available = env.observe(state.state), env.available(state.state)
-    macros = jnp.arange(available.shape[1])
+    macros = jnp.arange(available.shape[1])[None]
     allowed = jnp.any(available & (macros == wish[:, None]), axis=1)
     now = seated & allowed
     after = replace(

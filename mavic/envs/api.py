@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from mavic.hints import suggest
 from mavic.preset import Preset
-from mavic.types import Array, Scene, Tick
+from mavic.types import Array, ArrayLike, Scene, Tick
 
 BUILT_IN = ("box_pushing", "warehouse", "overcooked")  # one folder each, with a record WORLD
 REGISTERED: dict[str, World] = {}
@@ -81,7 +81,7 @@ class Env(Protocol):
     def available(self, state: Any) -> Array:
         """Return bool [N, M], which macros each agent may choose. Padding is never available."""
 
-    def scene(self, state: Any, macro: Array) -> Scene:
+    def scene(self, state: Any, macro: ArrayLike) -> Scene:
         """Return a picture of the state. This runs on the host."""
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from mavic.envs import painting
 from mavic.envs.api import Env, macro_count
 from mavic.hints import suggest
-from mavic.types import Array, Scene, Tick
+from mavic.types import Array, ArrayLike, Scene, Tick
 
 NAME_TUPLES = ("agents", "events", "preconditions", "effects")
 STATE_METHODS = ("observe", "available", "check")
@@ -218,7 +218,7 @@ def _check_rollout(env: Env, key: Array, ticks: int, num_envs: int = 8) -> tuple
     return states, macros
 
 
-def _check_scene(env: Env, state: Any, macro: Array) -> None:
+def _check_scene(env: Env, state: Any, macro: ArrayLike) -> None:
     """Check that `painting` can draw the picture of a state."""
     scene = env.scene(state, macro)
     _require(isinstance(scene, Scene), f"scene returns {type(scene).__name__}, not a Scene")

@@ -649,7 +649,7 @@ def test_loopback_addresses_are_recognised(host, alone):
 
 
 @pytest.mark.parametrize("host, alone", [("127.0.0.1", True), ("0.0.0.0", False)])
-def test_only_loopback_goes_without_a_token(host, alone, monkeypatch):
+def test_only_loopback_goes_without_a_token(host, alone, catalog, monkeypatch):
     import uvicorn
 
     made, said = {}, []
@@ -663,7 +663,7 @@ def test_only_loopback_goes_without_a_token(host, alone, monkeypatch):
 
     monkeypatch.setattr(server, "make_app", lambda catalog, **rest: made.update(rest))
     monkeypatch.setattr(uvicorn, "Server", Deaf)
-    server.play(None, host, 0, said.append)
+    server.play(catalog, host, 0, said.append)
     assert bool(made["token"]) is not alone and made["loopback"] is alone
     assert len(made["token"]) in (0, 22)
     assert f":{made['port']}/" in said[0] and (f"?token={made['token']}" in said[0]) is not alone

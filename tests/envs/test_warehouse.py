@@ -626,7 +626,7 @@ def test_the_picture_shows_everything():
         received=([0], []),
         waited=3,
     )
-    drawn = PAPER.scene(state, jnp.array([GO_0, GET, LOOK_2]))
+    drawn = PAPER.scene(state, np.array([GO_0, GET, LOOK_2]))
     robots = {s.label: s for s in drawn.sprites if s.shape == "robot"}
     assert (robots["0"].x + 0.5, robots["0"].y + 0.5) == (12, 4) and robots["0"].holds == "1 2"
     assert {s.label: s.holds for s in drawn.sprites if s.shape == "human"} == {"0": "0", "1": ""}

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from mavic.envs.box_pushing.macros import Macro
 from mavic.envs.box_pushing.render import picture
 from mavic.hints import suggest
-from mavic.types import Array, Scene, Tick, record, replace, static
+from mavic.types import Array, ArrayLike, Scene, Tick, record, replace, static
 
 DYNAMICS = ("paper", "reference")
 CELL = jnp.int16  # positions; under `reference` a robot can walk far outside the grid
@@ -158,7 +158,7 @@ class BoxPushing:
         del state
         return jnp.ones((len(self.agents), len(Macro)), bool)
 
-    def scene(self, state: State, macro: Array) -> Scene:
+    def scene(self, state: State, macro: ArrayLike) -> Scene:
         """Return a picture of the state. This runs on the host."""
         return picture(self, state, macro)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mavic.envs.box_pushing.macros import Macro
-from mavic.types import Array, Scene, Sprite
+from mavic.types import ArrayLike, Scene, Sprite
 
 if TYPE_CHECKING:
     from mavic.envs.box_pushing.env import BoxPushing, State
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ROBOT_COLOURS = ("blue", "orange")
 
 
-def picture(env: BoxPushing, state: State, macro: Array) -> Scene:
+def picture(env: BoxPushing, state: State, macro: ArrayLike) -> Scene:
     """Return the goal row, waypoints, boxes and robots. A robot outside the grid is drawn at the edge, with a note."""
     size, (first, last, left, _) = env.size, env.columns
     top = size - 1

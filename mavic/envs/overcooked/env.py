@@ -31,7 +31,7 @@ from mavic.envs.overcooked.observation import (
 from mavic.envs.overcooked.render import picture
 from mavic.envs.overcooked.state import Event, Place, State, carried_cells, first_state
 from mavic.hints import suggest
-from mavic.types import Array, Scene, Tick, record, replace, static
+from mavic.types import Array, ArrayLike, Scene, Tick, record, replace, static
 
 DYNAMICS = ("paper", "reference")
 MILESTONES = (
@@ -183,7 +183,7 @@ class Overcooked:
         del state
         return jnp.ones((self.cooks, len(self.macros[0])), bool)
 
-    def scene(self, state: State, macro: Array) -> Scene:
+    def scene(self, state: State, macro: ArrayLike) -> Scene:
         """Return a picture of the kitchen. This runs on the host."""
         return picture(self, state, macro)
 

@@ -9,7 +9,7 @@ import numpy as np
 from mavic.envs.overcooked.grid import SIZE, cell_of, row_column
 from mavic.envs.overcooked.macros import Thing
 from mavic.envs.overcooked.state import BLENDS, CHOPS, COOKS, FOODS, PLATES, Place, State
-from mavic.types import Array, Scene, Sprite
+from mavic.types import ArrayLike, Scene, Sprite
 
 if TYPE_CHECKING:
     from mavic.envs.overcooked.env import Overcooked
@@ -18,7 +18,7 @@ COOK_COLOURS = ("blue", "orange", "purple")
 FOOD_COLOURS = {"tomato": "red", "lettuce": "green", "onion": "pink", "peas": "green"}
 
 
-def picture(env: Overcooked, state: State, macro: Array) -> Scene:
+def picture(env: Overcooked, state: State, macro: ArrayLike) -> Scene:
     """Return counters, stations, things, cooks and what they hold. Notes tell macros and progress."""
     kitchen = env.kitchen
     words = _words(env, state)

@@ -20,7 +20,7 @@ import numpy as np
 
 from mavic.envs.warehouse import macros, render
 from mavic.hints import suggest
-from mavic.types import Array, Scene, Tick, record, replace, static
+from mavic.types import Array, ArrayLike, Scene, Tick, record, replace, static
 
 DYNAMICS = ("paper", "reference")
 SPOTS = 2  # hand-over spots beside Fetch
@@ -243,7 +243,7 @@ class Warehouse:
         most = max(len(macros) for macros in self.macros)
         return jnp.asarray([[i < len(macros) for i in range(most)] for macros in self.macros])
 
-    def scene(self, state: State, macro: Array) -> Scene:
+    def scene(self, state: State, macro: ArrayLike) -> Scene:
         """Return a picture of the room from above. This runs on the host."""
         return render.picture(self, state, macro)
 

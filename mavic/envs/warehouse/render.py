@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mavic.envs.warehouse import macros
-from mavic.types import Array, Scene, Sprite
+from mavic.types import ArrayLike, Scene, Sprite
 
 if TYPE_CHECKING:
     from mavic.envs.warehouse.env import State, Warehouse
@@ -24,7 +24,7 @@ ROBOT_COLOURS = ("blue", "orange", "purple")
 TOOL_COLOURS = ("sky", "yellow", "green", "pink", "red", "sand", "white", "brown")
 
 
-def picture(env: Warehouse, state: State, macro: Array) -> Scene:
+def picture(env: Warehouse, state: State, macro: ArrayLike) -> Scene:
     """Return shelves, hand-over spots, people with their tools, and robots with what they carry."""
     state = _host(state)
     chosen = [env.macros[agent](int(m)).name for agent, m in enumerate(np.asarray(macro))]
