@@ -71,8 +71,9 @@ def test_replays_every_episode(recording):
         choices = jnp.asarray(by_episode("act"), jnp.int32)
         tick, seen, macro = jax.jit(jax.vmap(replay, (None, 0)))(env, choices)
         tick, seen, macro = jax.tree.map(np.asarray, (tick, seen, macro))
-        first = jax.tree.map(np.asarray, env.reset(jax.random.key(0)))
+        first = env.reset(jax.random.key(0))
         first_seen = np.asarray(env.observe(first))
+        first = jax.tree.map(np.asarray, first)
     state = tick.state
     wanted = {
         "reward": tick.reward[..., 0],

@@ -43,7 +43,7 @@ def env(recording) -> Warehouse:
 def replay(env, trace) -> tuple[Tick, np.ndarray]:
     """The environment's ticks and observations [E, T, …] for the recorded choices."""
     rows, _, _ = trace
-    key, no_effect = jax.random.key(0), np.zeros(3, np.int32)
+    key, no_effect = jax.random.key(0), jnp.zeros(3, jnp.int32)
 
     def episode(macro, fresh):
         def advance(state, choice):
