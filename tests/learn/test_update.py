@@ -194,6 +194,7 @@ def test_an_untrained_critics_values_have_the_size_asked_for():
 # A plain GRU between dense layers, as a user would write it: no gradient of its own, no tables of phrases.
 
 
+@jax.numpy_rank_promotion("allow")  # users may add a bias to rows as numpy lets them
 def plain_cell(params, memory, inputs):
     def leaky(x):
         return jnp.where(x >= 0, x, 0.01 * x)
