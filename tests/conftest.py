@@ -7,20 +7,21 @@ from pathlib import Path
 import jax
 from jaxtyping import install_import_hook
 
-# Every function of the package checks its arguments and its result against their annotations, shapes included.
-# An int passes as a float, as in mypy (PEP 484). This must come before any test imports the package.
-TOO_BUSY_TO_CHECK = {  # tens of thousands of calls with a word each: the checks would double the suite's time
-    "mavic.language.text",
-    "mavic.language.reader.data",
-    "mavic.language.reader.phrase_file",
-    "mavic.language.reader.spelling",
-}
+# Functions of these packages check their arguments and results against their annotations, shapes included. An int
+# passes as a float, as in mypy (PEP 484). This must come before any test imports the package. Left out, because the
+# checks would double the suite's time: the insides of the worlds (hundreds of calls in one tick that is not compiled)
+# and the language (tens of thousands of calls with one word each).
+CHECKED = ("instruct", "rollout", "learn", "experiments", "reporting", "apps")
 ROOT = Path(__file__).parents[1]
-MODULES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in ROOT.glob("mavic/**/*.py")
-}
+MODULES = [path for name in CHECKED for path in ROOT.glob(f"mavic/{name}/**/*.py")]
+MODULES += ROOT.glob("mavic/*.py")
+MODULES += ROOT.glob("mavic/envs/*.py")
 install_import_hook(
-    sorted(name for name in MODULES - TOO_BUSY_TO_CHECK if not name.endswith("__init__")),
+    sorted(
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in MODULES
+        if path.stem not in ("__init__", "__main__")
+    ),
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
 )
 # An array of a smaller rank is not broadcast in silence. A scalar still is.

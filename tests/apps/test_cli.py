@@ -143,7 +143,7 @@ def test_the_same_command_goes_on_where_it_was(trained, monkeypatch):
     path = folder / "mavic-tuned-protected-live-by-kind.jsonl"
     before = records.read(path)
     brief(monkeypatch)
-    monkeypatch.setattr(train, "chunk", None)  # nothing is left to train
+    monkeypatch.setattr(train, "train_updates", None)  # nothing is left to train
     status, said, complaint = run(f"{TINY} --out {folder.parent}")
     assert (status, complaint) == (0, "")
     assert "after 2 of 2 points" in " ".join(said.split())

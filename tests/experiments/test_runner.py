@@ -124,7 +124,7 @@ def test_stopped_and_resumed_it_ends_in_the_same_numbers(trained, tmp_path, monk
 
         straight = train.train_updates
         with monkeypatch.context() as patch:
-            patch.setattr(train, "chunk", chunk)
+            patch.setattr(train, "train_updates", chunk)
             with pytest.raises(KeyboardInterrupt):
                 train_group(GROUP, tmp_path, **HOW)
     assert {path.name for path in tmp_path.iterdir()} == {"state.json", "state-1.safetensors"}
