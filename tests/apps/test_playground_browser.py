@@ -396,8 +396,8 @@ def test_reduced_motion_means_no_gliding(open_page):
     assert moving.evaluate(drawn) > 12
 
 
-def test_what_comes_is_json_that_a_page_can_trust(door):
-    with door.page() as page:
+def test_the_servers_messages_are_json_that_a_page_can_trust(server):
+    with server.page() as page:
         page.open()
         message = page.read("frame")
         assert set(message) == {"type", "frames", "number", "seed", "over", "still", "totals"}
