@@ -12,6 +12,8 @@ BASELINE = "vanilla"
 """The method that others are compared with: it is trained without instructions."""
 DUAL = ("naive", "protected")
 """D17: the naive method on the protected network is the paper's ablation, called dual."""
+SHIELDED = ("mavic", "vanilla")
+"""The methods that also have a row in which what the instruction forbids was unavailable."""
 HEARS_NOTHING = "(hears nothing)"
 MISSING = "—"
 
@@ -47,11 +49,11 @@ def look(method: str) -> Look:
     return LOOKS.get(method, Look(method, PALETTE["purple"], ":"))
 
 
-def label(config: ExperimentConfig) -> str:
+def label(config: ExperimentConfig, shield: bool = False) -> str:
     """Return the name of a config's method in tables."""
     if is_dual(config):
         return f"dual ({config.method}, {config.network})"
-    return look(config.method).label
+    return look(config.method).label + (" + shield" if shield else "")
 
 
 def is_dual(config: ExperimentConfig) -> bool:
