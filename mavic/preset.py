@@ -78,7 +78,16 @@ class Preset:
     decisions would otherwise be left to learn the task from."""
     hold_to_end_prob: float = 0.0
     """Share of the instructions with rule add that hold to the end of the episode. Short instructions never show what
-    the whole task is worth under them. Experimental: no preset sets it."""
+    the whole task is worth under them."""
+    drill_prob: float = 0.0
+    """Share of the prohibitions with rule add that hold to the end (or from the start) which are drills: in training
+    only, what they forbid is not available to the agents addressed. So the team meets the states in which something
+    else must do. Refusing is learnt from the other prohibitions."""
+    from_start_prob: float = 0.0
+    """Share of the episodes with instructions, in training with interruptions, that begin under one."""
+    single_instruction: bool = False
+    """In an episode that begins under an instruction no other follows. Otherwise the way from its fulfilment to the end
+    of the task is rarely seen."""
     target_network: bool = False
     """Keep a target critic and copy it every `target_update_episodes`; otherwise targets come from the critic."""
     target_update_episodes: int = 32

@@ -136,9 +136,14 @@ class Schedule:
     overlap: Array  # [] bool: one of another kind may replace a running one
     one_agent: Array  # [] bool: it addresses one random agent of those that the kind is meant for
     from_start: Array  # [] chance that one is drawn at reset and held for the whole episode
+    single_instruction: Array  # [] bool: no other follows one that was given at reset
     uninstructed_episode_prob: Array  # [] chance that an episode sees no instruction
     hold_to_end_prob: Array  # [] chance that an instruction with rule add holds to the end
     spurious_interrupt_prob: Array  # [] chance per tick that all macros end though nothing is said
+    drill_prob: (
+        Array  # [] chance that a prohibition with rule add that holds to the end is enforced
+    )
+    shield: Array  # [] bool: every instruction is enforced
 
 
 @record
@@ -160,7 +165,8 @@ class Instruction:
     obeyed: Array  # [] bool: no addressed agent has chosen a forbidden macro so far
     decided: Array  # [] bool: some addressed agent has decided under it
     given: Array  # [] instructions given in this episode so far
-    uninstructed: Array  # [] bool: no instruction is given in this episode
+    uninstructed: Array  # [] bool: no further instruction is given in this episode
+    enforced: Array  # [] bool: what it forbids is not available to the agents it addresses
 
 
 @record
@@ -173,6 +179,7 @@ class InstructedState:
     idle: Array  # [N] bool: the agent decides now
     observation: Array  # [N, O] what each agent decides from, or last decided from
     available: Array  # [N, M] the macros that were available then
+    allowed: Array  # [N, M] the macros that would have complied then
     instruction: Instruction
     time: Array  # [] ticks so far
     key: Array  # the episode's key
@@ -184,6 +191,7 @@ class Timestep:
 
     observation: Array  # [N, O] what the agent saw when it chose its macro
     available: Array  # [N, M] the macros that were available then
+    allowed: Array  # [N, M] the macros that would have complied then
     last_macro: Array  # [N] the macro that ran before; -1 for none
     macro: Array  # [N] the macro that runs in this tick
     fresh: Array  # [N] bool: the macro was chosen in this tick
@@ -212,6 +220,7 @@ class MacroTransitions:
 
     observation: Array  # [K, W, N, O]
     available: Array  # [K, W, N, M]
+    allowed: Array  # [K, W, N, M]
     last_macro: Array  # [K, W, N]
     macro: Array  # [K, W, N]
     phrases: Array  # [K, W, N, N] of all agents, the row's own agent first

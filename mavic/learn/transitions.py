@@ -107,6 +107,7 @@ def macro_transitions(
     return MacroTransitions(
         observation=pick(rows.observation),
         available=pick(rows.available),
+        allowed=pick(rows.allowed),
         last_macro=pick(rows.last_macro),
         macro=pick(rows.macro),
         phrases=pick(rows.phrase[..., own_first_order(agents)]),
