@@ -49,7 +49,6 @@ def score_of(
 
     def under(share):
         """Only the first kind leaves the task on; it has a twin."""
-        none = dict.fromkeys(("task", "solved", "twin", "twin_uninstructed"), [None] * seeds)
         first = {
             "task": [share * v / 4 for v in base],
             "solved": [0.5] * seeds,
@@ -57,7 +56,7 @@ def score_of(
             "twin": [0.125] * seeds,
             "twin_uninstructed": [0.0625] * seeds,
         }
-        return {kinds[0]: first, **{kind: {**none, "obeyed": [0.5] * seeds} for kind in kinds[1:]}}
+        return {kinds[0]: first, **dict.fromkeys(kinds[1:], dict.fromkeys(first, [None] * seeds))}
 
     return {
         "type": "score",

@@ -300,6 +300,7 @@ def evaluate(
     twins = twins_of(jax.tree.map(lambda x: x[0], rules), task.file)
     given = np.atleast_1d(np.asarray(rules.given).any(axis=0))
     asked = {name: i for i, name in enumerate(rules.names) if given[i]}
+    replaces = np.asarray(rules.replaces)
 
     def totals_of(section: Section, **how: Any) -> Totals:
         fewer = dataclasses.replace(section, enough=section.enough * scale)
@@ -326,10 +327,11 @@ def evaluate(
             name: _under_entries(
                 {UNDER: totals_of(one_kind, kind=i, shield=shield), "base": played["base"]},
                 i,
-                replaces=np.asarray(rules.replaces)[:, i],
+                replaces=replaces[:, i],
                 has_twin=bool(twins[i].any()),
             )
             for name, i in asked.items()
+            if not replaces[:, i].all()
         }
         return found
 
@@ -367,15 +369,13 @@ def _under_entries(
 ) -> dict[str, Any]:
     """Return the entries of a kind in the section UNDER, [runs] each, from the totals of UNDER and of other sections.
 
-    What a kind that replaces the task earns for the task is nan: the team is not paid for it. So is the use of a twin
-    that a kind does not have.
+    They are nan for runs in which the kind replaces the task, and the use of a twin is nan for a kind without one.
     """
     found: dict[str, Any] = {}
     for key, metric in metrics.entries(UNDER).items():
         ratio = totals[metric.episodes or UNDER].ratios[metric.name]
         value = divide(Ratio(*(part[:, kind] if part.ndim > 1 else part for part in ratio)))
-        of_task = metric.numerator in (metrics.RETURN, metrics.SOLVED)
-        unknown = replaces if of_task else (metric.numerator is metrics.TWIN) & (not has_twin)
+        unknown = replaces | (metric.numerator is metrics.TWIN and not has_twin)
         found[key] = np.where(unknown, np.nan, value)
     return found
 

@@ -75,7 +75,7 @@ def _macro_ticks(played: Played) -> Array:
     told = rows.kind > 0
     counted = rows.alive[..., None] & (told == told.any())
     ran = jax.nn.one_hot(rows.macro, played.twins.shape[-1]) * counted[..., None]
-    return ran.sum((0, 1)) * played.addressed[..., None]
+    return ran.sum((0, 1))[None] * played.addressed[..., None]
 
 
 def agents_mean(values: Array | None) -> Array:

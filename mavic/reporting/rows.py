@@ -282,7 +282,10 @@ def _per(record: Record, metric: Metric, kind: str = OVERALL) -> np.ndarray | fl
         found = (found or {}).get(name)
     if isinstance(found, dict):
         found = found.get(kind)
-    return _numbers(record, path) if isinstance(found, list) else _floats([found])[0]
+    numbers = _numbers(record, path) if isinstance(found, list) else _floats([found])
+    return np.where(
+        numbers > 0, numbers, math.nan
+    )  # a share of nothing, or of a loss, says nothing
 
 
 def _kinds(record: Record, config: ExperimentConfig, metric: Metric) -> list[str]:

@@ -30,6 +30,23 @@ class Grid:
     header: tuple[str, ...]
     rows: tuple[tuple[Lines, ...], ...]
     caption: str
+    second: tuple[str, ...] = ()
+    """Columns that stand in a second table where there is little room."""
+
+    def halves(self) -> tuple[Grid, ...]:
+        """Return the table without the columns of `second`, and one with only them beside the first column."""
+        if not self.second:
+            return (self,)
+        late = [i for i, title in enumerate(self.header) if title in self.second]
+        early = [i for i in range(len(self.header)) if i not in late]
+        return tuple(
+            replace(
+                self,
+                header=tuple(self.header[i] for i in part),
+                rows=tuple(tuple(row[i] for i in part) for row in self.rows),
+            )
+            for part in (early, [0, *late])
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +156,8 @@ def main(rows: Sequence[Row]) -> Grid:
     """Return the main table: base return, compliance and value bias, next to the paper's figures."""
     known = any(row.kinds("under_task") for row in rows)
     columns = (*MAIN[:-1], *(UNDER if known else ()), MAIN[-1])
-    return _column_grid("Main results", columns, rows, captions.main(rows))
+    grid = _column_grid("Main results", columns, rows, captions.main(rows))
+    return replace(grid, second=tuple(column.title for column in UNDER) if known else ())
 
 
 def task(rows: Sequence[Row]) -> Grid:

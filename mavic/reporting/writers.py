@@ -242,6 +242,12 @@ def _latex_grid(grid: Grid, name: str) -> str:
 
 def terminal(key: str, name: str, grid: Grid) -> Stacked:
     """Return a table of a group for a terminal."""
+    heading = key if name == "main" else f"{key}: {grid.title}"
+    parts = [_terminal_grid(half) for half in grid.halves()]
+    return Stacked(Text(heading, "bold"), *parts, Text(f"{grid.caption}\n", "dim"))
+
+
+def _terminal_grid(grid: Grid) -> Table:
     shown = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
     tall = any(len(cell) > 1 for row in grid.rows for cell in row)
     for i, title in enumerate(grid.header):
@@ -249,13 +255,12 @@ def terminal(key: str, name: str, grid: Grid) -> Stacked:
         shown.add_column(stacked, justify="right" if i else "left", no_wrap=True)
     for row in grid.rows:
         shown.add_row(*("\n".join(cell) for cell in row), end_section=tall)
-    heading = key if name == "main" else f"{key}: {grid.title}"
-    return Stacked(Text(heading, "bold"), shown, Text(f"{grid.caption}\n", "dim"))
+    return shown
 
 
 def show(rows: Sequence[Row], console: Console) -> None:
     """Print the main tables, and what goes beyond them; compliance by kind only for the first group."""
     for i, group in enumerate(groups(rows)):
         for name, grid in group.tables.items():
-            if name in ("main", "under", "unseen") or (name == "kinds" and i == 0):
+            if name in ("main", "unseen") or (name == "kinds" and i == 0):
                 console.print(terminal(group.key, name, grid))

@@ -25,7 +25,6 @@ from mavic.types import (
     replace,
 )
 
-
 # The drill's number came later than the others. It is drawn behind the environment's key, so that every episode of
 # earlier versions is played again bit for bit.
 LATER_DRAWS = 1

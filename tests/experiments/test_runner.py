@@ -40,6 +40,7 @@ MAVIC, VANILLA, LATER = (
 )
 RANDOM = ExperimentConfig(method="random", **SMALL)
 (GROUP,) = groups_of([MAVIC, LATER, RANDOM], [6], episodes=128, batch=64)
+LEAVE_THE_TASK_ON = {"avoid-small-box-0", "avoid-small-box-1", "avoid-small-boxes"}
 HOW = dict(num_envs=32, points=2, console=Console(quiet=True))  # one update a point
 
 
@@ -200,7 +201,8 @@ def test_every_config_is_evaluated_with_its_own_team(trained, scores):
     runs = stack([make_run(config, GROUP.preset, trained.task, 6) for config in (MAVIC, LATER)])
     played = evaluate.play(
         trained.static, 32, 128, metrics.measured(["base"]), trained.task.lexicon.vectors, runs, trained.state,
-        jax.random.key(evaluate.EVALUATION_KEY), jnp.int32(0), jnp.asarray(False), jnp.asarray(False),
+        jax.random.key(evaluate.EVALUATION_KEY), jnp.int32(0),
+        evaluate.episodes_of(jnp.zeros(runs.test_env.rules.allowed.shape[1:], bool)),
     )  # fmt: skip
     base = metrics.divide(played.ratios["base"])
     assert base[0] != base[1]
@@ -215,20 +217,36 @@ def test_counts_add_up(scores):
         assert all((told["followed"][kind] <= told["given"][kind]).all() for kind in told["given"])
         np.testing.assert_allclose(told["per_instruction"], followed / given)
         assert (told["per_instruction"] <= told["per_decision"] + 1e-9).all()
-        assert set(score["leak"]) == set(score["held"]) == {"none", *told["given"]}
+        assert set(score["leak"]) == {"none", *told["given"]}
+        assert set(score["under"]) == set(score["shield"]["under"]) == LEAVE_THE_TASK_ON
         assert score["episodes"] == 128 and score["optimum"] > 290
         base = score["base"]
         assert base["episodes"] >= 10 and (base["length"] <= 100).all()
         assert (base["discounted"] <= score["optimum"] + 1e-6).all()
 
 
-def test_the_task_under_a_held_instruction_is_reported_where_it_goes_on(scores):
-    held = scores[LATER]["held"]  # deaf: whatever is asked, it earns what it earns
-    on = {kind.name for kind in make_task("box_pushing").file.kinds if kind.rule == "add"}
-    for kind, part in held.items():
-        assert np.isfinite(part["task"]).all() == (kind in {"none", *on}), kind
-    rest = [part["task"] for part in held.values() if np.isfinite(part["task"]).all()]
-    np.testing.assert_allclose(rest, [held["none"]["task"]] * len(rest), rtol=0.2, atol=5)
+def test_the_task_under_a_held_instruction_is_judged_without_exploration(scores):
+    """Who is deaf plays the very same episodes with and without an instruction. Exploration would tell them apart."""
+    score = scores[LATER]
+    for kind, part in score["under"].items():
+        assert score["optima"][kind] == score["optimum"]  # the best plan touches no small box
+        for name in ("task", "solved"):
+            base = score["base"]["discounted" if name == "task" else name]
+            np.testing.assert_allclose(part[name], base, rtol=1e-6)
+    no_twin = score["under"]["avoid-small-boxes"]
+    assert np.isnan(no_twin["twin"]).all() and np.isnan(no_twin["twin_uninstructed"]).all()
+    mirrored = score["under"]["avoid-small-box-0"]
+    np.testing.assert_allclose(mirrored["twin"], mirrored["twin_uninstructed"], rtol=1e-6)
+    assert (scores[RANDOM]["under"]["avoid-small-box-0"]["twin_uninstructed"] > 0.05).all()
+
+
+def test_with_the_shield_nobody_disobeys(scores):
+    for config, score in scores.items():
+        told, under = (score["shield"][name] for name in ("compliance", "under"))
+        assert (told["per_instruction"] == 1).all() and sum(told["given"].values())[0] > 0
+        assert all((part["obeyed"] == 1).all() for part in under.values()), config
+    assert (scores[RANDOM]["compliance"]["per_instruction"] < 0.5).all()
+    assert (scores[RANDOM]["under"]["avoid-small-boxes"]["obeyed"] < 0.5).all()
 
 
 def test_vanilla_is_evaluated_without_hearing_a_word(trained):

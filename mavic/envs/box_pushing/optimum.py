@@ -25,8 +25,8 @@ BEST_PLAN: tuple[Joint, ...] = (
     (Macro.PUSH, Macro.PUSH),
 )
 
-# What the kinds forbid that leave the task on, as in instructions.toml. The best plan does none of it, so it is also the
-# best plan that obeys.
+# What the kinds forbid that leave the task on, as in instructions.toml. The best plan does none of it, so it is also
+# the best plan that obeys.
 FORBIDDEN: dict[str, tuple[Macro, ...]] = {
     "avoid-small-box-0": (Macro.GO_SMALL_BOX_0,),
     "avoid-small-box-1": (Macro.GO_SMALL_BOX_1,),
