@@ -10,7 +10,11 @@ the states with the highest bound, and of equal bounds those with less work left
 With a beam of 100,000 states (about ten minutes on two cores) no state with a bound above 154.562 is dropped. So
 nothing earns more than the 156.612 of `BEST_PLAN`, which takes 56 ticks.
 
+The same search finds the best plans that obey a prohibition: moves that do what is forbidden are left out, and the
+bound counts only what may be used. `OBEDIENT_PLANS` says what was found.
+
     python -m mavic.envs.overcooked.optimum --width 100000
+    python -m mavic.envs.overcooked.optimum --width 20000 --kind avoid-right-board
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -61,7 +65,7 @@ Forbidden = tuple[PattyMacro, ...]
 BOARD_USES = (PattyMacro.GO_BOARD_1, PattyMacro.GO_BOARD_2)
 OVEN_USES = (PattyMacro.GO_OVEN_1, PattyMacro.GO_OVEN_2)
 PLATE_USES = (PattyMacro.GET_PLATE_1, PattyMacro.GET_PLATE_2)
-# What each kind forbids that leaves the task on, as in instructions.toml.
+# What the kinds forbid that leave the task on, as in instructions.toml.
 FORBIDDEN: dict[str, Forbidden] = {
     "avoid-right-board": (PattyMacro.GO_BOARD_1,),
     "avoid-left-board": (PattyMacro.GO_BOARD_2,),
@@ -70,12 +74,68 @@ FORBIDDEN: dict[str, Forbidden] = {
     "avoid-left-oven": (PattyMacro.GO_OVEN_1,),
     "avoid-right-oven": (PattyMacro.GO_OVEN_2,),
 }
+# The best plans that obey them from start to end. Four are as good as BEST_PLAN, so nothing is better.
+OBEDIENT_PLANS = {
+    "avoid-right-board": (
+        "RRRDRDRUUUDLLLLLLLLLRRDDDDRRDUUUUUDDDDRLUUUUSSSSSLULLDDL",
+        "RRLLLDLLLLLLDRRDDDRRUURDDLLDDDDDDDUUUUUUUUUUUUUUURRULSSS",
+    ),
+    "avoid-left-board": BEST_PLAN,
+    "avoid-plate-1": (
+        "RRRDRDRUUULLLLLLLLLRRDDDDDRRDUUUULSLRSSSSSSSSSSSSLUDLDLL",
+        "RRLLLLLLLLLDDRRDDDRRUURDDLLDDDDDDDUUUUUUUUUUUUUUURDDSUUS",
+    ),
+    "avoid-plate-2": (
+        "RRRDRDRUUULLLLLLLLLRRDDDDDRRRUULUULRLRSSSSSSSSSSSLULLDDL",
+        "RRLLLLLLLLLDDRRDDDRRUURDDLLDDDDDDDUUUUUUUUUUUUUUULSDUSDS",
+    ),
+    "avoid-left-oven": (
+        "RRRDRDRUUULLLLLLLLLRRDDDDDRRDUUUUUDDDDRUUUUSSSSSSSLULLLDDL",
+        "RRLLLLLLLLLDDRRDDDRRUURDDLLDDDDDDDUUUURUUUUUUUUUUURULSSSSS",
+    ),
+    "avoid-right-oven": BEST_PLAN,
+}
+OBEDIENT_RETURNS = {
+    **dict.fromkeys(OBEDIENT_PLANS, OPTIMAL_RETURN),
+    "avoid-right-board": 156.4677,
+    "avoid-left-oven": 154.3814,
+}
 JOINT_MOVES = np.array([[a, b] for a in LETTERS.values() for b in LETTERS.values()], np.int32)
 
 
 def best_return(env: Overcooked, gamma: float, kind: str | None = None) -> float | None:
-    """Return the best return of the uninstructed task with default options, or None for others and for instructions."""
-    return OPTIMAL_RETURN if kind is None and env == Overcooked() and gamma == GAMMA else None
+    """Return the best return with default options if a kind (None: no instruction) is obeyed from the start.
+
+    Return None for other options, and for a kind under which the task does not go on.
+    """
+    if env != Overcooked() or gamma != GAMMA:
+        return None
+    return OPTIMAL_RETURN if kind is None else OBEDIENT_RETURNS.get(kind)
+
+
+def gain_bound(env: Overcooked, gamma: float = GAMMA) -> float:
+    """Return an upper bound of what a cook can gain by disobeying, in any state and under any kind that adds.
+
+    It is the most that can still be earned, minus what waiting for ever earns, which obeys every prohibition. The most
+    is the reward for cooking in the first tick and the delivery as soon as the dish can be at the counter: it must be
+    plated, carried and handed over. Before it is blended, or before something is chopped, the delivery is so much
+    later that less can be earned, although more milestones are unpaid.
+    """
+    kitchen = env.kitchen
+    boards, ovens = (
+        [stand(kitchen, c) for c in cells] for cells in (kitchen.boards, kitchen.ovens)
+    )
+    blender, star = (stand(kitchen, cell) for cell in (kitchen.blender, kitchen.delivery))
+
+    def apart(cells: list[int], other: int) -> int:
+        return int(min(_distance(jnp.asarray(cells), jnp.asarray(other))))
+
+    milestone, delivery = float(env.milestone), float(env.delivery)
+    cooked = milestone + delivery * gamma ** (1 + apart(ovens, star) + 1)
+    blended = milestone + cooked * gamma ** (1 + apart(ovens, blender) + 1 + COOKS)
+    chopped = 2 * milestone + blended * gamma ** (1 + apart(boards, blender) + 1 + BLENDS)
+    waiting = float(env.step) / (1 - gamma)
+    return max(delivery, cooked, blended, chopped) - waiting
 
 
 def moves(plan: tuple[str, str]) -> np.ndarray:
@@ -83,16 +143,31 @@ def moves(plan: tuple[str, str]) -> np.ndarray:
     return np.array([[LETTERS[one], LETTERS[two]] for one, two in zip(*plan, strict=True)])
 
 
-def play(env: Overcooked, macros: np.ndarray) -> tuple[np.ndarray, np.ndarray, State]:
-    """Return the rewards [T], whether the task ended [T], and the states after each tick [T, …]."""
+class Played(NamedTuple):
+    """A plan that was played, tick by tick."""
 
-    def step(state: State, macro: Array) -> tuple[State, Any]:
+    reward: np.ndarray  # [T]
+    over: np.ndarray  # [T] bool: the task ended
+    work: np.ndarray  # [T, 2] the macro whose work each cook did
+    states: State  # [T, …] after each tick
+
+
+@jax.jit
+def _play(env: Overcooked, macros: Array) -> Played:
+    def step(state: State, macro: Array) -> tuple[State, Played]:
         tick = env.advance(state, macro, jnp.zeros_like(macro))[0]
-        return tick.state, (tick.reward[0], tick.terminal, tick.state)
+        done: Any = (tick.reward[0], tick.terminal, tick.effective_macro, tick.state)
+        return tick.state, Played(*done)
 
-    first = env.reset(jax.random.key(0))
-    _, (reward, over, states) = jax.jit(partial(jax.lax.scan, step))(first, jnp.asarray(macros))
-    return np.asarray(reward), np.asarray(over), states
+    return jax.lax.scan(step, env.reset(jax.random.key(0)), macros)[1]
+
+
+def play(env: Overcooked, macros: np.ndarray) -> Played:
+    """Return what happens when the cooks make these moves [T, 2]."""
+    done = _play(env, jnp.asarray(macros))
+    return done._replace(
+        **{name: np.asarray(getattr(done, name)) for name in ("reward", "over", "work")}
+    )
 
 
 def discounted(reward: np.ndarray, gamma: float = GAMMA) -> float:
