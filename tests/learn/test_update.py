@@ -33,6 +33,7 @@ def actor_rows(rows, key):
         entropy=jnp.full(shape, 0.05),
         advantage=jax.random.normal(key, shape),
         weight=rows.valid.astype(jnp.float32),
+        forbidden=rows.forbidden,
     )
 
 
