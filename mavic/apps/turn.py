@@ -90,7 +90,7 @@ def prepare(
         idle=state.idle | now,
         observation=jnp.where(now[:, None], observation, state.observation),
         available=jnp.where(now[:, None], choices.available, state.available),
-        allowed=jnp.where(now[:, None], choices.allowed, state.allowed),
+        forbidden=jnp.where(now[:, None], choices.forbidden, state.forbidden),
     )
     driven = jnp.where(now, wish, jnp.where(seated & state.idle, rest, -1))
     # this is the rollout's key, so a stage plays the very episode that the rollout plays

@@ -32,7 +32,7 @@ from mavic.learn.returns import CORRECTIONS, targets
 from mavic.learn.transitions import macro_transitions
 from mavic.learn.update import StaticConfig, TrainState, Values
 from mavic.rollout.rollout import rollout
-from mavic.types import Array, MacroTransitions, Rules, Timestep, record, replace
+from mavic.types import CONTEXTS, Array, MacroTransitions, Rules, Timestep, record, replace
 
 if TYPE_CHECKING:
     from mavic.experiments.runner import Trained
@@ -154,7 +154,7 @@ def play(
     """
 
     def one_run(run: Run, state: TrainState) -> Totals:
-        epsilon = jnp.broadcast_to(run.eval_epsilon, run.hyper.epsilon_end.shape)
+        epsilon = jnp.stack([run.eval_epsilon] * CONTEXTS)
         rows = _rows(static, num_envs, episodes, vectors, run, state, key, first, which, epsilon)
         played = _played(run, rows, which)
         return Totals(episodes=episodes_over(played), ratios=metrics.measure(measured, played))
@@ -296,7 +296,7 @@ def evaluate(
     places = np.array([place for config in configs for place in trained.places(config)])
     state = jax.tree.map(lambda x: x[places], trained_state)
     runs = stack([make_run(c, group.preset, task, s) for c in configs for s in group.seeds])
-    vectors, rules = task.lexicon.vectors, runs.test_env.rules
+    vectors, rules = task.vectors, runs.test_env.rules
     twins = twins_of(jax.tree.map(lambda x: x[0], rules), task.file)
     given = np.atleast_1d(np.asarray(rules.given).any(axis=0))
     asked = {name: i for i, name in enumerate(rules.names) if given[i]}

@@ -16,6 +16,7 @@ from mavic.learn import gru, networks
 from mavic.learn.networks import Shape
 from mavic.learn.update import HyperParams, StaticConfig
 from mavic.preset import GENERAL, Preset
+from mavic.types import CONTEXTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +89,7 @@ def static_config_of(
         kinds=kinds,
         drop_unfinished=preset.drop_unfinished,
         target_network=preset.target_network,
+        allowed_loss=any(preset.allowed_loss),
     )
 
 
@@ -107,7 +109,15 @@ def hyperparams_of(preset: Preset) -> HyperParams:
         else preset.critic_final_lr_fraction,
     }
     leaves: dict[str, Any] = {
-        f.name: np.asarray(own[f.name], np.float32) for f in dataclasses.fields(HyperParams)
+        f.name: np.asarray(_widened(own[f.name]), np.float32)
+        for f in dataclasses.fields(HyperParams)
     }
     leaves["target_update_episodes"] = np.int32(preset.target_update_episodes)
     return HyperParams(**{name: jnp.asarray(leaf) for name, leaf in leaves.items()})
+
+
+def _widened(number: Any) -> Any:
+    """Return a number as it is, and numbers by context as one for each context."""
+    if not isinstance(number, tuple):
+        return number
+    return (*number, *number[-1:] * (CONTEXTS - len(number)))

@@ -94,7 +94,10 @@ def stack(runs: list[Run]) -> Run:
 def rollout_policy(
     static: StaticConfig, actor: Any, vectors: Array, epsilon: Array, greedy: Array | bool = False
 ) -> Policy:
-    """Return a team as a rollout policy. `epsilon` [2] is for uninstructed and instructed decisions."""
+    """Return a team as a rollout policy. `epsilon` [CONTEXTS] is by context.
+
+    To a team that hears nothing, nothing is asked.
+    """
     network, backbone = static.network, BACKBONES[static.backbone]
     actors = act.project(network, actor, vectors)
 
@@ -105,6 +108,7 @@ def rollout_policy(
             last_macro=state.macro,
             phrase=state.instruction.phrase,
         )
+        context = jnp.where(observed.instructed, state.instruction.context, 0)
         return backbone.act(
             network,
             actors,
@@ -112,7 +116,7 @@ def rollout_policy(
             observed,
             state.idle,
             state.available,
-            epsilon,
+            epsilon[context],
             draws,
             greedy,
         )

@@ -147,6 +147,15 @@ def allowed_macros(
     return by_macro(instruction, macros, effective_macros, rules)
 
 
+def enforce(offered: Bool[Array, "N M"], allowed: Bool[Array, "N M"]) -> Bool[Array, "N M"]:
+    """Return what each agent may still choose of the `offered` macros [N, M] if only `allowed` ones [N, M] may be.
+
+    If nothing would be left to an agent, everything stays available to it.
+    """
+    left = offered & allowed
+    return jnp.where(left.any(-1, keepdims=True), left, offered)
+
+
 def verdict(
     kind: Int[Array, "*agents"], events: Float[Array, " V"], rules: Rules
 ) -> Float[Array, "*agents"]:

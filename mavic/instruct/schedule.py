@@ -48,7 +48,7 @@ def make_schedule(
     hold_to_end_prob: float = 0.0,
     spurious_interrupt_prob: float = 0.0,
     drill_prob: float = 0.0,
-    shield: bool = False,
+    shield: bool | Array = False,
 ) -> Schedule:
     """Return a schedule from plain numbers. The default gives no instructions."""
     return Schedule(
@@ -80,6 +80,7 @@ def nobody(agents: int) -> Instruction:
         decided=jnp.asarray(False),
         given=jnp.int32(0),
         uninstructed=jnp.asarray(False),
+        context=jnp.int32(0),
         enforced=jnp.asarray(False),
     )
 
@@ -201,6 +202,7 @@ def give(
         decided=jnp.asarray(False),
         given=instruction.given + target.any(),
         uninstructed=instruction.uninstructed,
+        context=_context(kind, target, rules),
         enforced=target.any() & enforced,
     )
     return ClockUpdate(
@@ -254,9 +256,15 @@ def _draw(
         decided=jnp.asarray(False),
         given=instruction.given + 1,
         uninstructed=instruction.uninstructed,
+        context=_context(kind, target, rules),
         enforced=drilled | schedule.shield,
     )
     return new, possible.any()
+
+
+def _context(kind: Array, target: Array, rules: Rules) -> Array:
+    """Return the context [] of an instruction to `target` [N]: one of `mavic.types.CONTEXTS`."""
+    return jnp.where(target.any(), 1 + rules.replaces[kind], 0).astype(jnp.int32)
 
 
 def _choose(condition: Array, this: Instruction, other: Instruction) -> Instruction:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.learn.networks import CONTEXTS, Network, Seen, Shape, hearing_parts
+from mavic.learn.networks import VALUE_HEADS, Network, Seen, Shape, hearing_parts
 from mavic.types import Array
 
 SLOPE = 0.01  # of the leaky rectifier, as in the reference
@@ -34,7 +34,7 @@ def init_actor(key: Array, shape: Shape) -> Any:
 
 def init_critic(key: Array, shape: Shape) -> Any:
     """Return the parameters of one agent's critic, [P, ...]. Each context has its own output and its own scale."""
-    return _init(key, shape, 2 * shape.projected, CONTEXTS, ("own", "team"))
+    return _init(key, shape, 2 * shape.projected, VALUE_HEADS, ("own", "team"))
 
 
 def _init(key: Array, shape: Shape, extra: int, out: int, projections: tuple[str, ...]) -> Any:

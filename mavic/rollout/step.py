@@ -79,7 +79,7 @@ def begin(instructed: InstructedEnv, drawn: EpisodeDraws) -> InstructedState:
         idle=jnp.ones(len(env.agents), bool),
         observation=env.observe(state),
         available=choices.available,
-        allowed=choices.allowed,
+        forbidden=choices.forbidden,
         instruction=instruction,
         time=jnp.int32(0),
         key=drawn.key,
@@ -90,19 +90,17 @@ class Choices(NamedTuple):
     """What agents may choose in a state, [N, M] each."""
 
     available: Array  # what the environment offers, less what an enforced instruction forbids
-    allowed: Array  # what would comply with the instruction
+    forbidden: Array  # what the environment offers and the instruction forbids, enforced or not
 
 
 def choices_of(instructed: InstructedEnv, state: Any, instruction: Instruction) -> Choices:
-    """Return what each agent may choose in this state of the environment, and what would comply.
-
-    An enforced instruction leaves only what complies. If that is nothing, everything stays available.
-    """
+    """Return what each agent may choose in this state of the environment, and what the instruction forbids."""
     env = instructed.env
     offered = env.available(state)
-    allowed = reward.allowed_macros(instruction, api.effective_macros(env, state), instructed.rules)
-    left = offered & (allowed | ~instruction.enforced)
-    return Choices(jnp.where(left.any(-1, keepdims=True), left, offered), allowed)
+    effective = api.effective_macros(env, state)
+    allowed = reward.allowed_macros(instruction, effective, instructed.rules)
+    available = reward.enforce(offered, allowed | ~instruction.enforced)
+    return Choices(available, offered & ~allowed)
 
 
 def shielded(instructed: InstructedEnv, shield: bool = True) -> InstructedEnv:
@@ -175,12 +173,13 @@ def step(
     timestep = Timestep(
         observation=state.observation,
         available=state.available,
-        allowed=state.allowed,
+        forbidden=state.forbidden,
         last_macro=last_macro,
         macro=macro,
         fresh=state.idle,
         kind=instruction.kind,
         phrase=instruction.phrase,
+        context=instruction.context,
         reward=paid,
         task_reward=tick.reward.mean(),
         complied=complied,
@@ -206,7 +205,7 @@ def step(
         idle=ended,
         observation=jnp.where(ended[:, None], seen, state.observation),
         available=jnp.where(ended[:, None], choices.available, state.available),
-        allowed=jnp.where(ended[:, None], choices.allowed, state.allowed),
+        forbidden=jnp.where(ended[:, None], choices.forbidden, state.forbidden),
         instruction=clock.instruction,
         time=state.time + 1,
     )
@@ -235,7 +234,7 @@ def interrupt(
         idle=state.idle | ended,
         observation=jnp.where(ended, env.observe(state.state), state.observation),
         available=jnp.where(ended, choices.available, state.available),
-        allowed=jnp.where(ended, choices.allowed, state.allowed),
+        forbidden=jnp.where(ended, choices.forbidden, state.forbidden),
         instruction=clock.instruction,
     )
     return after, clock
