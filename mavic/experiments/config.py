@@ -160,6 +160,7 @@ class Task:
             agents=len(self.env.agents),
             embedding=self.vectors.shape[1],
             kinds=len(self.file.kinds) + 1,
+            hear=self.hear,
         )
 
 

@@ -69,6 +69,7 @@ def static_config_of(
     agents: int,
     embedding: int,
     kinds: int,
+    hear: str = "vectors",
 ) -> StaticConfig:
     """Return the static part of a training, from a preset, a network's name and the sizes of a task."""
     return StaticConfig(
@@ -81,6 +82,7 @@ def static_config_of(
                 hidden=preset.hidden,
                 projected=preset.hidden,
                 last_macro=preset.last_macro,
+                kind_heads=preset.kind_heads and hear == "kinds",
                 **look_up(networks.NETWORKS, network, "network"),
             )
         ),

@@ -242,8 +242,11 @@ class TeamPolicy:
         )
         if not said:
             return made
-        actors, critics = (  # the cache holds the phrases of each entry but the weights only once
-            Net(known.trunk, new.table) for known, new in zip(self._networks(()), made, strict=True)
+        # The cache holds the phrases of each entry but the weights only once.
+        known = self._networks(())
+        actors, critics = (
+            old._replace(table=new.table, kinds=new.kinds)
+            for old, new in zip(known, made, strict=True)
         )
         return actors, critics
 
