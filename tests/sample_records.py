@@ -11,6 +11,11 @@ KINDS = ("go-small-boxes", "push", "stay")
 VERSIONS = {"mavic": "0.1.0", "python": "3.11.9", "jax": "0.10.2", "device": "cpu"}
 
 
+def config_of(**fields):
+    """A configuration on the protected network that hears vectors, unless it is said otherwise."""
+    return ExperimentConfig(**{"network": "protected", "hear": "vectors", **fields})
+
+
 def score_of(
     base,
     compliance,
@@ -127,7 +132,7 @@ def record_of(tmp_path, config, base, compliance, leak, **more) -> Record:
 def only_row(tmp_path, base, compliance=None, leak=None, **more) -> Row:
     compliance = compliance or [1.0] * len(base)
     leak = leak or [0.0] * len(base)
-    (row,) = table([record_of(tmp_path, ExperimentConfig(), base, compliance, leak, **more)])
+    (row,) = table([record_of(tmp_path, config_of(), base, compliance, leak, **more)])
     return row
 
 
@@ -142,14 +147,14 @@ def study(folder: Path) -> None:
             rates = [rate - drop * rate - 0.01 * s for s in range(3)]
             save(
                 folder,
-                ExperimentConfig(method=method, network=network),
+                config_of(method=method, network=network),
                 base,
                 rates,
                 [0.01, 0.02, 0.03],
             )
     save(
         folder,
-        ExperimentConfig(method="switch"),
+        config_of(method="switch"),
         [1, 2, 3],
         [0.5, 0.5, 0.5],
         [0.0, 0.1, 0.2],

@@ -60,7 +60,7 @@ def draw_curves(rows: Sequence[Row]) -> Any:
     """Base return and compliance in training: a line per method, the mean and the 95 % interval over seeds."""
     rows = _learners(rows)
     ticker = require("matplotlib.ticker")
-    networks = grouped(rows, lambda row: row.config.network)
+    networks = grouped(rows, lambda row: row.network)
     figure = _figure(0.7 + 2.7 * len(networks))
     panels = figure.subplots(len(networks), len(CURVES), squeeze=False, sharex=True)
     for line, (network, found) in zip(panels, networks.items(), strict=True):
@@ -105,7 +105,7 @@ def draw_kinds(rows: Sequence[Row]) -> Any:
     name = COMPLIANCE.name
     rows = [row for row in rows if not row.shield]  # with the shield everything is followed
     kinds = known_kinds(rows, name)
-    networks = [row.config.network for row in rows]
+    networks = [row.network for row in rows]
     left = np.array([0.0, *(1.35 + np.arange(len(kinds)))])
     top = np.array([i + 0.25 * (network != networks[0]) for i, network in enumerate(networks)])
     figure = _figure(1.75 + 0.36 * (top[-1] + 1))
@@ -145,7 +145,7 @@ def _draw_square(axes: Any, x: float, y: float, estimate: Estimate) -> None:
 def _label_with_network(row: Row) -> str:
     if styles.is_dual(row.config):
         return row.label
-    return f"{row.full_label} · {row.config.network}"
+    return f"{row.full_label} · {row.network}"
 
 
 def zoom_from(shares: np.ndarray) -> float:
@@ -261,9 +261,7 @@ def draw_under(rows: Sequence[Row]) -> Any:
     """
     rows = [row for row in rows if not row.method.random]
     kinds = known_kinds(rows, UNDER_SHARE)
-    networks = grouped(
-        [row for row in rows if row.kinds(UNDER_SHARE)], lambda row: row.config.network
-    )
+    networks = grouped([row for row in rows if row.kinds(UNDER_SHARE)], lambda row: row.network)
     figure = _figure(1.6 + 2.6 * len(networks))
     panels = figure.subplots(len(networks), 1, squeeze=False, sharex=True)[:, 0]
     for axes, (network, found) in zip(panels, networks.items(), strict=True):

@@ -2,8 +2,8 @@
 
     python -m mavic.reporting.headline README.md docs/results.md
 
-rewrites every block between `<!-- headline: WORLD -->` and `<!-- end -->` on these pages. The first word may be followed
-by the name of another entry, such as `<!-- headline: overcooked extras -->`. An entry of the file looks like this:
+rewrites every block between `<!-- headline: WORLD -->` and `<!-- end -->` on these pages. A world may have several
+entries, such as `<!-- headline: overcooked extras -->`. An entry of the file looks like this:
 
     "box_pushing": {
         "group": "tuned/protected/live/by-kind",            the group of `table.json` whose rows are shown
@@ -50,7 +50,7 @@ class Line:
 
     @property
     def network(self) -> str:
-        """The network that the group names."""
+        """The network that the group names, and how it hears if that is said."""
         return self.group.split("/")[1]
 
     @property
@@ -64,9 +64,13 @@ class Line:
         return math.nan if found is None else found
 
 
+def _is_dual(name: str, group: str) -> bool:
+    network = group.split("/")[1].partition("+")[0]
+    return styles.is_dual(ExperimentConfig(method=name.removesuffix(SHIELD), network=network))
+
+
 def _method(line: Line) -> str:
-    config = ExperimentConfig(world=line.world, method=line.method, network=line.network)
-    label = "dual (naive)" if styles.is_dual(config) else styles.look(line.method).label
+    label = "dual (naive)" if _is_dual(line.name, line.group) else styles.look(line.method).label
     if line.name != line.method:
         return f"{label} + shield"
     label = label if METHODS[line.method].hears else f"{label} {styles.HEARS_NOTHING}"
@@ -129,12 +133,9 @@ def markdown(results: Path, entry: str) -> str:
     # The paper's network is `shared`; where that row is not shown, its figures stand in the first row of the method.
     paper: dict[str, tuple[str, str]] = {}
     for key, name in found:
-        config = ExperimentConfig(
-            world=world, method=name.removesuffix(SHIELD), network=key.split("/")[1]
-        )
-        if name.endswith(SHIELD) or styles.is_dual(config):
+        if name.endswith(SHIELD) or _is_dual(name, key):
             continue
-        if name not in paper or config.network == "shared":
+        if name not in paper or key.split("/")[1] == "shared":
             paper[name] = (key, name)
     lines = [
         Line(

@@ -83,6 +83,11 @@ class Row:
         return self.config.table_group()
 
     @property
+    def network(self) -> str:
+        """Its network in tables and figures, and how it hears if that is not what one expects of it."""
+        return self.group.split("/")[1]
+
+    @property
     def label(self) -> str:
         """Its name in tables."""
         return styles.label(self.config, self.shield)
@@ -173,7 +178,7 @@ def table(records: Iterable[Record]) -> list[Row]:
 
 
 def _compared_by(config: ExperimentConfig) -> tuple[str, ...]:
-    return config.preset, config.network, config.schedule, config.rule
+    return config.preset, config.network, config.hear, config.schedule, config.rule
 
 
 def _check_comparable(configs: Mapping[Any, ExperimentConfig]) -> None:

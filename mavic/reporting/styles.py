@@ -40,7 +40,8 @@ ORDER = {  # the first of each make up the headline table
     "preset": ("tuned", "paper"),
     "rule": ("by-kind", "add"),
     "schedule": ("live", "paper"),
-    "network": ("protected", "residual", "shared"),
+    "network": ("residual", "protected", "shared"),
+    "hear": ("kinds", "vectors"),
 }
 
 
@@ -75,5 +76,6 @@ def rank(config: ExperimentConfig) -> tuple[Any, ...]:
         found["rule"],
         found["schedule"],
         found["network"],
+        found["hear"],
         place(config.method, tuple(LOOKS)),
     )

@@ -27,6 +27,7 @@ CONFIG_FIELDS = (
     "world",
     "method",
     "network",
+    "hear",
     "preset",
     "schedule",
     "rule",

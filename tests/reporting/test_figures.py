@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from sample_records import lines_of
+from sample_records import config_of, lines_of
 
-from mavic.experiments.config import ExperimentConfig
 from mavic.experiments.records import write
 from mavic.reporting.figures import zoom_from
 from mavic.reporting.report import report
@@ -35,7 +34,7 @@ def test_figures_are_pictures(made):
 
 
 def test_figures_of_a_single_seed_without_curves_or_optimum(tmp_path):
-    lines = lines_of(ExperimentConfig(world="warehouse"), [470.0], [0.9], [0.0], optimum=None)
+    lines = lines_of(config_of(world="warehouse"), [470.0], [0.9], [0.0], optimum=None)
     write(tmp_path / "a.jsonl", [lines[0], lines[-1]])
     names = {path.stem.split("-")[0] for path in report(tmp_path).figures}
     assert names == {"curves", "kinds", "both"}  # no share without a best plan

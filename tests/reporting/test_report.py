@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from sample_records import KINDS, lines_of, only_row, record_of, save
+from sample_records import KINDS, config_of, lines_of, only_row, record_of, save
 
-from mavic.experiments.config import ExperimentConfig
 from mavic.experiments.records import RecordError, read, read_folder, write
 from mavic.reporting import writers
 from mavic.reporting.extras import MissingExtraError
@@ -68,7 +67,7 @@ def test_table_json_holds_the_task_under_each_kind_that_leaves_it_on(made):
 
 
 def test_worst_means_the_worst_kind_of_the_worst_seed(tmp_path):
-    lines = lines_of(ExperimentConfig(), [300.0, 300.0], [1, 1], [0, 0])
+    lines = lines_of(config_of(), [300.0, 300.0], [1, 1], [0, 0])
     under, optima = (lines[-1][name] for name in ("under", "optima"))
     under["push"] = {**under[KINDS[0]], "task": [90.0, 30.0], "solved": [1.0, 0.25]}
     optima["push"] = 100.0
@@ -82,9 +81,7 @@ def test_worst_means_the_worst_kind_of_the_worst_seed(tmp_path):
 
 def test_teams_with_the_shield_have_rows_of_their_own(tmp_path):
     for method in ("mavic", "naive", "vanilla"):
-        save(
-            tmp_path, ExperimentConfig(method=method), [290, 292], [0.8, 0.6], [0, 0.1], shield=True
-        )
+        save(tmp_path, config_of(method=method), [290, 292], [0.8, 0.6], [0, 0.1], shield=True)
     paths = report(tmp_path)
     found = json.loads(paths.json.read_text())["tuned/protected/live/by-kind"]
     assert list(found) == ["mavic", "mavic+shield", "naive", "vanilla", "vanilla+shield"]
@@ -98,7 +95,7 @@ def test_teams_with_the_shield_have_rows_of_their_own(tmp_path):
 
 
 def test_records_without_the_new_sections_still_make_a_report(tmp_path):
-    lines = lines_of(ExperimentConfig(), [300.0, 300.0], [1, 1], [0, 0])
+    lines = lines_of(config_of(), [300.0, 300.0], [1, 1], [0, 0])
     for name in ("under", "optima"):
         del lines[-1][name]
     for name in ("discounted", "solved"):
@@ -113,13 +110,13 @@ def test_records_without_the_new_sections_still_make_a_report(tmp_path):
 
 def test_groups_stand_in_order_the_headline_first(tmp_path):
     configs = [
-        ExperimentConfig(overlap=True),
-        ExperimentConfig(preset="paper", network="shared"),
-        ExperimentConfig(rule="add"),
-        ExperimentConfig(schedule="paper"),
-        ExperimentConfig(network="shared"),
-        ExperimentConfig(method="vanilla"),
-        ExperimentConfig(),
+        config_of(overlap=True),
+        config_of(preset="paper", network="shared"),
+        config_of(rule="add"),
+        config_of(schedule="paper"),
+        config_of(network="shared"),
+        config_of(method="vanilla"),
+        config_of(),
     ]
     rows = table(record_of(tmp_path, config, [1, 1], [1, 1], [0, 0]) for config in configs)
     assert {k: list(v) for k, v in json.loads(writers.json_text(rows)).items()} == {
@@ -214,17 +211,17 @@ def test_errors_say_what_is_wrong(tmp_path):
         report(tmp_path)
     with pytest.raises(RecordError, match="no records"):
         report(tmp_path / "nowhere")
-    path = save(tmp_path, ExperimentConfig(), [1.0], [1.0], [0.0], finished=False)
+    path = save(tmp_path, config_of(), [1.0], [1.0], [0.0], finished=False)
     with pytest.raises(RecordError, match=f"unfinished.*{path.name}"):
         report(tmp_path)
     assert not (tmp_path / "table.json").exists()
 
 
 def test_unequal_presets_are_named_in_the_caption(tmp_path):
-    save(tmp_path, ExperimentConfig(), [1, 2], [1, 1], [0, 0])
+    save(tmp_path, config_of(), [1, 2], [1, 1], [0, 0])
     save(
         tmp_path,
-        ExperimentConfig(method="naive"),
+        config_of(method="naive"),
         [1, 2],
         [1, 1],
         [0, 0],
@@ -258,7 +255,7 @@ def test_the_terminal_shows_the_numbers(made):
 
 @pytest.mark.parametrize("missing", ["matplotlib", "pandas", "scipy"])
 def test_a_missing_extra_says_what_to_type(tmp_path, monkeypatch, missing):
-    save(tmp_path, ExperimentConfig(), [1, 2], [0.5, 1], [0, 0])
+    save(tmp_path, config_of(), [1, 2], [0.5, 1], [0, 0])
     for name in [n for n in sys.modules if n.split(".")[0] == missing]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, missing, None)
