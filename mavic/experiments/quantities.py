@@ -64,8 +64,8 @@ def decides(played: Played) -> Array:
     return addressed_ticks(played) & played.rows.fresh
 
 
-def _macro_ticks(played: Played) -> Array:
-    """Return [C, N, M], the ticks by running macro of the agents that each kind addresses.
+def _macro_ticks(played: Played, twin: bool) -> Array:
+    """Return [C], the ticks of the agents that each kind addresses; with `twin` those in which a twin's macro runs.
 
     In these episodes one kind holds, or none. If one does, only the ticks under it are counted.
     """
@@ -75,7 +75,8 @@ def _macro_ticks(played: Played) -> Array:
     told = rows.kind > 0
     counted = rows.alive[..., None] & (told == told.any())
     ran = jax.nn.one_hot(rows.macro, played.twins.shape[-1]) * counted[..., None]
-    return ran.sum((0, 1))[None] * played.addressed[..., None]
+    by_macro = ran.sum((0, 1))[None] * played.addressed[..., None]
+    return (by_macro * played.twins if twin else by_macro).sum((1, 2))
 
 
 def agents_mean(values: Array | None) -> Array:
@@ -99,7 +100,7 @@ FOLLOWED = Quantity(
 DECISIONS = Quantity("decisions of addressed agents", lambda p: count(decides(p)))
 TWIN = Quantity(
     "ticks × addressed agents that run what the kind's twin forbids",
-    lambda p: (_macro_ticks(p) * p.twins).sum((1, 2)),
+    lambda p: _macro_ticks(p, twin=True),
 )
-MACRO_TICKS = Quantity("ticks × addressed agents", lambda p: _macro_ticks(p).sum((1, 2)))
+MACRO_TICKS = Quantity("ticks × addressed agents", lambda p: _macro_ticks(p, twin=False))
 TICKS = Quantity("ticks × addressed agents", lambda p: count(addressed_ticks(p)))
