@@ -30,7 +30,7 @@ MAIN = (
 SHARE = "Of optimum: {caption}, {optimum} (≥: the worst seed)."
 UNDER_MAIN = (
     "Under: one kind that leaves the task on holds from start to end; {share}, mean over kinds and seeds; worst: the "
-    "worst kind of the worst seed; then how many of these episodes were solved and obeyed. "
+    "worst kind of the worst seed; solved, obeyed: the share of these episodes, worst kind and seed. "
     "Live: {live} (≥: the worst seed), and how many of these episodes were solved."
 )
 SHIELD = "Shield: the same teams, evaluated while what the instruction forbids was unavailable."

@@ -114,7 +114,8 @@ class Row:
     @property
     def paper(self) -> api.PaperFigures | None:
         """What the paper reports for this method; None if it reports nothing."""
-        return None if styles.is_dual(self.config) else self.world.paper.get(self.config.method)
+        unlike = self.shield or styles.is_dual(self.config)
+        return None if unlike else self.world.paper.get(self.config.method)
 
     @property
     def given_by_seed(self) -> tuple[int, ...]:

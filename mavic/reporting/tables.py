@@ -63,7 +63,8 @@ class Group:
 
 
 def _name(row: Row) -> Lines:
-    return tuple(row.label.split())
+    label, *shield = row.label.split(" + ")
+    return (*label.split(), *(f"+ {word}" for word in shield))
 
 
 def _metric(metric: Metric) -> Column:
@@ -105,8 +106,8 @@ def _under(row: Row) -> Lines:
     return (
         percent(share[0]),
         f"worst {percent(share[1])}",
-        f"solved {percent(solved[1], 0)}",
-        f"obeyed {percent(obeyed[1], 0)}",
+        f"solved ≥{percent(solved[1], 0)}",
+        f"obeyed ≥{percent(obeyed[1], 0)}",
     )
 
 

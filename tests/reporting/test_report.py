@@ -76,7 +76,7 @@ def test_worst_means_the_worst_kind_of_the_worst_seed(tmp_path):
     assert row.over_kinds("under_share") == pytest.approx(((0.5 + 0.5 + 0.9 + 0.3) / 4, 0.3))
     assert row.over_kinds("under_solved") == pytest.approx((2.25 / 4, 0.25))
     text = writers.markdown_text([row])
-    assert "55.0 %<br>worst 30.0 %<br>solved 25 %<br>obeyed 25 %" in text
+    assert "55.0 %<br>worst 30.0 %<br>solved ≥25 %<br>obeyed ≥25 %" in text
 
 
 def test_teams_with_the_shield_have_rows_of_their_own(tmp_path):
@@ -90,7 +90,7 @@ def test_teams_with_the_shield_have_rows_of_their_own(tmp_path):
     assert (plain["compliance_mean"], masked["compliance_mean"]) == (0.7, 1.0)
     assert masked["under_share_mean"] == pytest.approx(plain["under_share_mean"] / 2, rel=1e-5)
     text = paths.markdown.read_text()
-    assert "| MAVIC<br>+<br>shield |" in text and "| vanilla<br>+<br>shield |" in text
+    assert "| MAVIC<br>+ shield |" in text and "| vanilla<br>+ shield |" in text
     assert "what the instruction forbids was unavailable" in text
 
 
