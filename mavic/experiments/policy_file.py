@@ -85,7 +85,7 @@ class TeamPolicy:
         self.facts = facts
         self.shape = Shape(**facts["shape"])
         self.network = gru.network(self.shape)
-        self.hear: str = facts["config"].get("hear", OLD_FIELDS["hear"])
+        self.hear: str = facts.get("config", {}).get("hear", OLD_FIELDS["hear"])
         self.kinds: tuple[str, ...] = tuple(facts["kinds"])  # without "none"
         self.agents: tuple[str, ...] = tuple(facts["agents"])
         # [1 + kinds, N] bool: which agents each kind addresses; "none" comes first. Files without this field are of

@@ -140,7 +140,7 @@ def test_the_layers_of_a_kind_add_to_the_part_that_hears():
                 vectors[number, e] * (features[1, row] @ weight[e] + bias[e]) for e in range(3)
             )
             np.testing.assert_allclose(found[1, row], heads[1, row] + added, rtol=1e-4, atol=1e-5)
-    assert networks.with_kind_heads(None, phrase, heads, features) is heads
+    assert networks.with_kind_heads(None, phrase, found, found) is found
 
 
 def test_values_are_in_units_of_the_value_scale():

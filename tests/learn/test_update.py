@@ -89,8 +89,9 @@ def test_the_loss_on_the_allowed_probability_by_hand():
     forbidden = np.array(
         [[0, 0, 0, 0], [0, 1, 1, 0], [1, 1, 0, 0], [0, 1, 0, 0], [0, 1, 1, 1]], bool
     )
-    found = losses.log_allowed(jnp.asarray(logits), jnp.asarray(available), jnp.asarray(forbidden))
-    slope = jax.grad(lambda x: losses.log_allowed(x, available, forbidden).sum())(logits)
+    masks = jnp.asarray(available), jnp.asarray(forbidden)
+    found = losses.log_allowed(jnp.asarray(logits), *masks)
+    slope = jax.grad(lambda x: losses.log_allowed(x, *masks).sum())(jnp.asarray(logits))
     for row in range(5):
         counted, kept = available[row] | forbidden[row], available[row] & ~forbidden[row]
         share = np.where(counted, np.exp(logits[row]), 0.0)
