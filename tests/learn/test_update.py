@@ -64,14 +64,14 @@ def test_contexts_do_not_touch_each_others_parameters(name):
     rows, actor = first_agent(by_agent(transitions)), first_agent(state.actor)
     data = actor_rows(rows, jax.random.key(0))
 
+    @jax.jit
+    @jax.grad
+    def gradient(actor, weight):
+        net, chosen = network.project(actor, VECTORS), replace(data, weight=data.weight * weight)
+        return losses.actor_loss(network, net, network.empty(NUM_ENVS), chosen, None)[1]
+
     def size(weight, part):
-        chosen = replace(data, weight=data.weight * weight)
-
-        def loss(actor):
-            net = network.project(actor, VECTORS)
-            return losses.actor_loss(network, net, network.empty(NUM_ENVS), chosen, None)[1]
-
-        return sum(float(jnp.abs(g[part]).sum()) for g in jax.tree.leaves(jax.grad(loss)(actor)))
+        return sum(float(jnp.abs(g[part]).sum()) for g in jax.tree.leaves(gradient(actor, weight)))
 
     instructed = (rows.kind > 0).astype(jnp.float32)
     assert size(instructed, 0) == 0.0 < size(instructed, 1)
@@ -197,7 +197,9 @@ def test_values_after_a_row_are_true_counterfactuals():
     state, transitions = played("shared", 6)
     rows = by_agent(transitions)
     critic = jax.tree.map(lambda x: x * 3.0, state.critic)
-    found = BACKBONE.values(static, VECTORS, replace(state, critic=critic), transitions)
+    found = jax.jit(partial(BACKBONE.values, static, VECTORS))(
+        replace(state, critic=critic), transitions
+    )
     padded = jax.tree.map(
         lambda x: jnp.pad(
             x, [(0, 0), (0, rows.macro.shape[1] - x.shape[1])] + [(0, 0)] * (x.ndim - 2)
@@ -213,7 +215,7 @@ def test_values_after_a_row_are_true_counterfactuals():
         )
         return networks.value(heads[1], rows.kind > 0, scale)
 
-    counterfactual = jax.vmap(one_step_later)(critic, state.scale, rows, padded.memory)
+    counterfactual = jax.jit(jax.vmap(one_step_later))(critic, state.scale, rows, padded.memory)
     inside = rows.valid & ~rows.last
     unchanged, changed = inside & ~rows.switched, inside & rows.switched
     for values in (padded.v_same_instruction, padded.v_next_instruction):
@@ -293,7 +295,7 @@ def with_kind_heads(params, seed):
     return {**params, "kind_heads": jax.tree.map(jnp.float32, layers)}
 
 
-@pytest.mark.parametrize("name", ["shared", "residual"])
+@pytest.mark.parametrize("name", [pytest.param("shared", marks=pytest.mark.slow), "residual"])
 def test_a_users_network_learns_as_the_fast_one_does(name):
     """The residual one has an output layer for each kind, too."""
     static = static_config(name)
@@ -315,7 +317,7 @@ def test_a_users_network_learns_as_the_fast_one_does(name):
     plain = replace(static, network=from_cell(static.network.shape, plain_init, plain_cell))
     state = replace(state, episodes=jnp.int32(900))
     own = replace(
-        update.init(jax.random.key(0), plain),
+        jax.jit(partial(update.init, config=plain))(jax.random.key(0)),
         **{part: as_plain(getattr(state, part)) for part in ("actor", "critic", "target")},
         episodes=state.episodes,
     )
