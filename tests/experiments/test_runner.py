@@ -32,7 +32,7 @@ from mavic.rollout.step import draws_for, reset, step
 from mavic.types import replace
 
 ROOT = Path(__file__).parents[2]
-SMALL = dict(world="box_pushing", options={"size": 4})
+SMALL = dict(world="box_pushing", options={"size": 4}, network="protected", hear="vectors")
 MAVIC, VANILLA, LATER = (
     ExperimentConfig(method="mavic", **SMALL),
     ExperimentConfig(method="vanilla", **SMALL),
@@ -93,11 +93,11 @@ def test_what_a_method_meets_in_training_makes_it_another_training(method, met):
 def test_configs_of_other_shapes_are_other_groups():
     with pytest.raises(ValueError, match="must share world, network"):
         Group(
-            configs=(MAVIC, ExperimentConfig(network="shared", **SMALL)),
+            configs=(MAVIC, dataclasses.replace(MAVIC, network="shared")),
             seeds=(0,),
             preset=GROUP.preset,
         )
-    found = groups_of([MAVIC, ExperimentConfig(network="shared", **SMALL), VANILLA], [0])
+    found = groups_of([MAVIC, dataclasses.replace(MAVIC, network="shared"), VANILLA], [0])
     assert [len(group.configs) for group in found] == [2, 1]
 
 
