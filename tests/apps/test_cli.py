@@ -100,7 +100,7 @@ def test_a_plugins_world_is_one_of_the_worlds(tmp_path, monkeypatch):
 
 
 def test_more_than_one_thing_can_be_said(monkeypatch, tmp_path):
-    def record_policy(path, seed, said, ticks, options):
+    def record_policy(path, seed, said, ticks, options, shield):
         heard.append(said)
         raise ValueError("seen enough")
 
