@@ -22,6 +22,7 @@ from mavic.experiments.checkpoint import CheckpointError
 from mavic.experiments.config import ExperimentConfig, make_task
 from mavic.experiments.methods import preset_of
 from mavic.experiments.policy_file import PolicyError
+from mavic.experiments.quantities import episodes_over
 from mavic.experiments.runner import Group, groups_of, train_group
 from mavic.experiments.runs import make_run, rollout_policy, stack
 from mavic.instruct import schedule
@@ -444,7 +445,7 @@ def test_compliance_is_what_the_rows_show(told, filmed):
     for name, found in (("per_decision", decisions), ("per_step", steps)):
         assert tuple(sums[name]) == (sum(found), len(found))
         assert 0 < sum(found) < len(found)
-    assert float(metrics.episodes_over(played)) == ENVS
+    assert float(episodes_over(played)) == ENVS
 
 
 def test_base_return_is_what_the_rows_show(filmed):
