@@ -312,6 +312,12 @@ def test_a_record_comes_back_as_it_was_written(trained, scores, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [path.name]
 
 
+def test_the_team_that_is_kept_is_the_median_seeds():
+    score = {"base": {"discounted": np.array([3.0, 1.0, np.nan, 2.0, 2.0])}}
+    assert runner.median_seed((10, 11, 12, 13, 14), score) == 14
+    assert runner.median_seed((10, 11), {"base": {"discounted": [5.0, 4.0]}}) == 11
+
+
 def test_a_broken_record_is_named_with_its_line(tmp_path):
     path = tmp_path / "bad.jsonl"
     path.write_text('{"type": "run"}\n{"type": \n')
