@@ -284,13 +284,15 @@ def progress(
 
 
 def evaluate(
-    trained: Trained, *, num_envs: int = 256, scale: float = 1.0, shield: bool = True
+    trained: Trained, *, num_envs: int | None = None, scale: float = 1.0, shield: bool = True
 ) -> dict[ExperimentConfig, dict[str, Any]]:
     """Return the `score` lines of all configs of a group, evaluated together. Every number has one entry per seed.
 
     With `scale` below 1 fewer episodes are played. With `shield` everything under an instruction is played again while
     what is forbidden is unavailable; these numbers stand under "shield", in the same sections.
     """
+    if num_envs is None:  # a batch has four episodes per environment: few on a CPU, where ticks are slow
+        num_envs = 64 if jax.default_backend() == "cpu" else 256
     group, static, task = trained.group, trained.static, trained.task
     configs, trained_state = group.configs, trained.state
     places = np.array([place for config in configs for place in trained.places(config)])
