@@ -92,7 +92,17 @@ class Preset:
     last_macro: bool = False
     """Agents observe which macro they ran last."""
     drop_unfinished: bool = False
-    """Drop macros that still run when the episode ends, as the reference does. Experimental: no preset sets it."""
+    """Drop macros that still run when the episode ends, as the reference does."""
+    first_to_finish: int = 0
+    """So many environments play side by side, each restarting at once, until `batch` episodes have ended. Those that
+    still run are thrown away, as the reference does. 0: complete episodes, none of which is favoured for being short."""
+    baseline: str = "before"
+    """The V in the advantage G - V: that of the critic before its step, after it (the reference), or of the target
+    critic (ACAC)."""
+    passes: int = 1
+    """Steps on one batch. From the second on the actors' loss is PPO's."""
+    ppo_clip: float = 0.05
+    """How far PPO lets the ratio of probabilities move from 1."""
 
     @classmethod
     def of(cls, numbers: Mapping[str, Any]) -> Preset:

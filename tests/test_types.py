@@ -50,7 +50,7 @@ WRONG = [
     ("epsilon", lambda: losses.mixture(ROWS, FLAGS, SCALAR)),
     ("draws", lambda: act.choose(ROWS, FLAGS, ROWS[:, 0], SCALAR, jnp.asarray(True))),
     ("draws", lambda: decide_with(draws=jnp.ones(2))),
-    ("phrase", lambda: act.own_first(MACROS)),
+    ("phrase", lambda: views.own_first(MACROS)),
     ("wanted", lambda: bptt.map_where(AGENTS, lambda k, w: k, jnp.int32(1))),
     ("wanted", lambda: bptt.chunks_for(AGENTS)),
     ("key", lambda: threefry.split(jax.random.split(KEY), 3)),

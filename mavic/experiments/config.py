@@ -21,9 +21,11 @@ from mavic.instruct import schedule, spec
 from mavic.instruct.spec import InstructionFile
 from mavic.language import lexicon as lexicons
 from mavic.language.lexicon import Lexicon
+from mavic.learn.backbones import BACKBONES
 from mavic.learn.update import StaticConfig
 from mavic.preset import Preset
 
+DEFAULT_BACKBONE = "mac-iac"
 SWITCHES = ("overlap", "extras")  # of a condition, besides its schedule and rule
 
 
@@ -38,6 +40,8 @@ class ExperimentConfig:
     network: str = "protected"
     """shared (the paper's), protected (separate parts for instructed and uninstructed decisions) or residual
     (protected, and the instructed actor adds to the logits of the uninstructed one)."""
+    backbone: str = "mac-iac"
+    """mac-iac (the paper's), mac-cac, mac-naive-iacc, mac-iaicc or acac: who has which actor and critic."""
     preset: str = "tuned"
     """The learner's numbers: tuned or paper."""
     schedule: str = "live"
@@ -58,6 +62,7 @@ class ExperimentConfig:
     def __post_init__(self) -> None:
         look_up(METHODS, self.method, "method")
         look_up(dict.fromkeys(NETWORKS), self.network, "network")
+        look_up(BACKBONES, self.backbone, "backbone")
         look_up(dict.fromkeys(RULES), self.rule, "rule")
         look_up(schedule.SCHEDULES, self.schedule, "schedule")
 
@@ -74,8 +79,13 @@ class ExperimentConfig:
         return cls(**{**fields, **changes})
 
     def table_group(self) -> str:
-        """Return the name of its group of rows in `table.json`: preset/network/condition."""
-        return f"{self.preset}/{self.network}/{self.condition()}"
+        """Return the name of its group of rows in `table.json`: preset/[backbone/]network/condition.
+
+        The backbone is named if it is not Mac-IAC."""
+        return "/".join([self.preset, *self._backbone(), self.network, self.condition()])
+
+    def _backbone(self) -> list[str]:
+        return [] if self.backbone == DEFAULT_BACKBONE else [self.backbone]
 
     def condition(self) -> str:
         """Return how the team is instructed: schedule/rule[/overlap][/extras]."""
@@ -120,7 +130,9 @@ class Task:
     lexicon: Lexicon
     file: InstructionFile
 
-    def static_config(self, preset: Preset, network: str) -> StaticConfig:
+    def static_config(
+        self, preset: Preset, network: str, backbone: str = DEFAULT_BACKBONE
+    ) -> StaticConfig:
         """Return the static part of a training on this task."""
         observation = jax.eval_shape(
             lambda key: self.env.observe(self.env.reset(key)), jax.random.key(0)
@@ -128,9 +140,9 @@ class Task:
         return static_config_of(
             preset,
             network,
+            backbone,
             observation=observation.shape[-1],
-            macros=api.macro_count(self.env),
-            agents=len(self.env.agents),
+            macro_counts=tuple(len(macros) for macros in self.env.macros),
             embedding=self.lexicon.vectors.shape[1],
             kinds=len(self.file.kinds) + 1,
         )

@@ -24,9 +24,8 @@ from mavic.experiments.methods import METHODS
 from mavic.experiments.metrics import HELD, SECTIONS, Metric, Played, Ratio, Section, divide
 from mavic.experiments.runs import Run, make_run, rollout_policy, stack
 from mavic.instruct.schedule import make_schedule
-from mavic.learn.backbones import BACKBONES
+from mavic.learn import backbones, batches
 from mavic.learn.returns import CORRECTIONS, targets
-from mavic.learn.transitions import macro_transitions
 from mavic.learn.update import StaticConfig, TrainState, Values
 from mavic.rollout.rollout import rollout
 from mavic.types import Array, MacroTransitions, Timestep, record, replace
@@ -135,12 +134,12 @@ def value_errors(
     gamma: Array,
     kind: Array,
 ) -> tuple[Array, Array]:
-    """Return the means of V(h, c) − G and of G over all decisions under `kind`, [N] each.
+    """Return the means of V(h, c) − G and of G over all decisions under `kind`, [critics] each.
 
     G is the realised return, with the critic's own bootstrap where the horizon cut the episode.
     """
-    transitions = macro_transitions(rows, gamma)
-    values = BACKBONES[static.backbone].values(static, vectors, state, transitions)
+    placed = batches.place(static.network.shape, static.critic.shape, rows)
+    judged, values = backbones.judged(static, vectors, state, batches.batch_of(placed, gamma))
 
     def agent(rows: MacroTransitions, values: Values) -> tuple[Array, Array]:
         realised = targets(
@@ -159,8 +158,7 @@ def value_errors(
         error = (valid * (values.value - realised)).sum() / count
         return error, (valid * realised).sum() / count
 
-    by_agent = jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), transitions)
-    return jax.vmap(agent)(by_agent, values)
+    return jax.vmap(agent)(judged, values)
 
 
 def until_enough(

@@ -13,7 +13,6 @@ from mavic.experiments.methods import METHODS, hyperparams_of
 from mavic.instruct import reward
 from mavic.instruct.schedule import SCHEDULES, make_schedule
 from mavic.learn import act
-from mavic.learn.backbones import BACKBONES
 from mavic.learn.returns import CORRECTIONS, Correction
 from mavic.learn.update import HyperParams, StaticConfig
 from mavic.preset import Preset
@@ -88,7 +87,7 @@ def rollout_policy(
     static: StaticConfig, actor: Any, vectors: Array, epsilon: Array, greedy: Array | bool = False
 ) -> Policy:
     """Return a team as a rollout policy. `epsilon` [2] is for uninstructed and instructed decisions."""
-    network, backbone = static.network, BACKBONES[static.backbone]
+    network = static.network
     actors = act.project(network, actor, vectors)
 
     def policy(memory: Array, state: InstructedState, draws: Array) -> tuple[Array, Array]:
@@ -97,8 +96,10 @@ def rollout_policy(
             observation=state.observation,
             last_macro=state.macro,
             phrase=state.instruction.phrase,
+            earlier_macro=state.last_macro,
+            time=state.time,
         )
-        return backbone.act(
+        return act.decide(
             network,
             actors,
             memory,

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from mavic.learn import networks
 from mavic.learn.networks import Network, Scale, Seen
+from mavic.learn.views import joint_available
 from mavic.types import Array, Bool, Float, assert_rank, record
 
 
@@ -38,6 +39,15 @@ class ActorRows:
 
 
 @record
+class ClippedRows:
+    """The input of the actor's clipped loss, [B, W, ...]."""
+
+    rows: ActorRows
+    log_prob: Array  # of the macro taken, before the first step on this batch
+    clip: Array  # how far the ratio of probabilities may move from 1
+
+
+@record
 class ActorOutputs:
     """What the actor's loss returns besides its value, [B, W]."""
 
@@ -65,14 +75,40 @@ def actor_loss(
 
     The gradient goes through the ε-mixture.
     """
-    memory, _, heads = network.unroll(network.shape, net, memory, rows.seen, rows.first, known)
-    logits = networks.logits(network.shape, heads, rows.instructed)
-    mixed, soft = mixture(logits, rows.available, rows.epsilon)
-    log_mixed = jnp.log(jnp.maximum(mixed, 1e-20))
-    taken = jnp.take_along_axis(log_mixed, rows.macro[..., None], axis=-1)[..., 0]
-    entropy = -(jnp.exp(soft) * jnp.where(rows.available, soft, 0.0)).sum(-1)
+    memory, taken, entropy = _decisions(network, net, memory, rows, known)
     loss = -(rows.weight * (rows.advantage * taken + rows.entropy * entropy)).sum()
     return memory, loss, ActorOutputs(log_prob=taken, entropy=entropy)
+
+
+def clipped_actor_loss(
+    network: Network, net: object, memory: Array, block: ClippedRows, known: Array | None
+) -> tuple[Array, Array, ActorOutputs]:
+    """Return the same with PPO's loss: the smaller of the advantage times the ratio of probabilities, and that with the
+    ratio clipped to 1 ± `clip`."""
+    rows = block.rows
+    memory, taken, entropy = _decisions(network, net, memory, rows, known)
+    ratio = jnp.exp(taken - block.log_prob)
+    kept = jnp.clip(ratio, 1 - block.clip, 1 + block.clip)
+    gain = jnp.minimum(ratio * rows.advantage, kept * rows.advantage)
+    loss = -(rows.weight * (gain + rows.entropy * entropy)).sum()
+    return memory, loss, ActorOutputs(log_prob=taken, entropy=entropy)
+
+
+def _decisions(
+    network: Network, net: object, memory: Array, rows: ActorRows, known: Array | None
+) -> tuple[Array, Array, Array]:
+    """Return the memory after the block, the log-probability of each macro taken, and the softmax's entropy."""
+    memory, _, heads = network.unroll(network.shape, net, memory, rows.seen, rows.first, known)
+    logits = networks.logits(network.shape, heads, rows.instructed)
+    available = rows.available
+    if network.shape.joint:
+        each = available.reshape(*available.shape[:-1], network.shape.agents, -1)
+        available = joint_available(network.shape.macro_counts, each)
+    mixed, soft = mixture(logits, available, rows.epsilon)
+    log_mixed = jnp.log(jnp.maximum(mixed, 1e-20))
+    taken = jnp.take_along_axis(log_mixed, rows.macro[..., None], axis=-1)[..., 0]
+    entropy = -(jnp.exp(soft) * jnp.where(available, soft, 0.0)).sum(-1)
+    return memory, taken, entropy
 
 
 def critic_loss(

@@ -50,6 +50,7 @@ class HyperParams:
     value_scale: Array
     critic_init_scale: Array
     popart_step: Array
+    ppo_clip: Array
     target_update_episodes: Array
     adam_b2: Array
     max_grad_norm: Array
@@ -60,18 +61,30 @@ class HyperParams:
 class StaticConfig:
     """The static part of a training: what determines the compiled program."""
 
-    network: Network = static()
+    network: Network = static()  # of the actors
+    critic_network: Network | None = static(default=None)  # None: the actors' network
     backbone: str = static(default="mac-iac")
     n_steps: float = static(default=5)
     batch: int = static(default=64)
     kinds: int = static(default=2)
     drop_unfinished: bool = static(default=False)
     target_network: bool = static(default=False)  # otherwise the target is the critic itself
+    baseline: str = static(default="before")  # the V of the advantages; see `BASELINES`
+    passes: int = static(default=1)  # steps on one batch; from the second on the actors' loss is clipped
+    first_to_finish: int = static(default=0)  # environments of that way of collecting; 0: complete episodes
+
+    @property
+    def critic(self) -> Network:
+        """Return the critics' network."""
+        return self.critic_network or self.network
+
+
+BASELINES = ("before", "after", "target")  # of the critic before its step, after it, or of the target critic
 
 
 @record
 class TrainState:
-    """Everything that training changes. All fields but `episodes` have a leading axis of agents."""
+    """Everything that training changes. All fields but `episodes` have a leading axis of actors or of critics."""
 
     actor: Any
     critic: Any
@@ -82,8 +95,14 @@ class TrainState:
     episodes: Array  # [] finished so far
 
 
-# The axis of agents in each field of a `TrainState`, for `vmap`.
-BY_AGENT = TrainState(**{**dict.fromkeys(TrainState.__dataclass_fields__, 0), "episodes": None})  # type: ignore
+# The axis of actors and of critics in each field of a `TrainState`, for `vmap`.
+BY_ACTOR, BY_CRITIC = (
+    TrainState(**{f: 0 if f in own else None for f in TrainState.__dataclass_fields__})  # type: ignore
+    for own in (
+        ("actor", "actor_optimizer"),
+        ("critic", "target", "critic_optimizer", "scale"),
+    )
+)
 
 
 @record
@@ -117,11 +136,22 @@ class Values:
 
 
 @record
+class Spans:
+    """One agent's macros [K, W] among the rows of a critic that sees the whole team (`mavic.learn.batches`)."""
+
+    rows: MacroTransitions
+    begun: Array  # the critic's row in which the macro began, among all of them
+    ended: Array  # the one in which it ended
+
+
+@record
 class CriticOutputs:
     """What the critic's update computed, [K, W]."""
 
     target: Array
+    valid: Array  # rows that have a target
     value: Array  # before the step
+    advantage: Array  # the target minus the value that `StaticConfig.baseline` names
     loss: Array  # []
 
 
@@ -136,14 +166,16 @@ def init(
     A critic's output of 1 stands for the value `value_scale`. The head is scaled so that an untrained critic's outputs
     stand for values of about ±`critic_init_scale`. In full units they would be noise in the first advantages.
     """
-    network = config.network
+    network, other = config.network, config.critic
     actor_key, critic_key = jax.random.split(key)
-    agents = network.shape.agents
-    actor_keys, critic_keys = (jax.random.split(k, agents) for k in (actor_key, critic_key))
+    actor_keys = jax.random.split(actor_key, network.shape.count)
+    critic_keys = jax.random.split(critic_key, other.shape.count)
     actor = jax.vmap(lambda k: network.init_actor(k, network.shape))(actor_keys)
-    critic = jax.vmap(lambda k: network.init_critic(k, network.shape))(critic_keys)
+    critic = jax.vmap(lambda k: other.init_critic(k, other.shape))(critic_keys)
     critic["head"] = jax.tree.map(lambda x: x * (critic_init_scale / value_scale), critic["head"])
-    scale = jax.tree.map(lambda x: jnp.stack([x] * agents), networks.scale_of(value_scale))
+    scale = jax.tree.map(
+        lambda x: jnp.stack([x] * other.shape.count), networks.scale_of(value_scale)
+    )
     moments = jax.vmap(_optimizer(1.0, 0.999, 1.0).init)
     return TrainState(
         actor=actor,
@@ -201,20 +233,11 @@ def agent_values(
     rows: MacroTransitions,
     loop: Loop,
 ) -> Values:
-    """Return one agent's values of its transitions [K, W]."""
-    network = config.network
+    """Return one critic's values of its transitions [K, W]."""
+    network = config.critic
     net = network.project(critic, vectors)
-    instructed = rows.kind > 0
-    seen, after = seen_before(rows), seen_after(rows)
-
-    def segment(memory: Array, block: tuple[Seen, Array, Array]) -> tuple[Array, tuple]:
-        seen, first, instructed = block
-        memory, memories, heads = network.unroll(network.shape, net, memory, seen, first)
-        return memory, (networks.value(heads, instructed, scale), memories)
-
-    value, memory = bptt.forward(
-        segment, network.empty(rows.macro.shape[1]), (seen, rows.first, instructed), loop.blocks
-    )
+    instructed, after = rows.kind > 0, seen_after(rows)
+    value, memory = _values(network, net, scale, rows, loop)
 
     def value_after(k: Array, w: Array) -> Array:
         """Return V(h', c) of some rows [S]: one extra step from the true memory with the new observation and the old
@@ -239,6 +262,65 @@ def agent_values(
     )
 
 
+def _values(
+    network: Network, net: Any, scale: Scale, rows: MacroTransitions, loop: Loop
+) -> tuple[Array, Array]:
+    """Return V(h, c) [K, W] and the critic's memory after each row."""
+
+    def segment(memory: Array, block: tuple[Seen, Array, Array]) -> tuple[Array, tuple]:
+        seen, first, instructed = block
+        memory, memories, heads = network.unroll(network.shape, net, memory, seen, first)
+        return memory, (networks.value(heads, instructed, scale), memories)
+
+    blocks = (seen_before(rows), rows.first, rows.kind > 0)
+    return bptt.forward(segment, network.empty(rows.macro.shape[1]), blocks, loop.blocks)
+
+
+def spanned(found: Values, spans: Spans) -> Values:
+    """Return the values of an agent's own macros [K, W], from those of the team's rows that they span.
+
+    V(h, c) is read where the macro began, and the values after it where it ended.
+    """
+    own = spans.rows
+    value = read(found.value, spans.begun)
+    same = jnp.where(
+        own.bootstraps_from_self, value, read(found.v_same_instruction, spans.ended)
+    )
+    following = read(found.v_next_instruction, spans.ended)
+    return replace(
+        found,
+        value=value,
+        v_same_instruction=same,
+        v_next_instruction=jnp.where(own.last, same, following),
+    )
+
+
+def read(values: Array, index: Array) -> Array:
+    """Return values [J, W'] at an index among all of them."""
+    return values.reshape(-1)[index]
+
+
+def targets_of(
+    config: StaticConfig,
+    td_lambda: Array,
+    correction: Correction,
+    rows: MacroTransitions,
+    found: Values,
+) -> Array:
+    """Return the targets [K, W] of transitions from their values."""
+    return targets(
+        reward=rows.reward,
+        discount=rows.discount,
+        v_same_instruction=found.v_same_instruction,
+        v_next_instruction=found.v_next_instruction,
+        switched=rows.switched,
+        last=rows.last,
+        correction=correction,
+        n_steps=config.n_steps,
+        td_lambda=td_lambda,
+    )
+
+
 def update_critic(
     config: StaticConfig,
     hyper: HyperParams,
@@ -248,46 +330,66 @@ def update_critic(
     loop: Loop,
     state: TrainState,
     rows: MacroTransitions,
+    spans: Spans | None = None,
 ) -> tuple[TrainState, CriticOutputs]:
-    """Take one agent's critic step: targets from the target critic, squared error, Adam."""
+    """Take one critic's step: targets from the target critic, squared error, Adam.
+
+    With `spans` the targets are those of an agent's own macros. Each stands at the team's row in which its macro began,
+    and other rows of the team have none.
+    """
     context = (rows.kind > 0).astype(jnp.int32)
     found = agent_values(config, vectors, state.target, state.scale, rows, loop)
-    target = targets(
-        reward=rows.reward,
-        discount=rows.discount,
-        v_same_instruction=found.v_same_instruction,
-        v_next_instruction=found.v_next_instruction,
-        switched=rows.switched,
-        last=rows.last,
-        correction=correction,
-        n_steps=config.n_steps,
-        td_lambda=hyper.td_lambda,
-    )
-    valid = rows.valid.astype(jnp.float32)
+    if spans is None:
+        target, valid = targets_of(config, hyper.td_lambda, correction, rows, found), rows.valid
+    else:
+        own = spanned(found, spans)
+        target = targets_of(config, hyper.td_lambda, correction, spans.rows, own)
+        place = jnp.where(spans.rows.valid, spans.begun, rows.valid.size)
+        target, valid = (
+            jnp.zeros(rows.valid.size, x.dtype).at[place].set(x, mode="drop")
+            for x in (target, spans.rows.valid)
+        )
+        target, valid = (x.reshape(rows.valid.shape) for x in (target, valid))
+    valid = valid.astype(jnp.float32)
     scale = _track(state.scale, target, context, valid, hyper.popart_step)
     critic, copied = (
         {**params, "head": networks.rescale(params["head"], state.scale, scale)}
         for params in (state.critic, state.target)
     )
-    grads, loss, value = _gradient(
-        config.network,
-        lambda *block: losses.critic_loss(config.network, scale, *block),
-        critic,
-        vectors,
-        CriticRows(
-            seen=seen_before(rows),
-            first=rows.first,
-            instructed=rows.kind > 0,
-            target=target,
-            hysteresis=now.critic_hysteresis[context],
-            weight=_weigh(rows.kind, valid, config.kinds, hyper.balance_kinds),
-        ),
-        loop.blocks,
-        None if config.target_network else found.memory,
+    data = CriticRows(
+        seen=seen_before(rows),
+        first=rows.first,
+        instructed=rows.kind > 0,
+        target=target,
+        hysteresis=now.critic_hysteresis[context],
+        weight=_weigh(rows.kind, valid, config.kinds, hyper.balance_kinds),
     )
-    critic, optimizer = _descend(grads, critic, state.critic_optimizer, now.critic_lr, hyper)
+
+    def step(critic: Any, optimizer: Any, memory: Array | None) -> tuple:
+        grads, loss, value = _gradient(
+            config.critic,
+            lambda *block: losses.critic_loss(config.critic, scale, *block),
+            critic,
+            vectors,
+            data,
+            loop.blocks,
+            memory,
+        )
+        return *_descend(grads, critic, optimizer, now.critic_lr, hyper), loss, value
+
+    known = None if config.target_network else found.memory
+    critic, optimizer, loss, value = step(critic, state.critic_optimizer, known)
+    for _ in range(1, config.passes):
+        critic, optimizer, _, _ = step(critic, optimizer, None)
     state = replace(state, critic=critic, target=copied, critic_optimizer=optimizer, scale=scale)
-    return state, CriticOutputs(target=target, value=value, loss=loss)
+    if config.baseline == "after":
+        net = config.critic.project(critic, vectors)
+        baseline = _values(config.critic, net, scale, rows, loop)[0]
+    else:
+        baseline = found.value if config.baseline == "target" else value
+    return state, CriticOutputs(
+        target=target, valid=valid, value=value, advantage=target - baseline, loss=loss
+    )
 
 
 def update_actor(
@@ -313,26 +415,38 @@ def update_actor(
     )
     advantage *= jnp.where(advantage < 0, now.actor_hysteresis[context], 1.0)
     timed = jnp.where(hyper.discount_actor_loss > 0, hyper.gamma**rows.time, 1.0)
-    grads, _, acted = _gradient(
-        config.network,
-        lambda *block: losses.actor_loss(config.network, *block),
-        state.actor,
-        vectors,
-        ActorRows(
-            seen=seen_before(rows),
-            first=rows.first,
-            instructed=rows.kind > 0,
-            available=rows.available,
-            macro=rows.macro,
-            epsilon=now.epsilon[context],
-            entropy=now.entropy[context],
-            advantage=advantage,
-            weight=_weigh(rows.kind, valid, config.kinds, hyper.balance_kinds) * timed,
-        ),
-        loop.blocks,
+    data = ActorRows(
+        seen=seen_before(rows),
+        first=rows.first,
+        instructed=rows.kind > 0,
+        available=rows.available,
+        macro=rows.macro,
+        epsilon=now.epsilon[context],
+        entropy=now.entropy[context],
+        advantage=advantage,
+        weight=_weigh(rows.kind, valid, config.kinds, hyper.balance_kinds) * timed,
     )
-    actor, optimizer = _descend(grads, state.actor, state.actor_optimizer, now.actor_lr, hyper)
-    return replace(state, actor=actor, actor_optimizer=optimizer), acted
+
+    def step(state: TrainState, loss: Callable, data: Any) -> tuple[TrainState, ActorOutputs]:
+        grads, _, acted = _gradient(
+            config.network,
+            lambda *block: loss(config.network, *block),
+            state.actor,
+            vectors,
+            data,
+            loop.blocks,
+        )
+        actor, optimizer = _descend(grads, state.actor, state.actor_optimizer, now.actor_lr, hyper)
+        return replace(state, actor=actor, actor_optimizer=optimizer), acted
+
+    state, acted = step(state, losses.actor_loss, data)
+    if config.passes > 1:
+        # Before its first step the ratio is 1, where the clipped loss has the gradient of the plain one.
+        clip = jnp.broadcast_to(hyper.ppo_clip, acted.log_prob.shape)
+        clipped = losses.ClippedRows(rows=data, log_prob=acted.log_prob, clip=clip)
+        for _ in range(1, config.passes):
+            state, _ = step(state, losses.clipped_actor_loss, clipped)
+    return state, acted
 
 
 def copy_target(
@@ -350,7 +464,7 @@ def _gradient(
     loss: Callable,
     params: Any,
     vectors: Array,
-    rows: ActorRows | CriticRows,
+    rows: Any,
     blocks: Array,
     memory: Array | None = None,
 ) -> tuple[Any, Array, Any]:
@@ -360,12 +474,13 @@ def _gradient(
     is the memory after each row under these parameters, if it is already known.
     """
     net, pull = jax.vjp(lambda p: network.project(p, vectors), params)
-    start = network.empty(rows.first.shape[1])
+    read_in = rows.rows if isinstance(rows, losses.ClippedRows) else rows
+    start = network.empty(read_in.first.shape[1])
     if memory is None:
         memory = bptt.forward(
             lambda carry, block: network.unroll(network.shape, net, carry, *block)[:2],
             start,
-            (rows.seen, rows.first),
+            (read_in.seen, read_in.first),
             blocks,
         )
     grads, total, outputs = bptt.gradient(loss, net, start, rows, memory, blocks)
