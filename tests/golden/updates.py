@@ -93,7 +93,7 @@ class RecordedUpdates:
 
     def static_config(self) -> StaticConfig:
         """Return the static part of our learner."""
-        static = static_config_of(
+        return static_config_of(
             self.preset(),
             "shared",
             self.backbone,
@@ -102,7 +102,6 @@ class RecordedUpdates:
             embedding=1,
             kinds=2,
         )
-        return static
 
     def hyper(self) -> HyperParams:
         """Return our learner's numbers."""
@@ -162,12 +161,17 @@ class RecordedUpdates:
             ),
         )
 
-    def weights(self, prefix: str, role: str, name: str, state: int | None) -> Any:
-        """Return tensors of one network in our layout, without parts. `state` None: they have no such axis."""
+    def row_names(self, number: int) -> list[str]:
+        """Return whose rows an update has: agents' numbers, or `joint`."""
+        keys = (key.split("/") for key in self.arrays if key.startswith(f"u{number}/rows/"))
+        return sorted({key[2] for key in keys})
+
+    def layers(self, prefix: str, name: str, state: int, moment: str = "") -> Any:
+        """Return the tensors of one network in our layout, without the axes of copies and parts."""
+        start = "/".join(part for part in (prefix, name, moment) if part)
 
         def get(tensor: str) -> np.ndarray:
-            found = self.arrays[f"{prefix}/{name}/{tensor}"]
-            return found if state is None else found[state]
+            return self.arrays[f"{start}/{tensor}"][state]
 
         layers = {
             ours: {"w": get(f"{theirs}.weight").T, "b": get(f"{theirs}.bias")}
@@ -175,6 +179,13 @@ class RecordedUpdates:
         }
         layers["gru"] = {ours: get(f"gru.{theirs}").T for ours, theirs in GATES.items()}
         return layers
+
+    def tensors(
+        self, prefix: str, name: str, state: int, moment: str = ""
+    ) -> dict[str, np.ndarray]:
+        """Return the same by name."""
+        layers = self.layers(prefix, name, state, moment)
+        return {f"{layer}.{leaf}": x for layer, own in layers.items() for leaf, x in own.items()}
 
     def inputs(self, role: str, name: str) -> np.ndarray:
         """Return the rows of our first layer that the recorded inputs of a network have."""
@@ -184,12 +195,11 @@ class RecordedUpdates:
             return np.arange(sizes[int(name)])
         return np.concatenate([i * width + np.arange(size) for i, size in enumerate(sizes)])
 
-    def into(self, like: Any, prefix: str, role: str, state: int) -> Any:
+    def into(self, like: Any, prefix: str, role: str, state: int, moment: str = "") -> Any:
         """Return parameters like ours with recorded numbers. What the reference does not have is zero."""
         like = jax.tree.map(lambda x: np.zeros(x.shape, np.float32), like)
         for i, name in enumerate(self.names(role)):
-            own = self.weights(prefix, role, name, state)
-            for layer, leaves in own.items():
+            for layer, leaves in self.layers(prefix, name, state, moment).items():
                 for leaf, numbers in leaves.items():
                     index: tuple = (i, 0, *(slice(n) for n in numbers.shape))
                     if (layer, leaf) == ("first", "w"):
@@ -199,7 +209,7 @@ class RecordedUpdates:
 
     def outof(self, tree: Any, role: str, name: str) -> dict[str, np.ndarray]:
         """Return the tensors of one of our networks that the reference has, by name."""
-        i, like = self.names(role).index(name), self.weights(role, role, name, 0)
+        i, like = self.names(role).index(name), self.layers(role, name, 0)
         found = {}
         for layer, leaves in like.items():
             for leaf, numbers in leaves.items():
@@ -211,14 +221,14 @@ class RecordedUpdates:
 
     def state(self, number: int) -> TrainState:
         """Return our learner's state before an update."""
-        fresh = update.init(jax.random.key(0), self.static_config())
+        fresh = blank(self.static_config())
 
         def optimizer(role: str, like: Any) -> Any:
             skip, adam, rest = getattr(fresh, f"{role}_optimizer")
             names = self.names(role)
             steps = [self.arrays[f"adam/{role}/{name}/step"][number] for name in names]
             moment = {
-                ours: self.into_moment(like, role, theirs, number)
+                ours: self.into(like, f"adam/{role}", role, number, theirs)
                 for ours, theirs in (("mu", "exp_avg"), ("nu", "exp_avg_sq"))
             }
             return skip, adam._replace(count=jnp.asarray(steps, jnp.int32), **moment), rest
@@ -233,16 +243,13 @@ class RecordedUpdates:
             episodes=jnp.int32(self.get(number, "episodes_before")),
         )
 
-    def into_moment(self, like: Any, role: str, moment: str, state: int) -> Any:
-        """Return Adam's moments in our layout."""
-        renamed = {}
-        for key, numbers in self.arrays.items():
-            parts = key.split("/")
-            if parts[:2] == ["adam", role] and parts[3] == moment:
-                renamed[f"{moment}/{parts[2]}/{parts[4]}"] = numbers
-        moved = RecordedUpdates(self.path)
-        moved.__dict__["arrays"] = {**self.arrays, **renamed}
-        return moved.into(like, moment, role, state)
+
+def blank(static: StaticConfig) -> TrainState:
+    """Return a state of zeros in our layout, with the statistics of an untrained critic."""
+    shapes = jax.eval_shape(lambda: update.init(jax.random.key(0), static))
+    zeros = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
+    ones = np.full(zeros.scale.weight.shape, 1e-6, np.float32)  # of values in units of 1
+    return replace(zeros, scale=replace(zeros.scale, square=ones, weight=ones))
 
 
 def folder() -> Path | None:
