@@ -173,8 +173,35 @@ TUNED_LONG_TASK = replace(
     center_advantages=(1.0, 1.0),
     normalize_advantages=(1.0, 1.0),
 )
+REFERENCE = Preset(  # what the reference does, whatever the world
+    drop_unfinished=True,
+    baseline="after",
+    target_network=True,
+)
+ACAC = {  # what belongs to ACAC as an algorithm
+    "n_steps": None,
+    "td_lambda": 0.95,
+    "baseline": "target",
+    "discount_actor_loss": False,
+    "passes": 2,
+    "ppo_clip": 0.05,
+    "popart_step": 1e-5,
+    "target_network": True,
+}
 GENERAL = {  # for worlds without presets of their own
-    "paper": Preset(gamma=0.99, n_steps=5),
+    "paper": replace(REFERENCE, gamma=0.99, n_steps=5, first_to_finish=32),
+    "reference": replace(
+        REFERENCE,
+        episodes=100_000,
+        batch=4,
+        first_to_finish=4,
+        gamma=0.99,
+        actor_lr=3e-4,
+        n_steps=5,
+        epsilon_end=(0.05, 0.05),
+        epsilon_episodes=20_000,
+        target_update_episodes=8,
+    ),
     "tuned": replace(
         TUNED_LONG_TASK,
         gamma=0.99,

@@ -47,12 +47,14 @@ RULES = ("by-kind", "add")
 def preset_of(name: str, world: str, backbone: str = "mac-iac", **changes: Any) -> Preset:
     """Return a world's preset with some numbers changed. A world without presets gets the general ones.
 
-    Numbers that belong to the backbone's algorithm replace those of the preset. If `episodes` changes, `epsilon_episodes` and `entropy_episodes` change in proportion.
+    A preset may have numbers of its own for a backbone, under the name preset/backbone. Numbers that belong to the backbone's algorithm replace those of the preset. If `episodes` changes, `epsilon_episodes` and `entropy_episodes` change in proportion.
     """
-    preset = api.world(world).presets.get(name) or look_up(GENERAL, name, "preset")
-    preset = dataclasses.replace(
-        preset, **look_up(backbones.BACKBONES, backbone, "backbone").numbers
-    )
+    presets = api.world(world).presets
+    numbers = look_up(backbones.BACKBONES, backbone, "backbone").numbers
+    preset = presets.get(f"{name}/{backbone}")
+    if preset is None:
+        general = presets.get(name) or look_up(GENERAL, name, "preset")
+        preset = dataclasses.replace(general, **numbers)
     changes = {k: v for k, v in changes.items() if v is not None}
     share = changes.get("episodes", preset.episodes) / preset.episodes
     along = {

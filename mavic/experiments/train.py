@@ -13,7 +13,7 @@ from mavic.learn import backbones, batches, update
 from mavic.learn.backbones import UpdateMetrics
 from mavic.learn.transitions import as_played, packed
 from mavic.learn.update import StaticConfig, TrainState
-from mavic.rollout.rollout import rollout
+from mavic.rollout.rollout import numbers_used, rollout
 from mavic.run_axis import max_over_runs
 from mavic.types import Array, record
 
@@ -62,13 +62,18 @@ def one_update(
 ) -> tuple[TrainState, TrainMetrics]:
     """Play a batch of episodes and learn from it."""
     epsilon = update.anneal(run.hyper, state.episodes).epsilon
+    first = state.episodes
+    if static.first_to_finish:  # episodes that were thrown away are not played again
+        num_envs = static.first_to_finish
+        first = first // static.batch * numbers_used(static.batch, num_envs)
     played = rollout(
         run.train_env,
         rollout_policy(static, state.actor, vectors, epsilon),
         jax.random.fold_in(run.key, 1),
         episodes=static.batch,
         num_envs=num_envs,
-        first=state.episodes,
+        first=first,
+        first_to_finish=static.first_to_finish > 0,
     ).rows
     lanes, fraction = packing(num_envs, run.train_env.env.horizon)
     # With one episode per environment there is nothing to pack.

@@ -1,11 +1,11 @@
-"""The critic of ACAC, and the numbers that belong to that algorithm.
+"""The critic of ACAC.
 
 Each agent's history has an encoder of its own: two dense layers and a GRU. It takes a step only when that agent's
 observation is new, so histories of different speed are not mixed. The encoders' memories are the tokens of one
 attention block: position, pre-norm self-attention with two heads, pre-norm MLP, a last norm. The value is a linear
 function of the tokens' mean. The published critic has dropout; this one has none.
 
-Advantages are GAE: with `n_steps` infinite, a target G of `mavic.learn.returns` minus V is
+ACAC's advantages are GAE: with `n_steps` infinite, a target G of `mavic.learn.returns` minus V is
 δ_k + γ^τ λ A_{k+1}, and `cut` carries nothing over a change of instruction.
 """
 
@@ -23,16 +23,6 @@ from mavic.learn.networks import Network, Shape, from_cell
 from mavic.types import Array, replace
 
 HEADS = 2
-NUMBERS = {
-    "n_steps": None,
-    "td_lambda": 0.95,
-    "baseline": "target",
-    "discount_actor_loss": False,
-    "passes": 2,
-    "ppo_clip": 0.05,
-    "popart_step": 1e-5,
-    "target_network": True,
-}
 
 
 @lru_cache

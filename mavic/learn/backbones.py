@@ -36,6 +36,7 @@ from mavic.learn.update import (
     Values,
 )
 from mavic.learn.views import VIEWS
+from mavic.preset import ACAC
 from mavic.run_axis import max_over_runs
 from mavic.types import Array, MacroTransitions, record, replace
 
@@ -82,7 +83,7 @@ BACKBONES = {
         critic="tokens",
         actor_norm=True,
         attends=True,
-        numbers=acac.NUMBERS,
+        numbers=ACAC,
     ),
 }
 

@@ -116,8 +116,8 @@ def _flat(values: Array) -> Array:
     return values.reshape(*values.shape[:-2], -1)
 
 
-def _same_shape(shape: Shape) -> Shape:
-    return shape
+def _own_shape(shape: Shape) -> Shape:
+    return replace(shape, macro_counts=())  # each network has macros of its own only
 
 
 def _own_ticks(shape: Shape, rows: Timestep, dropped: bool) -> Timestep:
@@ -134,7 +134,8 @@ def _own_seen(shape: Shape, observed: Observed, idle: Array) -> tuple[Seen, Arra
 
 
 def _timed_shape(shape: Shape) -> Shape:
-    return replace(shape, view="timed", observation=shape.observation + TIME_SIZE)
+    wider = shape.observation + TIME_SIZE
+    return replace(shape, view="timed", observation=wider, macro_counts=())
 
 
 def _timed_ticks(shape: Shape, rows: Timestep, dropped: bool) -> Timestep:
@@ -216,7 +217,8 @@ def _side_by_side(shape: Shape, observation: Array, before: Array) -> Array:
 
 
 def _tokens_shape(shape: Shape) -> Shape:
-    wide = _team_shape(_timed_shape(shape))
+    timed = replace(_timed_shape(shape), macro_counts=shape.macro_counts)
+    wide = _team_shape(timed)
     return replace(wide, view="tokens", observation=wide.observation + shape.agents)
 
 
@@ -243,7 +245,7 @@ def _tokens_seen(shape: Shape, observed: Observed, idle: Array) -> tuple[Seen, A
 
 
 VIEWS = {
-    "own": View("each agent's own observation", _same_shape, _own_ticks, _own_seen),
+    "own": View("each agent's own observation", _own_shape, _own_ticks, _own_seen),
     "timed": View(
         "each agent's own observation, and the tick", _timed_shape, _timed_ticks, _timed_seen
     ),
