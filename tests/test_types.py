@@ -7,7 +7,7 @@ import jaxtyping
 import pytest
 
 from mavic.instruct import reward, schedule
-from mavic.learn import act, bptt, gru, losses
+from mavic.learn import act, bptt, gru, losses, views
 from mavic.learn.networks import Shape
 from mavic.learn.returns import CORRECTIONS, targets
 from mavic.learn.transitions import as_played, macro_transitions, packed

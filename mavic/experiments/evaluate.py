@@ -25,10 +25,12 @@ from mavic.experiments.metrics import HELD, SECTIONS, Metric, Played, Ratio, Sec
 from mavic.experiments.runs import Run, make_run, rollout_policy, stack
 from mavic.instruct.schedule import make_schedule
 from mavic.learn import backbones, batches
-from mavic.learn.returns import CORRECTIONS, targets
-from mavic.learn.update import StaticConfig, TrainState, Values
+from mavic.learn.returns import CORRECTIONS
+from mavic.learn.update import StaticConfig, TrainState
+from mavic.learn.values import Values, targets_of
 from mavic.rollout.rollout import rollout
-from mavic.types import Array, MacroTransitions, Timestep, record, replace
+from mavic.rollout.step import shielded
+from mavic.types import CONTEXTS, Array, MacroTransitions, Timestep, record, replace
 
 if TYPE_CHECKING:
     from mavic.experiments.runner import Trained
@@ -74,7 +76,7 @@ def play(
             lambda a, b: jnp.where(instructed, a, b), run.test_env.schedule, off
         )
         instructed_env = replace(run.test_env, schedule=schedule)
-        epsilon = jnp.stack([run.eval_epsilon] * 2)
+        epsilon = jnp.stack([run.eval_epsilon] * CONTEXTS)
         policy = rollout_policy(
             static, state.actor, vectors, epsilon, greedy & (run.eval_epsilon == 0)
         )
@@ -112,7 +114,11 @@ def evaluate_held_instruction(
     """
 
     def one_run(run: Run, state: TrainState) -> dict[str, Ratio]:
-        schedule = replace(make_schedule(), from_start=jnp.where(kind > 0, 1.0, 0.0))
+        schedule = replace(
+            make_schedule(),
+            from_start=jnp.where(kind > 0, 1.0, 0.0),
+            shield=run.test_env.schedule.shield,
+        )
         given = jnp.arange(run.test_env.rules.given.shape[0]) == kind
         rules = replace(run.test_env.rules, given=given)
         instructed_env = replace(run.test_env, schedule=schedule, rules=rules)
@@ -142,16 +148,7 @@ def value_errors(
     judged, values = backbones.judged(static, vectors, state, batches.batch_of(placed, gamma))
 
     def agent(rows: MacroTransitions, values: Values) -> tuple[Array, Array]:
-        realised = targets(
-            reward=rows.reward,
-            discount=rows.discount,
-            v_same_instruction=values.v_same_instruction,
-            v_next_instruction=values.v_next_instruction,
-            switched=rows.switched,
-            last=rows.last,
-            correction=CORRECTIONS["none"],
-            n_steps=math.inf,
-        )
+        realised = targets_of(math.inf, 1.0, CORRECTIONS["none"], rows, values)
         # A fulfilled instruction ends early; decisions after it are not under `kind`.
         valid = rows.valid & (rows.kind == kind)
         count = jnp.maximum(valid.sum(), 1)
@@ -215,18 +212,19 @@ def progress(
 
 
 def evaluate(
-    trained: Trained, *, num_envs: int = 256, scale: float = 1.0
+    trained: Trained, *, num_envs: int = 256, scale: float = 1.0, shield: bool = False
 ) -> dict[ExperimentConfig, dict[str, Any]]:
     """Return the `score` lines of all configs of a group, evaluated together. Every number has one entry per seed.
 
-    With `scale` below 1 fewer episodes are played.
+    With `scale` below 1 fewer episodes are played. With `shield` instructions are enforced.
     """
     group, static, task = trained.group, trained.static, trained.task
     configs, trained_state = group.configs, trained.state
     places = np.array([place for config in configs for place in trained.places(config)])
     state = jax.tree.map(lambda x: x[places], trained_state)
     runs = stack([make_run(c, group.preset, task, s) for c in configs for s in group.seeds])
-    vectors = task.lexicon.vectors
+    runs = replace(runs, test_env=shielded(runs.test_env, shield))
+    vectors = task.vectors
     names = runs.test_env.rules.names
 
     def totals_of(section: Section) -> Totals:

@@ -16,6 +16,7 @@ from mavic.learn import backbones, networks
 from mavic.learn.networks import Shape
 from mavic.learn.update import HyperParams, StaticConfig
 from mavic.preset import GENERAL, Preset
+from mavic.types import CONTEXTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,9 @@ RULES = ("by-kind", "add")
 def preset_of(name: str, world: str, backbone: str = "mac-iac", **changes: Any) -> Preset:
     """Return a world's preset with some numbers changed. A world without presets gets the general ones.
 
-    A preset may have numbers of its own for a backbone, under the name preset/backbone. Numbers that belong to the backbone's algorithm replace those of the preset. If `episodes` changes, `epsilon_episodes` and `entropy_episodes` change in proportion.
+    A preset may have numbers of its own for a backbone, under the name preset/backbone. Otherwise the numbers that
+    belong to the backbone's algorithm replace those of the preset. If `episodes` changes, `epsilon_episodes` and
+    `entropy_episodes` change in proportion.
     """
     presets = api.world(world).presets
     numbers = look_up(backbones.BACKBONES, backbone, "backbone").numbers
@@ -99,6 +102,7 @@ def static_config_of(
         baseline=preset.baseline,
         passes=preset.passes,
         first_to_finish=preset.first_to_finish,
+        allowed_loss=any(preset.allowed_loss),
     )
 
 
@@ -118,7 +122,15 @@ def hyperparams_of(preset: Preset) -> HyperParams:
         else preset.critic_final_lr_fraction,
     }
     leaves: dict[str, Any] = {
-        f.name: np.asarray(own[f.name], np.float32) for f in dataclasses.fields(HyperParams)
+        f.name: np.asarray(_widened(own[f.name]), np.float32)
+        for f in dataclasses.fields(HyperParams)
     }
     leaves["target_update_episodes"] = np.int32(preset.target_update_episodes)
     return HyperParams(**{name: jnp.asarray(leaf) for name, leaf in leaves.items()})
+
+
+def _widened(number: Any) -> Any:
+    """Return a number as it is, and numbers by context as one for each context."""
+    if not isinstance(number, tuple):
+        return number
+    return (*number, *number[-1:] * (CONTEXTS - len(number)))

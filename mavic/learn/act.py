@@ -35,7 +35,7 @@ def decide(
     observed: Observed,
     idle: Bool[Array, "W N"],
     available: Bool[Array, "W N M"],
-    epsilon: Float[Array, " 2"],
+    epsilon: Float[Array, " W"],
     draws: Float[Array, "W N"],
     greedy: Bool[Array, ""] | bool = False,
 ) -> tuple[Int[Array, "W N"], Float[Array, "G P W H"]]:
@@ -43,20 +43,19 @@ def decide(
 
     `actors` comes from `project`. Agents that are not `idle` [W, N] keep their macro and memory. A macro is drawn from
     the mixture of the softmax and a uniform choice among `available` [W, N, M], with one uniform number each, `draws`
-    [W, N]. `epsilon` [2] is the share of the uniform choice without and with an instruction. `greedy` takes the
-    likeliest macro instead. One actor for the whole team chooses a macro for every agent. Its choice is conditional
-    on the macros that still run.
+    [W, N]. `epsilon` [W] is the share of the uniform choice. `greedy` takes the likeliest macro instead. One actor for
+    the whole team chooses a macro for every agent. Its choice is conditional on the macros that still run.
     """
     assert_rank("W N O", observation=observed.observation)
     assert_rank("W N", idle=idle, draws=draws, last_macro=observed.last_macro)
     assert_rank("W N M", available=available)
+    assert_rank("W", epsilon=epsilon)
     heads, memory = _step(network, actors, memory, observed, idle)
     logits = jax.vmap(lambda h: networks.logits(network.shape, h, observed.instructed))(heads)
-    explore = epsilon[observed.instructed.astype(jnp.int32)]
     if network.shape.joint:
         args = (network.shape.macro_counts, observed.last_macro, idle)
-        return choose_jointly(*args, logits[0], available, explore, draws[:, 0], greedy), memory
-    explore = jnp.broadcast_to(explore[:, None], draws.shape)
+        return choose_jointly(*args, logits[0], available, epsilon, draws[:, 0], greedy), memory
+    explore = jnp.broadcast_to(epsilon[:, None], draws.shape)
     chosen = choose(logits.swapaxes(0, 1), available, explore, draws, jnp.asarray(greedy))
     return jnp.where(idle, chosen, observed.last_macro), memory
 
@@ -80,7 +79,9 @@ def _step(
 ) -> tuple[Array, Array]:
     """Return heads [G, P, W, out] and the memory, which changes only where a network decides."""
     seen, moves = view_of(network.shape).seen(network.shape, observed, idle)
-    if moves.shape[0] != network.shape.count:  # each agent has a network of its own for the whole team
+    if (
+        moves.shape[0] != network.shape.count
+    ):  # each agent has a network of its own for the whole team
         seen, moves = jax.tree.map(
             lambda x: jnp.repeat(x, network.shape.count, axis=0), (seen, moves)
         )

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 
 from mavic.hints import look_up
 from mavic.learn import acac, bptt, gru, networks, update
+from mavic.learn import values as value_functions
 from mavic.learn.batches import Batch
 from mavic.learn.losses import ActorOutputs
 from mavic.learn.networks import Network, Shape
@@ -29,12 +30,10 @@ from mavic.learn.update import (
     BY_CRITIC,
     CriticOutputs,
     HyperParams,
-    Loop,
-    Spans,
     StaticConfig,
     TrainState,
-    Values,
 )
+from mavic.learn.values import Loop, Spans, Values
 from mavic.learn.views import VIEWS
 from mavic.preset import ACAC
 from mavic.run_axis import max_over_runs
@@ -108,7 +107,7 @@ def loops_of(rows: MacroTransitions) -> Loop:
     longest = rows.valid.sum(0).max()
     return Loop(
         blocks=bptt.blocks_for(max_over_runs(longest)),
-        chunks=max_over_runs(bptt.chunks_for(update.bootstraps(rows))),
+        chunks=max_over_runs(bptt.chunks_for(value_functions.bootstraps(rows))),
     )
 
 
@@ -131,8 +130,8 @@ def values(config: StaticConfig, vectors: Array, state: TrainState, batch: Batch
     loop = loops_of(rows)
     found = _over_critics(
         config,
-        lambda state, rows, _: update.agent_values(
-            config, vectors, state.critic, state.scale, rows, loop
+        lambda state, rows, _: value_functions.agent_values(
+            config.critic, vectors, state.critic, state.scale, rows, loop
         ),
         0,
     )(state, _by_column(rows), None)
@@ -148,7 +147,7 @@ def judged(
     if spans is None:
         return _by_column(batch.critic), found
     own = _by_column(spans)
-    return own.rows, jax.vmap(update.spanned)(found, own)
+    return own.rows, jax.vmap(value_functions.spanned)(found, own)
 
 
 def _over_critics(config: StaticConfig, function: Any, out_axes: Any) -> Any:
@@ -197,9 +196,7 @@ def learn(
         )
 
     def actor(state: TrainState, rows: Any, advantage: Array) -> tuple[TrainState, Any]:
-        return update.update_actor(
-            config, hyper, vectors, now, own_loop, state, rows, advantage
-        )
+        return update.update_actor(config, hyper, vectors, now, own_loop, state, rows, advantage)
 
     spans = _spans_of(backbone, batch)
     spans = None if spans is None else _by_column(bptt.pad(spans))
@@ -210,7 +207,7 @@ def learn(
         at = batch.begun if backbone.advantage_at == "begun" else batch.ended
         at = _by_column(bptt.pad(at))
         wide = jnp.broadcast_to(advantage, (own.valid.shape[0], *advantage.shape[1:]))
-        advantage = jax.vmap(update.read)(wide, at)
+        advantage = jax.vmap(value_functions.read)(wide, at)
     state, acted = jax.vmap(actor, in_axes=(BY_ACTOR, 0, 0), out_axes=(BY_ACTOR, 0))(
         state, own, advantage
     )
@@ -242,11 +239,11 @@ def step(
 
 
 def _contexts(kind: Array, valid: Array) -> Array:
-    """Return [G, K, W, CONTEXTS]: 1 in the context of each row that counts."""
-    context = jax.nn.one_hot((kind > 0).astype(jnp.int32), networks.CONTEXTS)
+    """Return [G, K, W, 2]: 1 for each row that counts, uninstructed or instructed."""
+    context = jax.nn.one_hot((kind > 0).astype(jnp.int32), networks.VALUE_HEADS)
     return context * valid[..., None].astype(jnp.float32)
 
 
 def _mean(context: Array, x: Array) -> Array:
-    """Return the means [G, CONTEXTS] of numbers [G, K, W] by context."""
+    """Return the means [G, 2] of numbers [G, K, W] by context."""
     return (context * x[..., None]).sum((1, 2)) / jnp.maximum(context.sum((1, 2)), 1.0)

@@ -23,7 +23,9 @@ class Batch:
 
     actor: MacroTransitions  # [K, W, G]
     critic: MacroTransitions  # [J, W', S]; the same as `actor` where both see the same
-    begun: Array | None = None  # [K, W, G] the critic's row, among all J·W', that began with the row's macro
+    begun: Array | None = (
+        None  # [K, W, G] the critic's row, among all J·W', that began with the row's macro
+    )
     ended: Array | None = None  # [K, W, G] the critic's row that ended with it
 
 
@@ -71,9 +73,7 @@ def place(
         places *= 2
     else:
         places.append(arrange(views[1], drop_unfinished=drop_unfinished))
-    return Placed(
-        actor=views[0], critic=views[1], actor_places=places[0], critic_places=places[1]
-    )
+    return Placed(actor=views[0], critic=views[1], actor_places=places[0], critic_places=places[1])
 
 
 def batch_of(placed: Placed, gamma: Array | float, size: int | None = None) -> Batch:
@@ -92,8 +92,10 @@ def _spans(placed: Placed, size: int | None) -> tuple[Array, Array]:
     ticks, width = placed.critic.macro.shape[:2]
     number = jnp.arange(tick.size).reshape(tick.shape)
     used = jnp.arange(tick.shape[0])[:, None] < count[None]
-    ends = jnp.full(ticks * width, -1).at[jnp.where(used, tick, ticks * width)].set(
-        number, mode="drop"
+    ends = (
+        jnp.full(ticks * width, -1)
+        .at[jnp.where(used, tick, ticks * width)]
+        .set(number, mode="drop")
     )
     ends = ends.reshape(ticks, width)
     clock = jnp.where(ends >= 0, jnp.arange(ticks)[:, None], ticks - 1)

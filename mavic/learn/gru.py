@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.learn.networks import CONTEXTS, Network, Seen, Shape, hearing_parts, projections_of
+from mavic.learn.networks import VALUE_HEADS, Network, Seen, Shape, hearing_parts, projections_of
 from mavic.types import Array
 
 SLOPE = 0.01  # of the leaky rectifier, as in the reference
@@ -33,7 +33,7 @@ def init_actor(key: Array, shape: Shape) -> Any:
 
 def init_critic(key: Array, shape: Shape) -> Any:
     """Return the parameters of one agent's critic, [P, ...]. Each context has its own output and its own scale."""
-    return _init(key, shape, CONTEXTS, "critic")
+    return _init(key, shape, VALUE_HEADS, "critic")
 
 
 def _init(key: Array, shape: Shape, out: int, role: str) -> Any:

@@ -10,6 +10,8 @@ from mavic.learn.networks import Network, Scale, Seen
 from mavic.learn.views import joint_available
 from mavic.types import Array, Bool, Float, assert_rank, record
 
+LEAST_LOG_ALLOWED = -50.0  # where nothing is allowed; it has no gradient
+
 
 @record
 class CriticRows:
@@ -36,6 +38,10 @@ class ActorRows:
     entropy: Array  # weight of the entropy bonus
     advantage: Array
     weight: Array
+    forbidden: Array  # [B, W, M] what the instruction forbids, available or not
+    allowed_weight: Array | None = (
+        None  # of the loss on the allowed probability; None: there is no such loss
+    )
 
 
 @record
@@ -73,11 +79,13 @@ def actor_loss(
 ) -> tuple[Array, Array, ActorOutputs]:
     """Return the memory after the block, the policy-gradient loss minus the entropy bonus, and outputs.
 
-    The gradient goes through the ε-mixture.
+    The gradient goes through the ε-mixture. With `allowed_weight`, the loss also holds minus the log-probability of
+    all allowed macros together.
     """
-    memory, taken, entropy = _decisions(network, net, memory, rows, known)
-    loss = -(rows.weight * (rows.advantage * taken + rows.entropy * entropy)).sum()
-    return memory, loss, ActorOutputs(log_prob=taken, entropy=entropy)
+    memory, acted, allowed = _decisions(network, net, memory, rows, known)
+    gain = rows.advantage * acted.log_prob
+    loss = -(rows.weight * (gain + rows.entropy * acted.entropy)).sum() - allowed
+    return memory, loss, acted
 
 
 def clipped_actor_loss(
@@ -86,29 +94,47 @@ def clipped_actor_loss(
     """Return the same with PPO's loss: the smaller of the advantage times the ratio of probabilities, and that with the
     ratio clipped to 1 ± `clip`."""
     rows = block.rows
-    memory, taken, entropy = _decisions(network, net, memory, rows, known)
-    ratio = jnp.exp(taken - block.log_prob)
+    memory, acted, allowed = _decisions(network, net, memory, rows, known)
+    ratio = jnp.exp(acted.log_prob - block.log_prob)
     kept = jnp.clip(ratio, 1 - block.clip, 1 + block.clip)
     gain = jnp.minimum(ratio * rows.advantage, kept * rows.advantage)
-    loss = -(rows.weight * (gain + rows.entropy * entropy)).sum()
-    return memory, loss, ActorOutputs(log_prob=taken, entropy=entropy)
+    loss = -(rows.weight * (gain + rows.entropy * acted.entropy)).sum() - allowed
+    return memory, loss, acted
 
 
 def _decisions(
     network: Network, net: object, memory: Array, rows: ActorRows, known: Array | None
-) -> tuple[Array, Array, Array]:
-    """Return the memory after the block, the log-probability of each macro taken, and the softmax's entropy."""
+) -> tuple[Array, ActorOutputs, Array | float]:
+    """Return the memory after the block, the outputs, and the weighted log-probability of all allowed macros."""
     memory, _, heads = network.unroll(network.shape, net, memory, rows.seen, rows.first, known)
     logits = networks.logits(network.shape, heads, rows.instructed)
-    available = rows.available
-    if network.shape.joint:
-        each = available.reshape(*available.shape[:-1], network.shape.agents, -1)
-        available = joint_available(network.shape.macro_counts, each)
+    available, forbidden = rows.available, rows.forbidden
+    if network.shape.joint:  # a combination is available if each of its macros is
+        counts, size = network.shape.macro_counts, (*available.shape[:-1], network.shape.agents, -1)
+        each, other = (x.reshape(size) for x in (available, ~forbidden))
+        available, forbidden = joint_available(counts, each), ~joint_available(counts, other)
     mixed, soft = mixture(logits, available, rows.epsilon)
     log_mixed = jnp.log(jnp.maximum(mixed, 1e-20))
     taken = jnp.take_along_axis(log_mixed, rows.macro[..., None], axis=-1)[..., 0]
     entropy = -(jnp.exp(soft) * jnp.where(available, soft, 0.0)).sum(-1)
-    return memory, taken, entropy
+    allowed: Array | float = 0.0
+    if rows.allowed_weight is not None:
+        allowed = (rows.allowed_weight * log_allowed(logits, available, forbidden)).sum()
+    return memory, ActorOutputs(log_prob=taken, entropy=entropy), allowed
+
+
+def log_allowed(
+    logits: Float[Array, "*batch M"],
+    available: Bool[Array, "*batch M"],
+    forbidden: Bool[Array, "*batch M"],
+) -> Float[Array, "*batch"]:
+    """Return the log-probability, under the softmax, that the choice is allowed; at least LEAST_LOG_ALLOWED.
+
+    A forbidden macro counts even where a drill took it away: it is to be given up, not only missed.
+    """
+    every = jax.nn.logsumexp(jnp.where(available | forbidden, logits, -1e9), axis=-1)
+    allowed = jax.nn.logsumexp(jnp.where(available & ~forbidden, logits, -1e9), axis=-1)
+    return jnp.maximum(allowed - every, LEAST_LOG_ALLOWED)
 
 
 def critic_loss(

@@ -24,7 +24,7 @@ NETWORKS = {  # by name, the fields of `Shape` that differ
     "protected": {"parts": 2},
     "residual": {"parts": 2, "residual": True},
 }
-CONTEXTS = 2  # uninstructed, instructed
+VALUE_HEADS = 2  # of a critic: uninstructed, instructed
 
 
 @record
@@ -72,7 +72,7 @@ class Seen:
 class Network:
     """An actor and a critic for agents of one shape. All functions are pure.
 
-    `P` parts, `B` rows in order, `W` lanes, `H` memory, `out` is M for an actor and CONTEXTS for a critic.
+    `P` parts, `B` rows in order, `W` lanes, `H` memory, `out` is M for an actor and VALUE_HEADS for a critic.
     """
 
     shape: Shape
@@ -124,7 +124,7 @@ def _cell_functions(init: Callable, cell: Callable, read: Callable | None) -> tu
     def initialize(key: Array, shape: Shape, role: str) -> Any:
         projections, extra = projections_of(shape, role)
         inputs = shape.observation + shape.macros * shape.last_macro + extra
-        outputs = shape.macros if role == "actor" else CONTEXTS
+        outputs = shape.macros if role == "actor" else VALUE_HEADS
 
         def dense(key: Array, rows: int, columns: int) -> Array:
             bound = (6 / (rows + columns)) ** 0.5
@@ -230,7 +230,7 @@ def logits(shape: Shape, heads: Array, instructed: Array) -> Array:
 
 
 def value(heads: Array, instructed: Array, scale: Scale) -> Array:
-    """Return the value [...] in the task's units from a critic's heads [P, ..., CONTEXTS]."""
+    """Return the value [...] in the task's units from a critic's heads [P, ..., VALUE_HEADS]."""
     raw = of_context(heads, instructed)
     raw = jnp.where(instructed, raw[..., 1], raw[..., 0])
     return scale.unscale(raw, instructed)
@@ -240,16 +240,16 @@ def value(heads: Array, instructed: Array, scale: Scale) -> Array:
 class Scale:
     """PopArt statistics of one agent's values for each context. Without PopArt: mean 0 and spread `value_scale`."""
 
-    mean: Array  # [CONTEXTS]
-    square: Array  # [CONTEXTS]
-    weight: Array  # [CONTEXTS] how much has been averaged, for debiasing
+    mean: Array  # [VALUE_HEADS]
+    square: Array  # [VALUE_HEADS]
+    weight: Array  # [VALUE_HEADS] how much has been averaged, for debiasing
 
     def centre(self) -> Array:
-        """Return the mean [CONTEXTS] that values are shifted by."""
+        """Return the mean [VALUE_HEADS] that values are shifted by."""
         return jnp.where(self.weight > 0, self.mean / jnp.maximum(self.weight, 1e-8), 0.0)
 
     def spread(self) -> Array:
-        """Return the standard deviation [CONTEXTS] that values are divided by."""
+        """Return the standard deviation [VALUE_HEADS] that values are divided by."""
         square = self.square / jnp.maximum(self.weight, 1e-8)
         return jnp.where(
             self.weight > 0, jnp.sqrt(jnp.maximum(square - self.centre() ** 2, 1e-2)), 1.0
@@ -263,8 +263,8 @@ class Scale:
 
 def scale_of(size: Array | float) -> Scale:
     """Return statistics for values in units of `size`. Their weight is tiny, so PopArt's first batch replaces them."""
-    weight = jnp.full(CONTEXTS, 1e-6, jnp.float32)
-    return Scale(mean=jnp.zeros(CONTEXTS), square=weight * size**2, weight=weight)
+    weight = jnp.full(VALUE_HEADS, 1e-6, jnp.float32)
+    return Scale(mean=jnp.zeros(VALUE_HEADS), square=weight * size**2, weight=weight)
 
 
 def rescale(head: dict[str, Array], old: Scale, new: Scale) -> dict[str, Array]:

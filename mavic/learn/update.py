@@ -1,7 +1,7 @@
 """One update of every agent's critic and actor from one batch of complete episodes.
 
-Agents are a leading axis of all parameters. The steps for one agent are `agent_values`, `update_critic` and
-`update_actor`; `mavic.learn.backbones` puts them together.
+Agents are a leading axis of all parameters. The steps are `update_critic` for one critic and `update_actor` for one
+actor; `mavic.learn.backbones` puts them together.
 """
 
 from __future__ import annotations
@@ -15,14 +15,23 @@ import optax
 
 from mavic.learn import bptt, losses, networks
 from mavic.learn.losses import ActorOutputs, ActorRows, CriticRows
-from mavic.learn.networks import Network, Scale, Seen
-from mavic.learn.returns import Correction, targets
+from mavic.learn.networks import Network, Scale
+from mavic.learn.returns import Correction
+from mavic.learn.values import (
+    Loop,
+    Spans,
+    agent_values,
+    seen_before,
+    spanned,
+    targets_of,
+    values_before,
+)
 from mavic.types import Array, MacroTransitions, record, replace, static
 
 
 @record
 class HyperParams:
-    """The learner's numbers as arrays, so a grid of them is one `vmap`. Pairs are [uninstructed, instructed].
+    """The learner's numbers as arrays, so a grid of them is one `vmap`. Some are by context [CONTEXTS].
 
     `mavic.preset.Preset` explains each number.
     """
@@ -34,18 +43,20 @@ class HyperParams:
     critic_final_lr_fraction: Array
     td_lambda: Array
     epsilon_start: Array
-    epsilon_end: Array  # [2]
+    epsilon_end: Array  # [CONTEXTS]
     epsilon_episodes: Array
-    entropy_start: Array  # [2]
-    entropy_end: Array  # [2]
+    entropy_start: Array  # [CONTEXTS]
+    entropy_end: Array  # [CONTEXTS]
     entropy_episodes: Array
-    actor_hysteresis: Array  # [2]
-    actor_hysteresis_end: Array  # [2]
-    critic_hysteresis: Array  # [2]
-    critic_hysteresis_end: Array  # [2]
+    actor_hysteresis: Array  # [CONTEXTS]
+    actor_hysteresis_end: Array  # [CONTEXTS]
+    critic_hysteresis: Array  # [CONTEXTS]
+    critic_hysteresis_end: Array  # [CONTEXTS]
     balance_kinds: Array
-    center_advantages: Array  # [2]
-    normalize_advantages: Array  # [2]
+    center_advantages: Array  # [CONTEXTS]
+    normalize_advantages: Array  # [CONTEXTS]
+    advantage_scale: Array  # [CONTEXTS]
+    allowed_loss: Array  # [CONTEXTS]
     discount_actor_loss: Array
     value_scale: Array
     critic_init_scale: Array
@@ -69,9 +80,14 @@ class StaticConfig:
     kinds: int = static(default=2)
     drop_unfinished: bool = static(default=False)
     target_network: bool = static(default=False)  # otherwise the target is the critic itself
+    allowed_loss: bool = static(default=False)  # some context has a loss on the allowed probability
     baseline: str = static(default="before")  # the V of the advantages; see `BASELINES`
-    passes: int = static(default=1)  # steps on one batch; from the second on the actors' loss is clipped
-    first_to_finish: int = static(default=0)  # environments of that way of collecting; 0: complete episodes
+    passes: int = static(
+        default=1
+    )  # steps on one batch; from the second on the actors' loss is clipped
+    first_to_finish: int = static(
+        default=0
+    )  # environments of that way of collecting; 0: complete episodes
 
     @property
     def critic(self) -> Network:
@@ -79,7 +95,11 @@ class StaticConfig:
         return self.critic_network or self.network
 
 
-BASELINES = ("before", "after", "target")  # of the critic before its step, after it, or of the target critic
+BASELINES = (
+    "before",
+    "after",
+    "target",
+)  # of the critic before its step, after it, or of the target critic
 
 
 @record
@@ -107,7 +127,7 @@ BY_ACTOR, BY_CRITIC = (
 
 @record
 class Annealed:
-    """The present values of the numbers that change during training. Pairs are [uninstructed, instructed]."""
+    """The present values of the numbers that change during training. All but the step sizes are by context."""
 
     epsilon: Array
     entropy: Array
@@ -115,33 +135,6 @@ class Annealed:
     critic_lr: Array
     actor_hysteresis: Array
     critic_hysteresis: Array
-
-
-@record
-class Loop:
-    """The lengths of the loops over one batch."""
-
-    blocks: Array  # [] blocks of rows that cover the fullest lane
-    chunks: Array  # [] chunks that cover the rows whose target reads V(h', c)
-
-
-@record
-class Values:
-    """One agent's values of its transitions, [K, W]."""
-
-    value: Array  # V(h, c)
-    v_same_instruction: Array  # V(h', c)
-    v_next_instruction: Array  # V(h', c')
-    memory: Array  # [K, P, W, H] the critic's memory after each row
-
-
-@record
-class Spans:
-    """One agent's macros [K, W] among the rows of a critic that sees the whole team (`mavic.learn.batches`)."""
-
-    rows: MacroTransitions
-    begun: Array  # the critic's row in which the macro began, among all of them
-    ended: Array  # the one in which it ended
 
 
 @record
@@ -207,120 +200,6 @@ def anneal(hyper: HyperParams, episodes: Array) -> Annealed:
     )
 
 
-def seen_before(rows: MacroTransitions) -> Seen:
-    """Return the input of the networks when the row's macro is chosen."""
-    return Seen(observation=rows.observation, last_macro=rows.last_macro, phrases=rows.phrases)
-
-
-def seen_after(rows: MacroTransitions) -> Seen:
-    """Return the input of the networks after the macro, if the instruction were still the row's own."""
-    return Seen(observation=rows.next_observation, last_macro=rows.macro, phrases=rows.phrases)
-
-
-def bootstraps(rows: MacroTransitions) -> Array:
-    """Return bool, the rows whose target may read V(h', c): the instruction changed, or the horizon cut the episode.
-
-    For all other rows the next row's value is V(h', c), or nothing follows.
-    """
-    return (rows.switched | rows.last) & (rows.discount > 0) & ~rows.bootstraps_from_self
-
-
-def agent_values(
-    config: StaticConfig,
-    vectors: Array,
-    critic: Any,
-    scale: Scale,
-    rows: MacroTransitions,
-    loop: Loop,
-) -> Values:
-    """Return one critic's values of its transitions [K, W]."""
-    network = config.critic
-    net = network.project(critic, vectors)
-    instructed, after = rows.kind > 0, seen_after(rows)
-    value, memory = _values(network, net, scale, rows, loop)
-
-    def value_after(k: Array, w: Array) -> Array:
-        """Return V(h', c) of some rows [S]: one extra step from the true memory with the new observation and the old
-        phrase. The memory after that step is discarded (D3)."""
-        here = jax.tree.map(lambda x: x[k, w], after)
-        before = jnp.moveaxis(memory[k, :, w], 1, 0)
-        heads = network.step(network.shape, net, before, here)[1]
-        return networks.value(heads, instructed[k, w], scale)
-
-    following = jnp.roll(value, -1, axis=0)
-    wanted = bootstraps(rows)
-    same = jnp.where(wanted, bptt.map_where(wanted, value_after, loop.chunks), following)
-    # The task ended, but the instruction replaces the task. It continues from where the row began, so that ending the
-    # episode neither escapes the instruction nor earns a prize.
-    same = jnp.where(rows.bootstraps_from_self, value, same)
-    # The next row starts where this one ended. The last row of an episode has no next row and no new instruction.
-    return Values(
-        value=value,
-        v_same_instruction=same,
-        v_next_instruction=jnp.where(rows.last, same, following),
-        memory=memory,
-    )
-
-
-def _values(
-    network: Network, net: Any, scale: Scale, rows: MacroTransitions, loop: Loop
-) -> tuple[Array, Array]:
-    """Return V(h, c) [K, W] and the critic's memory after each row."""
-
-    def segment(memory: Array, block: tuple[Seen, Array, Array]) -> tuple[Array, tuple]:
-        seen, first, instructed = block
-        memory, memories, heads = network.unroll(network.shape, net, memory, seen, first)
-        return memory, (networks.value(heads, instructed, scale), memories)
-
-    blocks = (seen_before(rows), rows.first, rows.kind > 0)
-    return bptt.forward(segment, network.empty(rows.macro.shape[1]), blocks, loop.blocks)
-
-
-def spanned(found: Values, spans: Spans) -> Values:
-    """Return the values of an agent's own macros [K, W], from those of the team's rows that they span.
-
-    V(h, c) is read where the macro began, and the values after it where it ended.
-    """
-    own = spans.rows
-    value = read(found.value, spans.begun)
-    same = jnp.where(
-        own.bootstraps_from_self, value, read(found.v_same_instruction, spans.ended)
-    )
-    following = read(found.v_next_instruction, spans.ended)
-    return replace(
-        found,
-        value=value,
-        v_same_instruction=same,
-        v_next_instruction=jnp.where(own.last, same, following),
-    )
-
-
-def read(values: Array, index: Array) -> Array:
-    """Return values [J, W'] at an index among all of them."""
-    return values.reshape(-1)[index]
-
-
-def targets_of(
-    config: StaticConfig,
-    td_lambda: Array,
-    correction: Correction,
-    rows: MacroTransitions,
-    found: Values,
-) -> Array:
-    """Return the targets [K, W] of transitions from their values."""
-    return targets(
-        reward=rows.reward,
-        discount=rows.discount,
-        v_same_instruction=found.v_same_instruction,
-        v_next_instruction=found.v_next_instruction,
-        switched=rows.switched,
-        last=rows.last,
-        correction=correction,
-        n_steps=config.n_steps,
-        td_lambda=td_lambda,
-    )
-
-
 def update_critic(
     config: StaticConfig,
     hyper: HyperParams,
@@ -337,13 +216,16 @@ def update_critic(
     With `spans` the targets are those of an agent's own macros. Each stands at the team's row in which its macro began,
     and other rows of the team have none.
     """
-    context = (rows.kind > 0).astype(jnp.int32)
-    found = agent_values(config, vectors, state.target, state.scale, rows, loop)
+    instructed = (rows.kind > 0).astype(jnp.int32)
+    found = agent_values(config.critic, vectors, state.target, state.scale, rows, loop)
     if spans is None:
-        target, valid = targets_of(config, hyper.td_lambda, correction, rows, found), rows.valid
+        target, valid = (
+            targets_of(config.n_steps, hyper.td_lambda, correction, rows, found),
+            rows.valid,
+        )
     else:
         own = spanned(found, spans)
-        target = targets_of(config, hyper.td_lambda, correction, spans.rows, own)
+        target = targets_of(config.n_steps, hyper.td_lambda, correction, spans.rows, own)
         place = jnp.where(spans.rows.valid, spans.begun, rows.valid.size)
         target, valid = (
             jnp.zeros(rows.valid.size, x.dtype).at[place].set(x, mode="drop")
@@ -351,7 +233,7 @@ def update_critic(
         )
         target, valid = (x.reshape(rows.valid.shape) for x in (target, valid))
     valid = valid.astype(jnp.float32)
-    scale = _track(state.scale, target, context, valid, hyper.popart_step)
+    scale = _track(state.scale, target, instructed, valid, hyper.popart_step)
     critic, copied = (
         {**params, "head": networks.rescale(params["head"], state.scale, scale)}
         for params in (state.critic, state.target)
@@ -361,7 +243,7 @@ def update_critic(
         first=rows.first,
         instructed=rows.kind > 0,
         target=target,
-        hysteresis=now.critic_hysteresis[context],
+        hysteresis=now.critic_hysteresis[rows.context],
         weight=_weigh(rows.kind, valid, config.kinds, hyper.balance_kinds),
     )
 
@@ -384,7 +266,7 @@ def update_critic(
     state = replace(state, critic=critic, target=copied, critic_optimizer=optimizer, scale=scale)
     if config.baseline == "after":
         net = config.critic.project(critic, vectors)
-        baseline = _values(config.critic, net, scale, rows, loop)[0]
+        baseline = values_before(config.critic, net, scale, rows, loop)[0]
     else:
         baseline = found.value if config.baseline == "target" else value
     return state, CriticOutputs(
@@ -403,17 +285,21 @@ def update_actor(
     advantage: Array,
 ) -> tuple[TrainState, ActorOutputs]:
     """Take one agent's actor step: policy gradient of `advantage` [K, W], entropy, Adam."""
-    context = (rows.kind > 0).astype(jnp.int32)
+    context = rows.context
     valid = rows.valid.astype(jnp.float32)
+    weight = _weigh(rows.kind, valid, config.kinds, hyper.balance_kinds)
     advantage = _normalize(
         advantage,
         rows.kind,
         valid,
         config.kinds,
-        hyper.center_advantages,
-        hyper.normalize_advantages,
+        hyper.center_advantages[context],
+        hyper.normalize_advantages[context],
     )
     advantage *= jnp.where(advantage < 0, now.actor_hysteresis[context], 1.0)
+    advantage *= hyper.advantage_scale[context]
+    heard = rows.phrases if config.network.shape.joint else rows.phrases[..., :1]
+    addressed = (heard > 0).any(-1)
     timed = jnp.where(hyper.discount_actor_loss > 0, hyper.gamma**rows.time, 1.0)
     data = ActorRows(
         seen=seen_before(rows),
@@ -424,7 +310,11 @@ def update_actor(
         epsilon=now.epsilon[context],
         entropy=now.entropy[context],
         advantage=advantage,
-        weight=_weigh(rows.kind, valid, config.kinds, hyper.balance_kinds) * timed,
+        weight=weight * timed,
+        forbidden=rows.forbidden,
+        allowed_weight=weight * hyper.allowed_loss[context] * addressed
+        if config.allowed_loss
+        else None,
     )
 
     def step(state: TrainState, loss: Callable, data: Any) -> tuple[TrainState, ActorOutputs]:
@@ -520,22 +410,21 @@ def _normalize(
 ) -> Array:
     """Return the advantages centred and divided by their root mean square, kind by kind.
 
-    `center` and `divide` [2] switch this on by context. Kinds pay on different scales, and a critic that lags behind
+    `center` and `divide` [K, W] switch this on. Kinds pay on different scales, and a critic that lags behind
     shifts all advantages of a kind by the same amount.
     """
     hot = jax.nn.one_hot(kind, kinds) * valid[..., None]
     count = jnp.maximum(hot.sum((0, 1)), 1.0)
-    context = (jnp.arange(kinds) > 0).astype(jnp.int32)
-    mean = (hot * advantage[..., None]).sum((0, 1)) / count * center[context]
-    advantage = advantage - hot @ mean
+    mean = (hot * advantage[..., None]).sum((0, 1)) / count
+    advantage = advantage - (hot @ mean) * center
     square = (hot * advantage[..., None] ** 2).sum((0, 1)) / count
-    divisor = jnp.where(divide[context] > 0, jnp.sqrt(square) + 1e-6, 1.0)
-    return advantage * (hot @ (1.0 / divisor))
+    unit = hot @ (1.0 / (jnp.sqrt(square) + 1e-6))
+    return advantage * jnp.where(divide > 0, unit, valid)
 
 
-def _track(scale: Scale, target: Array, context: Array, valid: Array, beta: Array) -> Scale:
-    """Return the running statistics of values after this batch's targets, for each context (PopArt)."""
-    hot = jax.nn.one_hot(context, networks.CONTEXTS) * valid[..., None]
+def _track(scale: Scale, target: Array, instructed: Array, valid: Array, beta: Array) -> Scale:
+    """Return the running statistics of values after this batch's targets, for each value head (PopArt)."""
+    hot = jax.nn.one_hot(instructed, networks.VALUE_HEADS) * valid[..., None]
     count = hot.sum((0, 1))
     mean = (hot * target[..., None]).sum((0, 1)) / jnp.maximum(count, 1.0)
     square = (hot * target[..., None] ** 2).sum((0, 1)) / jnp.maximum(count, 1.0)

@@ -34,7 +34,9 @@ class Observed:
     phrase: Array  # [W, N] what each agent hears; 0 is silence
     earlier_macro: Array | None = None  # [W, N] the macro that ran before `last_macro`
     time: Array | None = None  # [W] index of the coming tick
-    since: Array | None = None  # [W, N] index of the tick before which busy agents saw their observation
+    since: Array | None = (
+        None  # [W, N] index of the tick before which busy agents saw their observation
+    )
 
     @property
     def instructed(self) -> Array:
@@ -182,10 +184,11 @@ def _team_ticks(shape: Shape, rows: Timestep, dropped: bool) -> Timestep:
     return replace(
         rows,
         observation=_side_by_side(shape, rows.observation, rows.last_macro)[..., None, :],
-        next_observation=_side_by_side(
-            shape, after, jnp.where(new, rows.macro, rows.last_macro)
-        )[..., None, :],
+        next_observation=_side_by_side(shape, after, jnp.where(new, rows.macro, rows.last_macro))[
+            ..., None, :
+        ],
         available=_flat(rows.available)[..., None, :],
+        forbidden=_flat(rows.forbidden)[..., None, :],
         last_macro=jnp.full_like(rows.last_macro[..., :1], -1),
         macro=joint_macro(shape.macro_counts, rows.macro)[..., None],
         fresh=rows.fresh.any(-1, keepdims=True),

@@ -71,7 +71,7 @@ def test_a_team_decides_as_the_networks_do_with_fresh_phrases(team):
             observed,
             jnp.asarray(idle)[None],
             everything,
-            jnp.zeros(2),
+            jnp.zeros(1),
             jax.random.uniform(key, (1, shape.agents)),
         )
         macro, carry = team.act(key, carry, observation, said, idle, available=everything[0])

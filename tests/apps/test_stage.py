@@ -157,7 +157,7 @@ def test_a_free_sentence_is_heard_as_a_training_phrase_of_its_kind(task, env):
     row = lexicon.texts.index(heard)
     assert lexicon.names[int(lexicon.kind[row])] == "dont-push" and not bool(lexicon.held_out[row])
     assert hearing.hear(lexicon, text).row == row
-    assert hearing.hear(lexicon, text, own_words=True).row == lexicons.spare_row(lexicon)
+    assert hearing.hear(lexicon, text).own_row == lexicons.spare_row(lexicon)
 
 
 @pytest.mark.parametrize(

@@ -321,7 +321,7 @@ def told(trained):
 def filmed(trained, told):
     """Four greedy episodes, one per environment, by the rollout of evaluation."""
     actor = jax.tree.map(lambda leaf: leaf[0], trained.state.actor)
-    policy = rollout_policy(trained.static, actor, trained.task.lexicon.vectors, jnp.zeros(2), True)
+    policy = rollout_policy(trained.static, actor, trained.task.lexicon.vectors, jnp.zeros(3), True)
     play = jax.jit(lambda key: rollout(told, policy, key, episodes=ENVS, num_envs=ENVS).rows)
     return jax.tree.map(np.asarray, play(SEED))
 

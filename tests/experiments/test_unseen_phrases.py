@@ -10,7 +10,7 @@ from mavic.experiments.config import ExperimentConfig, make_task
 from mavic.experiments.methods import preset_of
 from mavic.experiments.runner import Group, Trained
 from mavic.experiments.runs import make_run, stack
-from mavic.experiments.unseen_phrases import Unseen, phrase_table
+from mavic.experiments.unseen_phrases import WAYS, Unseen, phrase_table
 from mavic.language import lexicon as lexicons
 
 CONFIGS = tuple(
@@ -38,12 +38,12 @@ def test_the_schedule_draws_understood_phrases_of_the_meant_kind():
     unseen = Unseen(
         kinds=(1, 2, 2), texts=("a", "b", "c"), understood=(True, True, False), trained=(5, 6, 7)
     )
-    ours = phrase_table(unseen, 100, 4, 2, "per_instruction")
+    ours = phrase_table(unseen, 100, 4, 2, WAYS["vectors"]["per_instruction"])
     assert ours.count.tolist() == [0, 1, 1, 0]
     assert ours.table[1].tolist() == [5, 5] and ours.table[2].tolist() == [6, 6]
-    own = phrase_table(unseen, 100, 4, 2, "own_vector")
+    own = phrase_table(unseen, 100, 4, 2, WAYS["vectors"]["own_vector"])
     assert own.count.tolist() == [0, 1, 1, 0] and own.table[2].tolist() == [101, 101]
-    anyway = phrase_table(unseen, 100, 4, 2, "own_vector_anyway")
+    anyway = phrase_table(unseen, 100, 4, 2, WAYS["vectors"]["own_vector_anyway"])
     assert anyway.count.tolist() == [0, 1, 2, 0] and anyway.table[2].tolist() == [101, 102]
 
 

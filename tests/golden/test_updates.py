@@ -112,7 +112,9 @@ def test_targets_values_and_advantages_are_the_recorded_ones(recorded):
             critic = jax.tree.map(lambda x, c=c: x[c], found.critic)
             if recorded.backbone == "mac-iaicc":  # where its own macros began
                 own = batch.begun[:, :, c]
-                critic = jax.tree.map(lambda x, own=own: x.reshape(-1)[own] if x.ndim else x, critic)
+                critic = jax.tree.map(
+                    lambda x, own=own: x.reshape(-1)[own] if x.ndim else x, critic
+                )
             for key, ours in (
                 ("Gt", critic.target),
                 ("v_before", critic.value),
@@ -148,7 +150,9 @@ def test_gradients_and_steps_are_the_recorded_ones(recorded, role):
             after = recorded.tensors(role, name, number + 1)
             for tensor, ours in recorded.outof(getattr(state, role), role, name).items():
                 np.testing.assert_allclose(ours, after[tensor], rtol=1e-6, atol=max(ADAM, lr * 0.1))
-    assert int(state.episodes) == recorded.get(number, "episodes_before") + recorded.meta["train_freq"]
+    assert (
+        int(state.episodes) == recorded.get(number, "episodes_before") + recorded.meta["train_freq"]
+    )
 
 
 @jax.jit

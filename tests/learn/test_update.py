@@ -12,19 +12,17 @@ from small_team import NUM_ENVS, PRESET, TASK, VECTORS, by_agent, first_agent, p
 from mavic.experiments import train
 from mavic.experiments.config import ExperimentConfig
 from mavic.experiments.runs import make_run, stack
-from mavic.learn import backbones, bptt, losses, networks, update
+from mavic.learn import backbones, batches, bptt, losses, networks, update, values
 from mavic.learn.losses import ActorRows
 from mavic.learn.networks import from_cell
 from mavic.learn.returns import CORRECTIONS
 from mavic.types import replace
 
-BACKBONE = backbones.BACKBONES["mac-iac"]
-
 
 def actor_rows(rows, key):
     shape = rows.macro.shape
     return ActorRows(
-        seen=update.seen_before(rows),
+        seen=values.seen_before(rows),
         first=rows.first,
         instructed=rows.kind > 0,
         available=rows.available,
@@ -33,6 +31,7 @@ def actor_rows(rows, key):
         entropy=jnp.full(shape, 0.05),
         advantage=jax.random.normal(key, shape),
         weight=rows.valid.astype(jnp.float32),
+        forbidden=rows.forbidden,
     )
 
 
@@ -77,10 +76,65 @@ def test_contexts_do_not_touch_each_others_parameters(name):
     assert size(1 - instructed, 1) == 0.0 < size(1 - instructed, 0)
 
 
+def test_the_loss_on_the_allowed_probability_by_hand():
+    """Its gradient on the logits, against numpy: rows in which all, some and none of the macros are allowed, and a
+    drill, in which forbidden macros are not available and count all the same."""
+    random = np.random.default_rng(0)
+    logits = random.normal(size=(5, 4)).astype(np.float32)
+    available = np.array(
+        [[1, 1, 1, 0], [1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 1, 1], [1, 0, 0, 0]], bool
+    )
+    forbidden = np.array(
+        [[0, 0, 0, 0], [0, 1, 1, 0], [1, 1, 0, 0], [0, 1, 0, 0], [0, 1, 1, 1]], bool
+    )
+    found = losses.log_allowed(jnp.asarray(logits), jnp.asarray(available), jnp.asarray(forbidden))
+    slope = jax.grad(lambda x: losses.log_allowed(x, available, forbidden).sum())(logits)
+    for row in range(5):
+        counted, kept = available[row] | forbidden[row], available[row] & ~forbidden[row]
+        share = np.where(counted, np.exp(logits[row]), 0.0)
+        if not kept.any():
+            assert float(found[row]) == losses.LEAST_LOG_ALLOWED and not slope[row].any()
+            continue
+        total = share[kept].sum() / share.sum()
+        np.testing.assert_allclose(found[row], np.log(total), rtol=1e-5, atol=1e-6)
+        among_kept = np.where(kept, share, 0.0) / share[kept].sum()
+        np.testing.assert_allclose(slope[row], among_kept - share / share.sum(), atol=1e-5)
+
+
+def test_the_allowed_loss_reaches_addressed_agents_by_context():
+    """Actors change by it only through rows of agents that are addressed, in a context that has a weight."""
+    state, transitions = played("residual", 4)
+    state, transitions = replace(state, episodes=jnp.int32(900)), bptt.pad(transitions)
+    hyper = make_run(ExperimentConfig(), PRESET, TASK, 0).hyper
+    cut = jax.tree.map(jnp.float32, CORRECTIONS["cut"])
+
+    @partial(jax.jit, static_argnames="on")
+    def moved(weights, forbidden, on=True):
+        static = replace(static_config("residual"), allowed_loss=on)
+        numbers = replace(hyper, allowed_loss=weights)
+        rows = replace(transitions, forbidden=forbidden)
+        after = backbones.step(static, numbers, cut, VECTORS, state, batches.alike(rows))[0]
+        return jax.tree.leaves(after.actor_optimizer[1].mu)
+
+    def differ(one, two):
+        return any(not np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+    own, context = transitions.phrases[..., 0] > 0, transitions.context
+    assert {0, 1, 2} == set(np.unique(context[transitions.valid]).tolist())
+    forbidden, nothing = transitions.forbidden, jnp.zeros_like(transitions.forbidden)
+    weights = jnp.array([0.0, 0.5, 0.0])
+    off = moved(jnp.zeros(3), forbidden)
+    assert not differ(off, moved(weights, forbidden, on=False))
+    assert differ(off, moved(weights, forbidden))
+    counts = (own & (context == 1))[..., None]
+    assert differ(moved(weights, nothing), moved(weights, forbidden & counts))
+    assert not differ(moved(weights, forbidden), moved(weights, forbidden & counts))
+
+
 def update_once(static, state, transitions):
     hyper = make_run(ExperimentConfig(), PRESET, TASK, 0).hyper
     cut = jax.tree.map(jnp.float32, CORRECTIONS["cut"])
-    return BACKBONE.update(static, hyper, cut, VECTORS, state, transitions)[0]
+    return backbones.step(static, hyper, cut, VECTORS, state, batches.alike(transitions))[0]
 
 
 @partial(jax.jit, static_argnames=("name", "target_network"))
@@ -140,7 +194,8 @@ def test_values_after_a_row_are_true_counterfactuals():
     state, transitions = played("shared", 6)
     rows = by_agent(transitions)
     critic = jax.tree.map(lambda x: x * 3.0, state.critic)
-    found = BACKBONE.values(static, VECTORS, replace(state, critic=critic), transitions)
+    batch = batches.alike(transitions)
+    found = backbones.values(static, VECTORS, replace(state, critic=critic), batch)
     padded = jax.tree.map(
         lambda x: jnp.pad(
             x, [(0, 0), (0, rows.macro.shape[1] - x.shape[1])] + [(0, 0)] * (x.ndim - 2)
@@ -152,16 +207,16 @@ def test_values_after_a_row_are_true_counterfactuals():
         """V(h', c) of every row by one step of the network from the true memory."""
         net = network.project(critic, VECTORS)
         heads = network.step(
-            network.shape, net, jnp.moveaxis(memory, 1, 0), update.seen_after(rows)
+            network.shape, net, jnp.moveaxis(memory, 1, 0), values.seen_after(rows)
         )
         return networks.value(heads[1], rows.kind > 0, scale)
 
     counterfactual = jax.vmap(one_step_later)(critic, state.scale, rows, padded.memory)
     inside = rows.valid & ~rows.last
     unchanged, changed = inside & ~rows.switched, inside & rows.switched
-    for values in (padded.v_same_instruction, padded.v_next_instruction):
+    for own in (padded.v_same_instruction, padded.v_next_instruction):
         np.testing.assert_allclose(
-            jnp.where(unchanged, counterfactual, 0), jnp.where(unchanged, values, 0), atol=1e-4
+            jnp.where(unchanged, counterfactual, 0), jnp.where(unchanged, own, 0), atol=1e-4
         )
     np.testing.assert_allclose(
         jnp.where(changed, counterfactual, 0),

@@ -24,9 +24,7 @@ PRESETS = {
     "reference/mac-cac": replace(TEAM, actor_lr=1e-4),
     "reference/mac-naive-iacc": TEAM,
     "reference/mac-iaicc": TEAM,
-    "reference/acac": replace(
-        TEAM, **{**ACAC, "critic_lr": 3e-4, "passes": 5, "ppo_clip": 0.01}
-    ),
+    "reference/acac": replace(TEAM, **{**ACAC, "critic_lr": 3e-4, "passes": 5, "ppo_clip": 0.01}),
     "paper": replace(
         REFERENCE,
         episodes=400_000,
@@ -48,6 +46,8 @@ PRESETS = {
         entropy_start=(0.05, 0.05),
         entropy_episodes=125_000,
         critic_init_scale=1.0,
-        uninstructed_episode_prob=0.3,
+        uninstructed_episode_prob=0.4,
+        hold_to_end_prob=0.6,
+        drill_prob=0.5,
     ),
 }
