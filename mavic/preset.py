@@ -192,7 +192,7 @@ REFERENCE = Preset(  # what the reference does, whatever the world
     baseline="after",
     target_network=True,
 )
-ACAC = {  # what belongs to ACAC as an algorithm
+ACAC: dict[str, Any] = {  # what belongs to ACAC as an algorithm
     "n_steps": None,
     "td_lambda": 0.95,
     "baseline": "target",

@@ -33,6 +33,7 @@ DEFAULT_BACKBONE = "mac-iac"
 BY_PRESET = {  # what a configuration takes if it does not say; presets of one's own are as tuned
     "tuned": {"network": "residual", "hear": "kinds"},
     "paper": {"network": "protected", "hear": "vectors"},
+    "reference": {"network": "protected", "hear": "vectors"},
 }
 OLD_FIELDS = {"network": "protected", "hear": "vectors"}  # of files that do not say
 SWITCHES = ("overlap", "extras")  # of a condition, besides its schedule and rule
@@ -102,8 +103,12 @@ class ExperimentConfig:
         """
         expected = "kinds" if (self.network, self.preset) == ("residual", "tuned") else "vectors"
         hearing = "" if self.hear == expected else f"+{self.hear}"
-        backbone = [] if self.backbone == DEFAULT_BACKBONE else [self.backbone]
-        return "/".join([self.preset, *backbone, f"{self.network}{hearing}", self.condition()])
+        parts = [self.preset, *self.backbone_name(), f"{self.network}{hearing}", self.condition()]
+        return "/".join(parts)
+
+    def backbone_name(self) -> list[str]:
+        """Return the backbone as a part of a name: nothing for Mac-IAC."""
+        return [] if self.backbone == DEFAULT_BACKBONE else [self.backbone]
 
     def condition(self) -> str:
         """Return how the team is instructed: schedule/rule[/overlap][/extras]."""
@@ -154,18 +159,21 @@ class Task:
         """What agents hear of each phrase of the lexicon, [P, D]."""
         return heard.phrases_heard(self.lexicon, self.hear)
 
+    @functools.cached_property
+    def observation_size(self) -> int:
+        """The size of one agent's observation."""
+        seen = jax.eval_shape(lambda k: self.env.observe(self.env.reset(k)), jax.random.key(0))
+        return seen.shape[-1]
+
     def static_config(
         self, preset: Preset, network: str, backbone: str = DEFAULT_BACKBONE
     ) -> StaticConfig:
         """Return the static part of a training on this task."""
-        observation = jax.eval_shape(
-            lambda key: self.env.observe(self.env.reset(key)), jax.random.key(0)
-        )
         return static_config_of(
             preset,
             network,
             backbone,
-            observation=observation.shape[-1],
+            observation=self.observation_size,
             macro_counts=tuple(len(macros) for macros in self.env.macros),
             embedding=self.vectors.shape[1],
             kinds=len(self.file.kinds) + 1,

@@ -97,9 +97,14 @@ def networks_of(name: str, shape: Shape) -> tuple[Network, Network | None]:
     critic = VIEWS[backbone.critic].widen(shape)
     if backbone.critic_per_agent:
         critic = replace(critic, copies=shape.agents)
-    if backbone.attends:
-        return gru.network(actor), acac.critic(critic)
-    return gru.network(actor), None if critic == actor else gru.network(critic)
+    same = critic == actor
+    return network_of(name, "actor", actor), None if same else network_of(name, "critic", critic)
+
+
+def network_of(name: str, role: str, shape: Shape) -> Network:
+    """Return the network of a backbone's actors or critics, which have this shape."""
+    attends = role == "critic" and look_up(BACKBONES, name, "backbone").attends
+    return acac.critic(shape) if attends else gru.network(shape)
 
 
 def loops_of(rows: MacroTransitions) -> Loop:

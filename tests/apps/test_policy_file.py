@@ -39,7 +39,7 @@ def inputs(team, steps=8):
 
 def test_a_team_decides_as_the_networks_do_with_fresh_phrases(team):
     """The cache of sentences changes nothing: each step is compared with phrases projected anew."""
-    network, shape, weights = team.network, team.shape, team.weights
+    network, shape, weights = team.networks.actor, team.shape, team.weights
     carry, memory = team.start(), act.empty_memory(network, 1)
     last_macro = jnp.full((1, 2), -1)
     everything = jnp.ones((1, shape.agents, shape.macros), bool)
