@@ -62,14 +62,14 @@ def test_contexts_do_not_touch_each_others_parameters(name):
     rows, actor = first_agent(by_agent(transitions)), first_agent(state.actor)
     data = actor_rows(rows, jax.random.key(0))
 
+    @jax.jit
+    @jax.grad
+    def gradient(actor, weight):
+        net, chosen = network.project(actor, VECTORS), replace(data, weight=data.weight * weight)
+        return losses.actor_loss(network, net, network.empty(NUM_ENVS), chosen, None)[1]
+
     def size(weight, part):
-        chosen = replace(data, weight=data.weight * weight)
-
-        def loss(actor):
-            net = network.project(actor, VECTORS)
-            return losses.actor_loss(network, net, network.empty(NUM_ENVS), chosen, None)[1]
-
-        return sum(float(jnp.abs(g[part]).sum()) for g in jax.tree.leaves(jax.grad(loss)(actor)))
+        return sum(float(jnp.abs(g[part]).sum()) for g in jax.tree.leaves(gradient(actor, weight)))
 
     instructed = (rows.kind > 0).astype(jnp.float32)
     assert size(instructed, 0) == 0.0 < size(instructed, 1)
@@ -194,8 +194,9 @@ def test_values_after_a_row_are_true_counterfactuals():
     state, transitions = played("shared", 6)
     rows = by_agent(transitions)
     critic = jax.tree.map(lambda x: x * 3.0, state.critic)
-    batch = batches.alike(transitions)
-    found = backbones.values(static, VECTORS, replace(state, critic=critic), batch)
+    found = jax.jit(partial(backbones.values, static, VECTORS))(
+        replace(state, critic=critic), batches.alike(transitions)
+    )
     padded = jax.tree.map(
         lambda x: jnp.pad(
             x, [(0, 0), (0, rows.macro.shape[1] - x.shape[1])] + [(0, 0)] * (x.ndim - 2)
@@ -211,7 +212,7 @@ def test_values_after_a_row_are_true_counterfactuals():
         )
         return networks.value(heads[1], rows.kind > 0, scale)
 
-    counterfactual = jax.vmap(one_step_later)(critic, state.scale, rows, padded.memory)
+    counterfactual = jax.jit(jax.vmap(one_step_later))(critic, state.scale, rows, padded.memory)
     inside = rows.valid & ~rows.last
     unchanged, changed = inside & ~rows.switched, inside & rows.switched
     for own in (padded.v_same_instruction, padded.v_next_instruction):
@@ -283,14 +284,14 @@ def as_plain(params):
     return {"cell": layers, "head": params["head"], "project": params["project"]}
 
 
-@pytest.mark.parametrize("name", ["shared", "residual"])
+@pytest.mark.parametrize("name", [pytest.param("shared", marks=pytest.mark.slow), "residual"])
 def test_a_users_network_learns_as_the_fast_one_does(name):
     static = static_config(name)
     plain = replace(static, network=from_cell(static.network.shape, plain_init, plain_cell))
     state, transitions = played(name, 9)
     state = replace(state, episodes=jnp.int32(900))
     own = replace(
-        update.init(jax.random.key(0), plain),
+        jax.jit(partial(update.init, config=plain))(jax.random.key(0)),
         **{part: as_plain(getattr(state, part)) for part in ("actor", "critic", "target")},
         episodes=state.episodes,
     )
