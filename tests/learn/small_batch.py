@@ -46,7 +46,9 @@ def rows_of(seed: int, agents: int, observation: int, macros: int, phrases: int)
                     rows["first"][at], rows["last"][at] = step == 0, step == steps - 1
                     if kind:
                         rows["phrases"][at] = random.integers(phrases, size=agents)
-                        rows["phrases"][at][random.integers(agents)] = 1 + random.integers(phrases - 1)
+                        rows["phrases"][at][random.integers(agents)] = 1 + random.integers(
+                            phrases - 1
+                        )
                     if step < steps - 1 and random.random() < 0.4:
                         rows["switched"][at] = True
                         kind = (kind + 1 + random.integers(KINDS - 1)) % KINDS
@@ -67,7 +69,9 @@ def transitions(rows: dict) -> MacroTransitions:
     """Return the same as the learner's record."""
     return MacroTransitions(
         **{
-            name: x.astype(np.float32 if x.dtype.kind == "f" else x.dtype if x.dtype == bool else np.int32)
+            name: x.astype(
+                np.float32 if x.dtype.kind == "f" else x.dtype if x.dtype == bool else np.int32
+            )
             for name, x in rows.items()
         }
     )
