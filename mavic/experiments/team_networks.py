@@ -32,7 +32,7 @@ def with_phrases_of(known: Any, new: Any) -> Any:
 
 def networks_of(facts: dict[str, Any]) -> Networks:
     """Return the networks that a policy file describes. Files that name no backbone are of Mac-IAC."""
-    backbone = facts["config"].get("backbone", DEFAULT_BACKBONE)
+    backbone = facts.get("config", {}).get("backbone", DEFAULT_BACKBONE)
     actor = _shape_of(facts["shape"])
     critic = _shape_of(facts["critic_shape"]) if "critic_shape" in facts else actor
     return Networks(
