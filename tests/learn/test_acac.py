@@ -231,7 +231,7 @@ def expected():
 
 def test_targets_and_critic_steps_are_the_independent_ones():
     _, _, (batch, after, found) = made()
-    rows, goal, _, stats, adam = expected()
+    _, goal, _, stats, adam = expected()
     used = batch.critic.valid[:, :, 0].T
     length = used.shape[1]
     np.testing.assert_allclose(found.critic.target[0][:length].T[used], goal, rtol=1e-4, atol=1e-5)
@@ -244,7 +244,7 @@ def test_targets_and_critic_steps_are_the_independent_ones():
 
 def test_actor_steps_are_ppo_on_the_advantage_where_the_macro_began():
     state, ticks, (batch, after, _) = made()
-    rows, _, advantage, _, _ = expected()
+    _, _, advantage, _, _ = expected()
     lanes = [small_ticks.team_rows(ticks, w) for w in range(len(small_ticks.EPISODES))]
     began = {}
     for (w, row), own in zip(
