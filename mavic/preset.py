@@ -89,7 +89,7 @@ class Preset:
     only, what they forbid is not available to the agents addressed. So the team meets the states in which something
     else must do. Refusing is learnt from the other prohibitions."""
     from_start_prob: float = 0.0
-    """Share of the episodes with instructions, in training with interruptions, that begin under one."""
+    """Share of the episodes with instructions, in training with interruptions, that begin under one with rule add."""
     single_instruction: bool = False
     """In an episode that begins under an instruction no other follows. Otherwise the way from its fulfilment to the end
     of the task is rarely seen."""
@@ -101,6 +101,8 @@ class Preset:
     """Adam's decay of second moments."""
     max_grad_norm: float = 1e9
     """Largest gradient norm per agent and network. Experimental: no preset sets it."""
+    kind_heads: bool = False
+    """The instructed part has an output layer of its own for each kind. Only with hearing kinds."""
     hidden: int = 32
     """Width of every layer."""
     last_macro: bool = False

@@ -139,6 +139,7 @@ class Schedule:
     overlap: Array  # [] bool: one of another kind may replace a running one
     one_agent: Array  # [] bool: it addresses one random agent of those that the kind is meant for
     from_start: Array  # [] chance that one is drawn at reset and held for the whole episode
+    from_start_adds: Array  # [] bool: only kinds with rule add are drawn at reset
     single_instruction: Array  # [] bool: no other follows one that was given at reset
     uninstructed_episode_prob: Array  # [] chance that an episode sees no instruction
     hold_to_end_prob: Array  # [] chance that an instruction with rule add holds to the end

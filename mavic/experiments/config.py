@@ -177,6 +177,7 @@ class Task:
             macro_counts=tuple(len(macros) for macros in self.env.macros),
             embedding=self.vectors.shape[1],
             kinds=len(self.file.kinds) + 1,
+            hear=self.hear,
         )
 
 

@@ -76,6 +76,7 @@ def static_config_of(
     macro_counts: tuple[int, ...],
     embedding: int,
     kinds: int,
+    hear: str = "vectors",
 ) -> StaticConfig:
     """Return the static part of a training, from a preset, a network, a backbone and the sizes of a task."""
     shape = Shape(
@@ -87,6 +88,7 @@ def static_config_of(
         projected=preset.hidden,
         last_macro=preset.last_macro,
         macro_counts=macro_counts,
+        kind_heads=preset.kind_heads and hear == "kinds",
         **look_up(networks.NETWORKS, network, "network"),
     )
     actor, critic = backbones.networks_of(backbone, shape)

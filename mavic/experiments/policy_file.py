@@ -92,7 +92,7 @@ class TeamPolicy:
         self.shape = self.networks.actor.shape
         self.observation: int = facts.get("observation", self.shape.observation)  # of one agent
         self.macro_count: int = max(facts["macro_counts"])  # of the agent that has most
-        self.hear: str = facts["config"].get("hear", OLD_FIELDS["hear"])
+        self.hear: str = facts.get("config", {}).get("hear", OLD_FIELDS["hear"])
         self.kinds: tuple[str, ...] = tuple(facts["kinds"])  # without "none"
         self.agents: tuple[str, ...] = tuple(facts["agents"])
         # [1 + kinds, N] bool: which agents each kind addresses; "none" comes first. Files without this field are of

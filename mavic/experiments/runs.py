@@ -72,6 +72,7 @@ def make_run(config: ExperimentConfig, preset: Preset, task: Task, seed: int) ->
             uninstructed_episode_prob=preset.uninstructed_episode_prob,
             hold_to_end_prob=preset.hold_to_end_prob,
             from_start=preset.from_start_prob,
+            from_start_adds=True,
             single_instruction=preset.single_instruction,
         ),
     }

@@ -26,8 +26,9 @@ class Networks(NamedTuple):
 def with_phrases_of(known: Any, new: Any) -> Any:
     """Return the weights of `known` with the phrases of `new`."""
     if isinstance(known, Net):
-        return Net(known.trunk, new.table)
-    return {**known, "table": new["table"]}
+        return known._replace(table=new.table, kinds=new.kinds)
+    parts = {**known["parts"], "table": new["parts"]["table"]}
+    return {"parts": parts, "kinds": new["kinds"]}
 
 
 def networks_of(facts: dict[str, Any]) -> Networks:

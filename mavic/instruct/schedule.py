@@ -43,6 +43,7 @@ def make_schedule(
     overlap: bool = False,
     one_agent: bool = False,
     from_start: float = 0.0,
+    from_start_adds: bool = False,
     single_instruction: bool = False,
     uninstructed_episode_prob: float = 0.0,
     hold_to_end_prob: float = 0.0,
@@ -59,6 +60,7 @@ def make_schedule(
         overlap=jnp.asarray(overlap),
         one_agent=jnp.asarray(one_agent),
         from_start=jnp.float32(from_start),
+        from_start_adds=jnp.asarray(from_start_adds),
         single_instruction=jnp.asarray(single_instruction),
         uninstructed_episode_prob=jnp.float32(uninstructed_episode_prob),
         hold_to_end_prob=jnp.float32(hold_to_end_prob),
@@ -92,6 +94,7 @@ def begin(
     silence = replace(
         nobody(rules.addressed.shape[1]), uninstructed=draws[5] < schedule.uninstructed_episode_prob
     )
+    possible = possible & ~(schedule.from_start_adds & rules.replaces)
     drawn, found = _draw(draws, possible, silence, rules, schedule, phrases, to_end=True)
     drawn = replace(drawn, uninstructed=drawn.uninstructed | schedule.single_instruction)
     return _choose(found & ~silence.uninstructed & (draws[0] < schedule.from_start), drawn, silence)

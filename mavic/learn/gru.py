@@ -14,7 +14,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.learn.networks import VALUE_HEADS, Network, Seen, Shape, hearing_parts, projections_of
+from mavic.learn import networks
+from mavic.learn.networks import (
+    VALUE_HEADS,
+    KindHeads,
+    Network,
+    Seen,
+    Shape,
+    hearing_parts,
+    projections_of,
+)
 from mavic.types import Array
 
 SLOPE = 0.01  # of the leaky rectifier, as in the reference
@@ -77,14 +86,16 @@ def _init(key: Array, shape: Shape, out: int, role: str) -> Any:
         ]
         return jax.tree.unflatten(tree, arrays)
 
-    return jax.vmap(part)(jax.random.split(key, shape.parts))
+    made = jax.vmap(part)(jax.random.split(key, shape.parts))
+    return {**made, **networks.init_kind_heads(shape, out)}
 
 
 class Net(NamedTuple):
-    """Weights [P, ...], and what each phrase adds to the first layer of the part that hears phrases."""
+    """Weights [P, ...], what each phrase adds to the first layer of the part that hears, and the kinds' layers."""
 
     trunk: Any
     table: dict[str, Array]
+    kinds: KindHeads | None = None
 
 
 def with_phrases(params: Any, vectors: Array) -> Net:
@@ -99,7 +110,9 @@ def with_phrases(params: Any, vectors: Array) -> Net:
     if "each" in params["project"]:
         heard = vectors @ params["project"]["each"][-1]
         table = {"each": jnp.einsum("vp,nph->nvh", heard, params["heard"]["w"][-1])}
-        return Net({k: v for k, v in params.items() if k not in ("project", "heard")}, table)
+        rest = ("project", "heard", "kind_heads")
+        trunk = {name: layer for name, layer in params.items() if name not in rest}
+        return Net(trunk, table, networks.kind_heads_of(params, vectors))
     widths = [w.shape[-1] for w in params["project"].values()]
     bits = 1 if len(widths) == 1 else 0
     plain = weight.shape[1] - sum(widths) - bits
@@ -109,9 +122,10 @@ def with_phrases(params: Any, vectors: Array) -> Net:
         start += width
     if bits:
         table["bit"] = weight[-1, start:]
-    trunk = {name: layer for name, layer in params.items() if name != "project"}
+    apart = ("project", "kind_heads")
+    trunk = {name: layer for name, layer in params.items() if name not in apart}
     trunk["first"] = {"w": weight[:, :plain], "b": params["first"]["b"]}
-    return Net(trunk, table)
+    return Net(trunk, table, networks.kind_heads_of(params, vectors))
 
 
 @jax.custom_vjp
@@ -213,10 +227,12 @@ def _cell(gru: dict[str, Array], carry: Array, gates_in: Array) -> Array:
     return new + update * (carry - new)
 
 
-def _leave(part: Any, carry: Array) -> Array:
-    """Return the head's output from the GRU's memory."""
+def _leave(part: Any, carry: Array) -> tuple[Array, Array]:
+    """Return the head's output from the GRU's memory, and the head's input."""
     features = _leaky(_apply(part["third"], carry))
-    return _apply(part["head"], normed(part["norm"], features) if "norm" in part else features)
+    if "norm" in part:
+        features = normed(part["norm"], features)
+    return _apply(part["head"], features), features
 
 
 def normed(norm: dict[str, Array], x: Array) -> Array:
@@ -227,15 +243,22 @@ def normed(norm: dict[str, Array], x: Array) -> Array:
     return gain * scaled + bias
 
 
+def _with_kinds(net: Net, seen: Seen, heads: Array, features: Array) -> Array:
+    """Return the heads [P, ..., out] with what the layers of the kind that is heard add."""
+    phrase = networks.head_phrase(seen.phrases, is_actor="bit" in net.table)
+    return networks.with_kind_heads(net.kinds, phrase, heads, features, _product)
+
+
 def step(shape: Shape, net: Net, carry: Array, seen: Seen) -> tuple[Array, Array]:
     """Return the new memory [P, ..., H] and the heads [P, ..., out] of one decision."""
     heard = _heard(shape, net.table, seen.phrases)
 
-    def one(part: Any, hears: Array, carry: Array) -> tuple[Array, Array]:
+    def one(part: Any, hears: Array, carry: Array) -> tuple[Array, tuple[Array, Array]]:
         carry = _cell(part["gru"], carry, _enter(part, _first(shape, part, hears * heard, seen)))
         return carry, _leave(part, carry)
 
-    return jax.vmap(one)(net.trunk, hearing_parts(shape), carry)
+    carry, left = jax.vmap(one)(net.trunk, hearing_parts(shape), carry)
+    return carry, _with_kinds(net, seen, *left)
 
 
 def unroll(
@@ -253,7 +276,9 @@ def unroll(
     """
     heard = _heard(shape, net.table, seen.phrases)
 
-    def one(part: Any, hears: Array, carry: Array, known: Any) -> tuple[Array, Array, Array]:
+    def one(
+        part: Any, hears: Array, carry: Array, known: Any
+    ) -> tuple[Array, Array, tuple[Array, Array]]:
         gates = _enter(part, _first(shape, part, hears * heard, seen))
         if known is None:
             carries = _remember(part["gru"], carry, gates, first)
@@ -262,7 +287,8 @@ def unroll(
         return carries[-1], carries, _leave(part, carries)
 
     over_parts = jax.vmap(one, in_axes=(0, 0, 0, 1), out_axes=(0, 1, 0))
-    return over_parts(net.trunk, hearing_parts(shape), carry, known)
+    carry, carries, left = over_parts(net.trunk, hearing_parts(shape), carry, known)
+    return carry, carries, _with_kinds(net, seen, *left)
 
 
 def _remember(gru: dict[str, Array], carry: Array, gates: Array, first: Array) -> Array:

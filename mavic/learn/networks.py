@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,6 +40,9 @@ class Shape:
     parts: int = static(default=2)
     last_macro: bool = static(default=False)
     residual: bool = static(default=False)
+    kind_heads: bool = static(
+        default=False
+    )  # the part that hears has one more output layer for each number heard
     view: str = static(default="own")  # a row of `mavic.learn.views.VIEWS`
     macro_counts: tuple[int, ...] = static(default=())  # each agent's number of macros
     copies: int | None = static(default=None)  # how many networks there are; None: one per agent
@@ -77,7 +80,8 @@ class Network:
 
     shape: Shape
     init_actor: Callable[[Array, Shape], Any]
-    """Key → one agent's parameters [P, ...]: a dictionary whose entry "head" is the linear output layer {"w", "b"}."""
+    """Key → one agent's parameters [P, ...]: a dictionary whose entry "head" is the linear output layer {"w", "b"}. A
+    shape with `kind_heads` has them beside it, from `init_kind_heads`."""
     init_critic: Callable[[Array, Shape], Any]
     project: Callable[[Any, Array], Any]
     """Parameters and the vectors of all phrases → what `step` and `unroll` take; done once for many decisions."""
@@ -141,29 +145,34 @@ def _cell_functions(init: Callable, cell: Callable, read: Callable | None) -> tu
                 },
             }
 
-        return jax.vmap(part)(jax.random.split(key, shape.parts))
+        made = jax.vmap(part)(jax.random.split(key, shape.parts))
+        return {**made, **init_kind_heads(shape, outputs)}
 
     def project(params: Any, vectors: Array) -> Any:
         tables = jax.vmap(lambda p: jax.tree.map(lambda w: vectors @ w, p))(params["project"])
-        return {"cell": params["cell"], "head": params["head"], "table": tables}
+        parts = {"cell": params["cell"], "head": params["head"], "table": tables}
+        return {"parts": parts, "kinds": kind_heads_of(params, vectors)}
 
     def step(shape: Shape, net: Any, memory: Array, seen: Seen) -> tuple[Array, Array]:
         memory, features = walk(shape, net, memory, seen)
-        return memory, leave(net, memory if read else features)
+        return memory, leave(net, memory if read else features, seen)
 
     def walk(shape: Shape, net: Any, memory: Array, seen: Seen) -> tuple[Array, Array]:
         def part(net: Any, hears: Array, memory: Array) -> tuple[Array, Array]:
             return cell(net["cell"], memory, _inputs(shape, net["table"], hears, seen))
 
-        return jax.vmap(part)(net, hearing_parts(shape), memory)
+        return jax.vmap(part)(net["parts"], hearing_parts(shape), memory)
 
-    def leave(net: Any, left: Array) -> Array:
-        def part(net: Any, left: Array) -> Array:
+    def leave(net: Any, left: Array, seen: Seen) -> Array:
+        def part(net: Any, left: Array) -> tuple[Array, Array]:
             features = read(net["cell"], left) if read else left
             bias = jax.lax.broadcast_to_rank(net["head"]["b"], features.ndim)
-            return features @ net["head"]["w"] + bias
+            return features @ net["head"]["w"] + bias, features
 
-        return jax.vmap(part)(net, left)
+        heads, features = jax.vmap(part)(net["parts"], left)
+        table = net["parts"]["table"]
+        phrase = head_phrase(seen.phrases, is_actor="own" in table and "team" not in table)
+        return with_kind_heads(net["kinds"], phrase, heads, features)
 
     def unroll(
         shape: Shape, net: Any, memory: Array, seen: Seen, first: Array, known: Any = None
@@ -175,7 +184,11 @@ def _cell_functions(init: Callable, cell: Callable, read: Callable | None) -> tu
             return memory, (memory, features)
 
         memory, (memories, features) = jax.lax.scan(row, memory, (seen, first))
-        return memory, memories, leave(net, jnp.moveaxis(memories if read else features, 1, 0))
+        return (
+            memory,
+            memories,
+            leave(net, jnp.moveaxis(memories if read else features, 1, 0), seen),
+        )
 
     return (
         lambda key, shape: initialize(key, shape, "actor"),
@@ -201,6 +214,57 @@ def _inputs(shape: Shape, table: dict[str, Array], hears: Array, seen: Seen) -> 
     else:
         parts.append(hears * (mates > 0).any(-1, keepdims=True))
     return jnp.concatenate(parts, axis=-1)
+
+
+class KindHeads(NamedTuple):
+    """The output layers of the kinds, and the numbers that each phrase switches them on with."""
+
+    weight: Array  # [E, H, out]
+    bias: Array  # [E, out]
+    heard: Array  # [phrases, E]
+
+
+def init_kind_heads(shape: Shape, outputs: int) -> dict[str, Any]:
+    """Return the entry "kind_heads" of an untrained agent's parameters: all zero. A shape without them has no entry."""
+    if not shape.kind_heads:
+        return {}
+    size = (shape.embedding, shape.hidden, outputs)
+    return {"kind_heads": {"w": jnp.zeros(size), "b": jnp.zeros((size[0], outputs))}}
+
+
+def kind_heads_of(params: Any, vectors: Array) -> KindHeads | None:
+    """Return the kinds' output layers of an agent's parameters, or None if it has none."""
+    layers = params.get("kind_heads")
+    return None if layers is None else KindHeads(layers["w"], layers["b"], vectors)
+
+
+def head_phrase(phrases: Array, is_actor: bool) -> Array:
+    """Return the phrase [...] by which the kinds' layers go, from those of all agents [..., N], own first.
+
+    It is the actor's own phrase. A critic goes by anybody's: all that are addressed hear the same kind.
+    """
+    return phrases[..., 0] if is_actor else phrases.max(-1)
+
+
+def with_kind_heads(
+    kinds: KindHeads | None,
+    phrase: Array,
+    heads: Array,
+    features: Array,
+    product: Callable[[Array, Array], Array] = jnp.matmul,
+) -> Array:
+    """Return heads [P, ..., out] to which the layers of the kind that is heard add: sum_e heard[e] (h K[e] + k[e]).
+
+    `features` [P, ..., H] are the inputs of the heads. Only the last part, which hears, has such layers. `phrase` [...]
+    comes from `head_phrase`. Silence adds nothing.
+    """
+    if kinds is None:
+        return heads
+    heard = jax.lax.stop_gradient(kinds.heard)[phrase]
+    flat = jnp.moveaxis(kinds.weight, 0, 1).reshape(kinds.weight.shape[1], -1)  # [H, E * out]
+    each = product(features[-1], flat).reshape(*heard.shape, heads.shape[-1])
+    each = each + jax.lax.broadcast_to_rank(kinds.bias, each.ndim)
+    return heads.at[-1].add((heard[..., None] * each).sum(-2))
 
 
 def own_first_order(agents: int) -> Array:
@@ -267,8 +331,13 @@ def scale_of(size: Array | float) -> Scale:
     return Scale(mean=jnp.zeros(VALUE_HEADS), square=weight * size**2, weight=weight)
 
 
-def rescale(head: dict[str, Array], old: Scale, new: Scale) -> dict[str, Array]:
-    """Return a value head {"w", "b"} that gives the same values under new statistics (PopArt)."""
+def rescale(critic: dict[str, Any], old: Scale, new: Scale) -> dict[str, Any]:
+    """Return a critic's parameters that give the same values under new statistics (PopArt)."""
+    head, kinds = critic["head"], critic.get("kind_heads")
     before, after = old.spread()[None], new.spread()[None]
     moved = (head["b"] * before + old.centre()[None] - new.centre()[None]) / after
-    return {"w": head["w"] * (before / after)[None], "b": moved}
+    made = {**critic, "head": {"w": head["w"] * (before / after)[None], "b": moved}}
+    if kinds is not None:  # what they add has no mean of its own
+        ratio = before / after
+        made["kind_heads"] = {"w": kinds["w"] * ratio[None], "b": kinds["b"] * ratio}
+    return made

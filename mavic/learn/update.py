@@ -235,8 +235,7 @@ def update_critic(
     valid = valid.astype(jnp.float32)
     scale = _track(state.scale, target, instructed, valid, hyper.popart_step)
     critic, copied = (
-        {**params, "head": networks.rescale(params["head"], state.scale, scale)}
-        for params in (state.critic, state.target)
+        networks.rescale(params, state.scale, scale) for params in (state.critic, state.target)
     )
     data = CriticRows(
         seen=seen_before(rows),

@@ -191,6 +191,16 @@ def test_after_one_from_the_start_another_may_follow_or_none(single):
     assert not bool(silent.uninstructed)  # nothing was given at reset, so instructions may come
 
 
+@pytest.mark.parametrize("adds", [True, False])
+def test_episodes_may_begin_only_under_kinds_that_leave_the_task_on(adds):
+    clock = make_schedule(from_start=1.0, from_start_adds=adds)
+    kinds = [
+        int(BEGIN(draws(**ARRIVES, kind=k), EVERY, RULES, clock, PHRASES).kind.max())
+        for k in (0.0, 0.34, 0.99)
+    ]
+    assert kinds == ([HURRY, HURRY, RING] if adds else [WALK, HURRY, RING])
+
+
 def by_kind(kind):
     return EVERY & (jnp.arange(4) == kind)
 

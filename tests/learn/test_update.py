@@ -12,7 +12,7 @@ from small_team import NUM_ENVS, PRESET, TASK, VECTORS, by_agent, first_agent, p
 from mavic.experiments import train
 from mavic.experiments.config import ExperimentConfig
 from mavic.experiments.runs import make_run, stack
-from mavic.learn import backbones, batches, bptt, losses, networks, update, values
+from mavic.learn import backbones, batches, bptt, gru, losses, networks, update, values
 from mavic.learn.losses import ActorRows
 from mavic.learn.networks import from_cell
 from mavic.learn.returns import CORRECTIONS
@@ -87,8 +87,9 @@ def test_the_loss_on_the_allowed_probability_by_hand():
     forbidden = np.array(
         [[0, 0, 0, 0], [0, 1, 1, 0], [1, 1, 0, 0], [0, 1, 0, 0], [0, 1, 1, 1]], bool
     )
-    found = losses.log_allowed(jnp.asarray(logits), jnp.asarray(available), jnp.asarray(forbidden))
-    slope = jax.grad(lambda x: losses.log_allowed(x, available, forbidden).sum())(logits)
+    masks = jnp.asarray(available), jnp.asarray(forbidden)
+    found = losses.log_allowed(jnp.asarray(logits), *masks)
+    slope = jax.grad(lambda x: losses.log_allowed(x, *masks).sum())(jnp.asarray(logits))
     for row in range(5):
         counted, kept = available[row] | forbidden[row], available[row] & ~forbidden[row]
         share = np.where(counted, np.exp(logits[row]), 0.0)
@@ -281,14 +282,37 @@ def plain_init(key, inputs, hidden):
 def as_plain(params):
     """The fast network's weights in the layout of `from_cell`."""
     layers = {name: params[name] for name in ("first", "second", "gru", "third")}
-    return {"cell": layers, "head": params["head"], "project": params["project"]}
+    others = {name: layer for name, layer in params.items() if name not in layers}
+    return {"cell": layers, **others}
+
+
+def with_kind_heads(params, seed):
+    """Every agent's parameters with random output layers for the kinds in place of zeros."""
+    random = np.random.default_rng(seed)
+    layers = jax.tree.map(lambda x: random.normal(0, 0.1, x.shape), params["kind_heads"])
+    return {**params, "kind_heads": jax.tree.map(jnp.float32, layers)}
 
 
 @pytest.mark.parametrize("name", [pytest.param("shared", marks=pytest.mark.slow), "residual"])
 def test_a_users_network_learns_as_the_fast_one_does(name):
+    """The residual one has an output layer for each kind, too."""
     static = static_config(name)
-    plain = replace(static, network=from_cell(static.network.shape, plain_init, plain_cell))
     state, transitions = played(name, 9)
+    if name == "residual":
+        shape = replace(static.network.shape, kind_heads=True)
+        static = replace(static, network=gru.network(shape))
+        blank = update.init(jax.random.key(0), static)
+        assert not any(layer.any() for layer in jax.tree.leaves(blank.actor["kind_heads"]))
+        parts = ("actor", "critic", "target")
+        layers = {part: getattr(blank, part)["kind_heads"] for part in parts}
+        state = replace(
+            blank,
+            **{
+                part: with_kind_heads({**getattr(state, part), "kind_heads": layers[part]}, n)
+                for n, part in enumerate(parts)
+            },
+        )
+    plain = replace(static, network=from_cell(static.network.shape, plain_init, plain_cell))
     state = replace(state, episodes=jnp.int32(900))
     own = replace(
         jax.jit(partial(update.init, config=plain))(jax.random.key(0)),

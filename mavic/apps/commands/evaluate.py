@@ -10,7 +10,7 @@ from typing import Any
 from tyro.conf import Positional
 
 from mavic.apps import console
-from mavic.apps.commands.command import Command
+from mavic.apps.commands.command import Command, Problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,8 @@ class Evaluate(Command):
 
         from mavic.experiments import evaluate, records, runner, unseen_phrases
 
+        if self.shield and self.words:
+            raise Problem("--words is evaluated without the shield: give one of --words, --shield")
         scale = 0.25 if self.quick else 1.0
         trained = runner.trained_of(self.policy, self.condition)
         (config,) = trained.group.configs
