@@ -100,7 +100,7 @@ def test_a_plugins_world_is_one_of_the_worlds(tmp_path, monkeypatch):
 
 
 def test_more_than_one_thing_can_be_said(monkeypatch, tmp_path):
-    def record_policy(path, seed, said, ticks, options):
+    def record_policy(path, seed, said, *more):
         heard.append(said)
         raise ValueError("seen enough")
 
@@ -177,7 +177,7 @@ def test_report_makes_tables_from_that_folder(trained, tmp_path):
     score = records.read(folder / "mavic-tuned-residual-live-by-kind.jsonl").score
     np.testing.assert_allclose(row["base_mean"], score["base"]["discounted"][0], rtol=1e-3)
     assert row["seeds"] == 1
-    assert set(table["tuned/residual/live/by-kind"]) == {"mavic", "random"}
+    assert set(table["tuned/residual/live/by-kind"]) == {"mavic", "mavic+shield", "random"}
     assert "mavic" in said and list((tmp_path / "figures").iterdir())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,8 @@ class Evaluate(Command):
         trained = runner.trained_of(self.policy, self.condition)
         (config,) = trained.group.configs
         score = evaluate.evaluate(trained, scale=scale, shield=self.shield)[config]
+        if self.shield:
+            score |= score.pop("shield")
         if self.words:
             score["words"] = unseen_phrases.evaluate(trained, scale=scale).get(config, {})
         if self.json:
@@ -75,6 +78,15 @@ def _lines(score: dict[str, Any]) -> Iterator[str]:
     for kind, given in obeyed["given"].items():
         if given[0]:
             yield f"  {kind}: {obeyed['followed'][kind][0]:.0f} of {given[0]:.0f}"
+    for kind, part in score["under"].items():
+        if not math.isfinite(part["task"][0]):
+            continue
+        best = score["optima"][kind]
+        share = f" ({part['task'][0] / best:.2%} of the best obedient plan)" if best else ""
+        yield (
+            f"under {kind} from start to end: task return {part['task'][0]:.2f}{share}, "
+            f"solved {part['solved'][0]:.1%}, obeyed {part['obeyed'][0]:.1%}"
+        )
     yield f"value bias (leak) {score['leak']['none'][0]:+.2%}"
     for name, words in score.get("words", {}).items():
         yield (

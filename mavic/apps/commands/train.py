@@ -140,7 +140,8 @@ class Train(Command):
                 folder / f"{config.name()}.jsonl", runner.record_lines(trained, config, score)
             )
             if not METHODS[config.method].random:
-                runner.save_policy(folder / config.name(), trained, config, self.first_seed)
+                seed = runner.median_seed(trained.group.seeds, score)
+                runner.save_policy(folder / config.name(), trained, config, seed)
             console.OUT.print(_summary(config.name(), score), highlight=False)
 
 
