@@ -16,7 +16,7 @@ from mavic.experiments.runs import make_run
 from mavic.learn.transitions import as_played, packed
 from mavic.rollout.rollout import Policy, first_finished, rollout
 
-BATCHES = 40  # of ours
+BATCHES = 24  # of ours
 SURE = 4.5  # standard errors
 
 
