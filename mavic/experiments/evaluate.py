@@ -27,10 +27,10 @@ from mavic.experiments.quantities import Played, episodes_over
 from mavic.experiments.runs import Run, make_run, rollout_policy, stack
 from mavic.instruct.schedule import make_schedule
 from mavic.instruct.spec import InstructionFile
-from mavic.learn.backbones import BACKBONES
-from mavic.learn.returns import CORRECTIONS, targets
-from mavic.learn.transitions import macro_transitions
-from mavic.learn.update import StaticConfig, TrainState, Values
+from mavic.learn import backbones, batches
+from mavic.learn.returns import CORRECTIONS
+from mavic.learn.update import StaticConfig, TrainState
+from mavic.learn.values import Values, targets_of
 from mavic.rollout.rollout import rollout
 from mavic.types import CONTEXTS, Array, MacroTransitions, Rules, Timestep, record, replace
 
@@ -198,32 +198,22 @@ def value_errors(
     gamma: Array,
     kind: Array,
 ) -> tuple[Array, Array]:
-    """Return the means of V(h, c) − G and of G over all decisions under `kind`, [N] each.
+    """Return the means of V(h, c) − G and of G over all decisions under `kind`, [critics] each.
 
     G is the realised return, with the critic's own bootstrap where the horizon cut the episode.
     """
-    transitions = macro_transitions(rows, gamma)
-    values = BACKBONES[static.backbone].values(static, vectors, state, transitions)
+    placed = batches.place(static.network.shape, static.critic.shape, rows)
+    judged, values = backbones.judged(static, vectors, state, batches.batch_of(placed, gamma))
 
     def agent(rows: MacroTransitions, values: Values) -> tuple[Array, Array]:
-        realised = targets(
-            reward=rows.reward,
-            discount=rows.discount,
-            v_same_instruction=values.v_same_instruction,
-            v_next_instruction=values.v_next_instruction,
-            switched=rows.switched,
-            last=rows.last,
-            correction=CORRECTIONS["none"],
-            n_steps=math.inf,
-        )
+        realised = targets_of(math.inf, 1.0, CORRECTIONS["none"], rows, values)
         # A fulfilled instruction ends early; decisions after it are not under `kind`.
         valid = rows.valid & (rows.kind == kind)
         count = jnp.maximum(valid.sum(), 1)
         error = (valid * (values.value - realised)).sum() / count
         return error, (valid * realised).sum() / count
 
-    by_agent = jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), transitions)
-    return jax.vmap(agent)(by_agent, values)
+    return jax.vmap(agent)(judged, values)
 
 
 def until_enough(
