@@ -96,7 +96,19 @@ class Sprite:
     label: str = ""  # a short text drawn on it
     colour: str = "grey"  # a name in `mavic.envs.painting.PALETTE`
     heading: str = ""  # "N", "E", "S" or "W"; empty if it faces nowhere
-    holds: str = ""  # what it carries
+    holds: str = ""  # what it carries, in words
+    name: str = ""  # what people call it, such as "left board"; instructions name things so
+    picture: str = ""  # what a page draws it as, such as "oven"; a page that cannot draws the shape
+    carries: str = ""  # the picture of what it carries
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Step:
+    """A part of the team's work and how far it is."""
+
+    name: str  # in words, such as "chop the tomato"
+    done: int
+    of: int = 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -107,6 +119,7 @@ class Scene:
     height: float
     sprites: tuple[Sprite, ...]
     notes: tuple[str, ...] = ()  # lines of text below the picture
+    steps: tuple[Step, ...] = ()  # the team's work, part by part
 
 
 @record

@@ -6,7 +6,7 @@ what the agents do next: their macros, the instruction they are under, and wheth
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from mavic.types import Scene
 
@@ -20,6 +20,9 @@ class ActiveInstruction(TypedDict):
     agents: list[int]  # the addressed agents
     left: int | None  # ticks it still holds, this one included; None: to the end of the episode
     held: int  # ticks it has held so far
+    forbids: NotRequired[list[str]]  # names of things that must not be used, as in the scene
+    wants: NotRequired[list[str]]  # names of things that must be used
+    replaces: NotRequired[bool]  # the team is to leave its work
 
 
 class AgentFrame(TypedDict):
@@ -27,6 +30,7 @@ class AgentFrame(TypedDict):
 
     name: str
     macro: str
+    doing: NotRequired[str]  # the macro in words
     decided: bool  # the agent chose its macro in this tick
     complies: bool | None  # None: the agent is not addressed
     holds: str  # what it carries
@@ -44,7 +48,7 @@ class Frame(TypedDict):
     """One tick of an episode."""
 
     time: int
-    scene: dict[str, Any]  # width, height, sprites and notes, as in `mavic.types.Scene`
+    scene: dict[str, Any]  # width, height, sprites, notes and steps, as in `mavic.types.Scene`
     agents: list[AgentFrame]
     instruction: ActiveInstruction | None
     reward: float  # task reward of the tick that led here
@@ -61,4 +65,5 @@ class Frame(TypedDict):
 def scene_as_json(scene: Scene) -> dict[str, Any]:
     """Return a scene as plain dicts and lists."""
     sprites = [dict(vars(sprite)) for sprite in scene.sprites]
-    return {**vars(scene), "sprites": sprites, "notes": list(scene.notes)}
+    steps = [dict(vars(step)) for step in scene.steps]
+    return {**vars(scene), "sprites": sprites, "notes": list(scene.notes), "steps": steps}

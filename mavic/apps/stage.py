@@ -349,7 +349,7 @@ def _frame(
     complies: Sequence[bool | None],
     values: dict[str, float] | None,
 ) -> Frame:
-    env = stage.env
+    env, world = stage.env, api.known(stage.env.name)
     scene = scene_as_json(env.scene(state, macro))
     robots = [sprite for sprite in scene["sprites"] if sprite["shape"] == "robot"]
     return Frame(
@@ -359,6 +359,7 @@ def _frame(
             AgentFrame(
                 name=name,
                 macro=env.macros[i](int(macro[i])).name,
+                doing=world.macro_word(env.macros[i](int(macro[i])).name),
                 decided=bool(fresh[i]),
                 complies=complies[i],
                 holds=robots[i]["holds"] if i < len(robots) else "",
@@ -392,7 +393,22 @@ def _active(stage: Stage, episode: Episode) -> ActiveInstruction | None:
         agents=np.flatnonzero(instruction.kind).tolist(),
         left=None if instruction.left > schedule.FOREVER // 2 else int(instruction.left),
         held=int(instruction.held),
+        **_things(stage.instructed_env, kind, tuple(np.flatnonzero(instruction.kind).tolist())),
     )
+
+
+def _things(instructed_env: InstructedEnv, kind: int, agents: tuple[int, ...]) -> Any:
+    """Return what a kind forbids and wants of these agents, as names of things in the scene."""
+    env, rules = instructed_env.env, instructed_env.rules
+    things = api.known(env.name).macro_things
+    allowed, wanted = np.asarray(rules.allowed)[kind], bool(rules.lists_allowed[kind])
+    named: dict[str, None] = {}
+    for agent in agents:
+        for macro in env.macros[agent]:
+            if bool(allowed[agent, macro]) == wanted and macro.name in things:
+                named[things[macro.name]] = None
+    forbids, wants = ([], list(named)) if wanted else (list(named), [])
+    return {"forbids": forbids, "wants": wants, "replaces": bool(rules.replaces[kind])}
 
 
 def _said_texts(stage: Stage, episode: Episode) -> list[str | None]:

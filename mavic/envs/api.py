@@ -156,6 +156,32 @@ class World:
     resting_macros: tuple[str, ...] = ("STAY", "WAIT")
     """What an agent that a person drives does while the person asks for nothing: the first of these macros that it has.
     If it has none of them, the team chooses for it."""
+    job: str = ""
+    """The team's job in one sentence, for pages."""
+    examples: tuple[str, ...] = ()
+    """Sentences that a page offers first. Empty: the first phrase of each kind."""
+    agent_words: tuple[str, ...] = ()
+    """What people call the agents, in their order. Empty: the agents' names without underscores."""
+    macro_words: Mapping[str, str] = field(default_factory=dict)
+    """What people call a macro. A macro that is missing here is called by its name, in lower case."""
+    macro_things: Mapping[str, str] = field(default_factory=dict)
+    """The thing that a macro is about, by its name in the scene. Pages mark what an instruction forbids or wants."""
+    opens_first: bool = False
+    """The playground opens in this world: its episodes are long enough to interrupt."""
+
+    def agent_word(self, agent: str, number: int) -> str:
+        """Return what people call an agent."""
+        known = self.agent_words[number : number + 1]
+        return known[0] if known else plain(agent)
+
+    def macro_word(self, macro: str) -> str:
+        """Return what people call a macro."""
+        return self.macro_words.get(macro) or plain(macro)
+
+
+def plain(name: str) -> str:
+    """Return a name as words: lower case, without underscores and hyphens."""
+    return name.lower().replace("_", " ").replace("-", " ")
 
 
 def built_in(folder: Path, make: Callable[..., Env], **more: Any) -> World:
@@ -184,6 +210,15 @@ def world(name: str) -> World:
     if name not in BUILT_IN:
         raise ValueError(f"no world is called {name!r}; {suggest(name, names())}")
     return importlib.import_module(f"mavic.envs.{name}").WORLD
+
+
+def known(name: str) -> World:
+    """Return the record of a world, or for an unknown name a record with nothing but the name."""
+    return world(name) if name in names() else World(name=name, make=_nothing)
+
+
+def _nothing(**options: Any) -> Env:
+    raise ValueError(f"this world is not registered, so nothing can be made with {options}")
 
 
 def register(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mavic.envs.api import built_in
-from mavic.envs.box_pushing import optimum
+from mavic.envs.box_pushing import optimum, words
 from mavic.envs.box_pushing.env import BoxPushing, Robot, State
 from mavic.envs.box_pushing.macros import Macro
 from mavic.envs.box_pushing.presets import PRESETS
@@ -16,6 +16,10 @@ WORLD = built_in(
     # D12: a solved episode lasts 6 ticks, so one instruction per episode needs a higher rate.
     schedules={"paper": {"rate": 0.05}},
     optimum=optimum.best_return,
+    job=words.JOB,
+    examples=words.EXAMPLES,
+    macro_words=words.MACRO_WORDS,
+    macro_things=words.MACRO_THINGS,
     reference_speed=(49_000, 1_400),
 )
 

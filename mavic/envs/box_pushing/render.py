@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mavic.envs.api import plain
+from mavic.envs.box_pushing import words
 from mavic.envs.box_pushing.macros import Macro
-from mavic.types import ArrayLike, Scene, Sprite
+from mavic.types import ArrayLike, Scene, Sprite, Step
 
 if TYPE_CHECKING:
     from mavic.envs.box_pushing.env import BoxPushing, State
@@ -19,10 +21,10 @@ def picture(env: BoxPushing, state: State, macro: ArrayLike) -> Scene:
     """Return the goal row, waypoints, boxes and robots. A robot outside the grid is drawn at the edge, with a note."""
     size, (first, last, left, _) = env.size, env.columns
     top = size - 1
-    sprites = [Sprite(shape="goal", x=0, y=0, width=size, colour="green")]
+    sprites = [Sprite(shape="goal", x=0, y=0, width=size, colour="green", name="green row")]
     sprites += [
-        Sprite(shape="spot", x=column, y=top - (env.box_row - 1), colour="grey")
-        for column in env.columns
+        Sprite(shape="spot", x=column, y=top - (env.box_row - 1), colour="grey", name=name)
+        for column, name in zip(env.columns, ("", "", *words.SPOTS), strict=True)
     ]
     for index, (column, row) in enumerate(zip((first, last), state.small, strict=True)):
         sprites.append(
@@ -32,6 +34,8 @@ def picture(env: BoxPushing, state: State, macro: ArrayLike) -> Scene:
                 y=_within(top - int(row), top),
                 label=str(index),
                 colour="sand",
+                name=words.SMALL[index],
+                picture="crate",
             )
         )
     sprites.append(
@@ -42,10 +46,13 @@ def picture(env: BoxPushing, state: State, macro: ArrayLike) -> Scene:
             width=2,
             label="BIG",
             colour="brown",
+            name=words.BIG,
+            picture="crate",
         )
     )
     notes = []
     names = [Macro(int(m)).name for m in np.asarray(macro)]
+    doing = [words.MACRO_WORDS.get(name) or plain(name) for name in names]
     for index, robot in enumerate(state.robots):
         x, y = int(robot.x), int(robot.y)
         inside = 0 <= x <= top and 0 <= y <= top
@@ -57,14 +64,25 @@ def picture(env: BoxPushing, state: State, macro: ArrayLike) -> Scene:
                 label=str(index),
                 colour=ROBOT_COLOURS[index],
                 heading="NESW"[int(robot.heading)],
+                name=plain(env.agents[index]),
+                picture="rover",
             )
         )
         notes.append(
-            f"{env.agents[index]}: {names[index]}" + ("" if inside else f", outside at ({x}, {y})")
+            f"{plain(env.agents[index])}: {doing[index]}"
+            + ("" if inside else f", outside at ({x}, {y})")
         )
     if bool(state.pushing):
         notes.append("pushing the big box together")
-    return Scene(width=size, height=size, sprites=tuple(sprites), notes=tuple(notes))
+    far = top - env.box_row
+    rows = (state.big, *state.small)
+    steps = [
+        Step(name=name, done=min(max(int(row) - env.box_row, 0), far), of=far)
+        for name, row in zip((words.BIG, *words.SMALL), rows, strict=True)
+    ]
+    return Scene(
+        width=size, height=size, sprites=tuple(sprites), notes=tuple(notes), steps=tuple(steps)
+    )
 
 
 def _within(value: int, top: int) -> int:

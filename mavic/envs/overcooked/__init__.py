@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mavic.envs.api import built_in
-from mavic.envs.overcooked import optimum
+from mavic.envs.overcooked import optimum, words
 from mavic.envs.overcooked.env import Overcooked
 from mavic.envs.overcooked.macros import PattyMacro, SaladMacro, SaladPassMacro
 from mavic.envs.overcooked.presets import PRESETS
@@ -15,6 +15,12 @@ WORLD = built_in(
     title="Overcooked",
     presets=PRESETS,
     optimum=optimum.best_return,
+    job=words.JOB,
+    examples=words.EXAMPLES,
+    macro_words=words.MACRO_WORDS,
+    macro_things=words.MACRO_THINGS,
+    agent_words=words.COOKS,
+    opens_first=True,
     reference_speed=(10_000, 1_400),
     guest={"cooks": 3, "third_cook": False},
 )

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mavic.envs.warehouse import macros
-from mavic.types import ArrayLike, Scene, Sprite
+from mavic.envs.api import plain
+from mavic.envs.warehouse import macros, words
+from mavic.types import ArrayLike, Scene, Sprite, Step
 
 if TYPE_CHECKING:
     from mavic.envs.warehouse.env import State, Warehouse
@@ -34,6 +35,7 @@ def picture(env: Warehouse, state: State, macro: ArrayLike) -> Scene:
         height=HEIGHT,
         sprites=tuple(sprites),
         notes=(*_robot_notes(env, state, chosen), *_people_notes(state)),
+        steps=tuple(_steps(state)),
     )
 
 
@@ -53,9 +55,21 @@ def _sprite(shape: str, centre: tuple[float, float], **more: str) -> Sprite:
     return Sprite(shape=shape, x=x, y=y, **more)  # type: ignore[arg-type]
 
 
-def _names(counts: np.ndarray) -> str:
-    """Return the tools in a count, such as `0 2 2` for one tool 0 and two tools 2."""
-    return " ".join(str(tool) for tool, count in enumerate(counts) for _ in range(int(count)))
+def _held(counts: np.ndarray) -> dict[str, str]:
+    """Return the tools in a count, in words and as a picture, such as `tools 0, 2, 2`."""
+    tools = [str(tool) for tool, count in enumerate(counts) for _ in range(int(count))]
+    if not tools:
+        return {}
+    many = "tools " if len(tools) > 1 else "tool "
+    return {"holds": many + ", ".join(tools), "carries": "tool-" + "-".join(tools)}
+
+
+def _steps(state: State) -> list[Step]:
+    """Return how many tools each person has."""
+    return [
+        Step(name=f"tools for {words.PEOPLE[person]}", done=int(got.sum()), of=len(got))
+        for person, got in enumerate(state.received)
+    ]
 
 
 def _room(env: Warehouse, state: State) -> list[Sprite]:
@@ -79,18 +93,32 @@ def _room(env: Warehouse, state: State) -> list[Sprite]:
             height=height,
             label=f"{tool}×{int(count)}",
             colour=TOOL_COLOURS[tool],
+            name=words.TOOLS[tool],
+            picture=f"shelf-{tool}-{int(count)}",
         )
         sprites.append(shelf)
     for spot, tool in zip(SPOTS, state.staged, strict=True):
         sprites.append(_sprite("spot", spot))
         if tool >= 0:
-            sprites.append(_sprite("tool", spot, label=str(tool), colour=TOOL_COLOURS[tool]))
+            sprites.append(_sprite("tool", spot, label=str(tool), colour=TOOL_COLOURS[tool], **_tool(tool)))
     return sprites
+
+
+def _tool(tool: int) -> dict[str, str]:
+    return {"name": words.TOOLS[tool], "picture": f"tool-{tool}"}
 
 
 def _people(state: State) -> list[Sprite]:
     return [
-        _sprite("human", (x + 0.5, y), label=str(person), colour="sand", holds=_names(received))
+        _sprite(
+            "human",
+            (x + 0.5, y),
+            label=str(person),
+            colour="sand",
+            name=words.PEOPLE[person],
+            picture="person",
+            **_held(received),
+        )
         for person, (received, (x, y)) in enumerate(
             zip(state.received, macros.WORK_AREAS, strict=False)
         )
@@ -104,22 +132,26 @@ def _robots(state: State) -> list[Sprite]:
             (float(x), float(y)),
             label=str(bot),
             colour=ROBOT_COLOURS[bot],
-            holds=_names(basket),
+            name=f"turtlebot {bot}",
+            picture="rover",
+            **_held(basket),
         )
         for bot, ((x, y), basket) in enumerate(zip(state.xy, state.basket, strict=True))
     ]
-    return [*bots, _sprite("robot", macros.FETCH, label="F", colour=ROBOT_COLOURS[-1])]
+    arm = dict(label="F", colour=ROBOT_COLOURS[-1], name="fetch", picture="arm")
+    return [*bots, _sprite("robot", macros.FETCH, **arm)]
 
 
 def _robot_notes(env: Warehouse, state: State, chosen: list[str]) -> list[str]:
     notes = []
-    for bot, name in enumerate(chosen[: macros.TURTLEBOTS]):
+    doing = [words.MACRO_WORDS.get(name) or plain(name) for name in chosen]
+    for bot, said in enumerate(doing[: macros.TURTLEBOTS]):
         waited = -int(state.timer[bot])
         at_table = state.place[bot] == len(state.step) + 1
         more = f", waited {waited}" if at_table and waited > 0 else ""
-        notes.append(f"{env.agents[bot]}: {name}{more}")
+        notes.append(f"{plain(env.agents[bot])}: {said}{more}")
     more = f", {int(state.busy)} ticks to go" if state.busy > 0 else ""
-    return [*notes, f"{env.agents[-1]}: {chosen[-1]}{more}"]
+    return [*notes, f"{plain(env.agents[-1])}: {doing[-1]}{more}"]
 
 
 def _people_notes(state: State) -> list[str]:

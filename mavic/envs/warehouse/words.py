@@ -1,0 +1,18 @@
+"""How people speak of the warehouse: the job, the macros and the things."""
+
+from __future__ import annotations
+
+from mavic.envs.warehouse.macros import MOST_PEOPLE, MOST_TOOLS, TURTLEBOTS
+
+JOB = "Fetch finds tools on the shelves, and two Turtlebots carry each person every tool, in time."
+EXAMPLES = ("fetch tool 2 first", "tool 0 is the most urgent", "bring tool 1 before the others")
+TOOLS = tuple(f"tool {tool}" for tool in range(MOST_TOOLS))
+PEOPLE = tuple(f"person {person}" for person in range(MOST_PEOPLE))
+MACRO_WORDS = {
+    **{f"GO_WORK_AREA_{person}": f"to person {person}" for person in range(MOST_PEOPLE)},
+    **{f"LOOK_FOR_{tool}": f"look for tool {tool}" for tool in range(MOST_TOOLS)},
+    **{f"PASS_TO_{bot}": f"hand over to turtlebot {bot}" for bot in range(TURTLEBOTS)},
+    "GO_TOOL_ROOM": "to the tool room",
+    "GET_TOOL": "to the table for a tool",
+}
+MACRO_THINGS = {f"LOOK_FOR_{tool}": TOOLS[tool] for tool in range(MOST_TOOLS)}
