@@ -10,6 +10,7 @@ from mavic.language.lexicon import Lexicon
 from mavic.language.text import fold
 
 SUGGESTED_KINDS = 3  # offered when a sentence was not understood
+ACTS_FROM = 0.8  # the least probability at which a team acts without asking back
 
 
 class Heard(NamedTuple):
@@ -33,6 +34,11 @@ def hear(lexicon: Lexicon, words: str) -> Heard:
     as the training phrase of its kind that is nearest to it (`row`). A team that hears kinds hears the sentence itself
     (`own_row`), which is the reader's probabilities.
     """
+    return known(lexicon, words) or _free(lexicon, words)
+
+
+def known(lexicon: Lexicon, words: str) -> Heard | None:
+    """Return what a kind's name or a phrase of the lexicon is understood as; None for other words."""
     if words in lexicon.names:
         row = int(lexicon.table[lexicon.names.index(words), 0])
         return _known(lexicon, row, words)
@@ -40,7 +46,7 @@ def hear(lexicon: Lexicon, words: str) -> Heard:
     if folded and folded in rows:
         row = rows[folded]
         return _known(lexicon, row, lexicon.names[int(lexicon.kind[row])])
-    return _free(lexicon, words)
+    return None
 
 
 def _known(lexicon: Lexicon, row: int, kind: str) -> Heard:
@@ -53,7 +59,9 @@ def _free(lexicon: Lexicon, words: str) -> Heard:
     found = lexicon.understand(words)
     shares = {kind: share for kind, share in found.probabilities.items() if kind in lexicon.names}
     ranked = sorted(list(lexicon.names[1:]), key=lambda kind: -shares.get(kind, 0.0))
-    unsure = found.unsure or found.kind not in lexicon.names[1:]
+    unsure = (
+        found.unsure or found.probability < ACTS_FROM or found.kind not in lexicon.names[1:]
+    )
     row = own_row = lexicons.spare_row(lexicon)
     if not unsure:
         vector = lexicons.vectors([words], lexicon.encoder)[0]

@@ -23,11 +23,13 @@ import numpy as np
 from mavic.apps.frames import Frame
 from mavic.apps.recording import Recording
 from mavic.envs import painting
+from mavic.envs.api import plain
 from mavic.types import Scene, Sprite
 
 TICKS_PER_SECOND = 3
 MARKS = {None: "", True: " ✓", False: " ✗"}
 BUBBLES = {None: "#FFFFFF", True: "#D8F0E6", False: "#FBE3DA"}  # background by verdict
+SCRIPTS = ("icons", "paint", "chart", "stage")  # what the page's own script needs
 VERDICT_TICKS = 3  # how long a caption shows a verdict after the tick in which it came
 
 
@@ -98,8 +100,7 @@ def page(recordings: Recording | Sequence[Recording], title: str) -> str:
         # JSON may write any character as \u....; written so, nothing can end the script element
         "data": written.replace("<", "\\u003c"),
         "style": (web / "stage.css").read_text(encoding="utf-8"),
-        "paint": (web / "paint.js").read_text(encoding="utf-8"),
-        "stage": (web / "stage.js").read_text(encoding="utf-8"),
+        **{name: (web / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS},
     }
     policy = "; ".join(
         [
@@ -219,8 +220,8 @@ def still(recording: Recording, index: int) -> Any:
         bbox={"boxstyle": "round,pad=0.4", "facecolor": BUBBLES[verdict], "edgecolor": "#1A1A1A"},
     )  # fmt: skip
     for row, agent in enumerate(frame["agents"]):
-        doing = "–" if frame["over"] else agent["macro"].lower().replace("_", " ")
-        text = f"{agent['name'].replace('_', ' ')}: {doing}{MARKS[agent['complies']]}"
+        doing = "–" if frame["over"] else agent.get("doing") or plain(agent["macro"])
+        text = f"{_called(frame, row)}: {doing}{MARKS[agent['complies']]}"
         figure.text(0.05, bottom - 0.24 * (row + 0.7) / height, text, fontsize=9.5, va="center")
     done = f"tick {frame['time']}   return {frame['earned']:.1f}"
     counted = f"   followed {frame['followed']} of {frame['judged']}" if frame["judged"] else ""
@@ -229,6 +230,13 @@ def still(recording: Recording, index: int) -> Any:
     )
     canvas.draw()
     return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+
+
+def _called(frame: Frame, agent: int) -> str:
+    """Return what people call an agent."""
+    robots = [sprite for sprite in frame["scene"]["sprites"] if sprite["shape"] == "robot"]
+    named = robots[agent].get("name") if agent < len(robots) else ""
+    return named or plain(frame["agents"][agent]["name"])
 
 
 def caption(recording: Recording, index: int) -> tuple[str, bool | None]:
@@ -240,5 +248,5 @@ def caption(recording: Recording, index: int) -> tuple[str, bool | None]:
         if earlier["verdicts"]:
             verdict = earlier["verdicts"][-1]
             word = "followed" if verdict["followed"] else "not followed"
-            return f"{word}: {verdict['kind']}", verdict["followed"]
+            return f"{word}: {plain(verdict['kind'])}", verdict["followed"]
     return "no instruction", None

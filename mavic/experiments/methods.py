@@ -26,6 +26,7 @@ class Method:
     instructions: str  # none | interrupt | per_episode
     correction: str  # none | shift | cut
     random: bool = False  # plays random macros in evaluation, as a baseline without learning
+    about: str = ""  # what a visitor of a page should know of it, in a sentence
 
     @property
     def hears(self) -> bool:
@@ -34,11 +35,31 @@ class Method:
 
 
 METHODS = {
-    "vanilla": Method(instructions="none", correction="none"),
-    "naive": Method(instructions="interrupt", correction="none"),
-    "switch": Method(instructions="per_episode", correction="none"),
-    "mavic": Method(instructions="interrupt", correction="cut"),
-    "mavic-shift": Method(instructions="interrupt", correction="shift"),
+    "vanilla": Method(
+        instructions="none",
+        correction="none",
+        about="It never heard an instruction in its training, and hears none here.",
+    ),
+    "naive": Method(
+        instructions="interrupt",
+        correction="none",
+        about="It learnt from the same instructions, but what they are worth leaks into its work.",
+    ),
+    "switch": Method(
+        instructions="per_episode",
+        correction="none",
+        about="In its training an instruction held for a whole episode.",
+    ),
+    "mavic": Method(
+        instructions="interrupt",
+        correction="cut",
+        about="It learnt to keep what an instruction is worth apart from what its work is worth.",
+    ),
+    "mavic-shift": Method(
+        instructions="interrupt",
+        correction="shift",
+        about="It is MAVIC with the other correction of the paper, the shift.",
+    ),
     "random": Method(instructions="none", correction="none", random=True),
 }
 NETWORKS = tuple(networks.NETWORKS)

@@ -238,7 +238,7 @@ def test_a_third_cooks_macro_carries_something(catalog):
     session.drive("GET_PLATE_2")
     held = [frame_of(session.tick())["agents"][2] for _ in range(12)]
     assert held[0]["macro"] == "GET_PLATE_2" and held[0]["decided"] and not held[1]["decided"]
-    assert "pl2" in [doing["holds"] for doing in held]
+    assert "plate 2" in [doing["holds"] for doing in held]
 
 
 def test_wrong_seats_and_macros_are_refused(catalog):

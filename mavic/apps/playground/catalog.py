@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -14,10 +14,12 @@ import jax
 
 from mavic.apps import stage as stages
 from mavic.apps.playground.messages import WorldListing
+from mavic.apps.playground.orders import names_of
 from mavic.apps.stage import Stage
 from mavic.envs import api
 from mavic.experiments import policy_file
 from mavic.experiments.config import instructions_of
+from mavic.experiments.methods import METHODS
 from mavic.experiments.policy_file import PolicyError
 from mavic.hints import suggest
 from mavic.instruct import schedule
@@ -43,6 +45,7 @@ class Entry:
     path: Path
     agents: tuple[str, ...]
     guest: bool  # a person can join as one more agent
+    method: str  # how it was trained
 
 
 def shipped() -> Path:
@@ -78,6 +81,7 @@ def entry_of(path: Path, name: str) -> Entry:
         path=path.with_suffix(""),
         agents=tuple(facts["agents"]),
         guest=stages.guest_options(facts) is not None,
+        method=facts["config"]["method"],
     )
 
 
@@ -87,6 +91,7 @@ class Catalog:
 
     teams: dict[str, dict[str, Entry]]
     shield: bool = False  # instructions are enforced
+    opening: str = ""  # the world that a page opens
     _stages: dict[tuple[str, str, bool], Stage] = field(default_factory=dict)
     _compiled: set[tuple[str, str, bool]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -99,6 +104,10 @@ class Catalog:
         if name not in self.teams[world]:
             raise CatalogError(f"no team is called {name!r}; {_hint(name, self.teams[world])}")
         return self.teams[world][name]
+
+    def about(self, world: str, name: str) -> str:
+        """Return what sort of team it is, in a sentence."""
+        return METHODS[self.entry(world, name).method].about
 
     def stage(self, world: str, name: str, guest: bool = False) -> Stage:
         """Return a team's stage. Its schedule gives no instructions: people give them."""
@@ -150,12 +159,18 @@ class Catalog:
         return [
             WorldListing(
                 world=world,
+                title=api.known(world).title or api.plain(world),
                 teams=list(teams),
-                agents=list(next(iter(teams.values())).agents),
+                agents=list(_agents(teams)),
+                agent_words=list(names_of(world, _agents(teams))),
                 guest=all(entry.guest for entry in teams.values()),
             )
             for world, teams in self.teams.items()
         ]
+
+
+def _agents(teams: Mapping[str, Entry]) -> tuple[str, ...]:
+    return next(iter(teams.values())).agents
 
 
 def _hint(name: str, names: Iterable[str]) -> str:
@@ -196,7 +211,9 @@ def open_catalog(
     teams: dict[str, dict[str, Entry]] = {}
     for entry in found:
         teams.setdefault(entry.world, {})[entry.name] = entry
-    return Catalog(teams=teams, shield=shield)
+    longer = [world for world in teams if api.world(world).opens_first]
+    opening = own[0].world if own else (*longer, *teams)[0]
+    return Catalog(teams=teams, shield=shield, opening=opening)
 
 
 def _free_name(path: Path, taken: list[str]) -> str:

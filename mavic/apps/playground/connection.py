@@ -12,11 +12,12 @@ from typing import Any
 from fastapi import WebSocket, WebSocketDisconnect
 from pydantic import BaseModel
 
-from mavic.apps import hearing, replay
-from mavic.apps.playground import messages
+from mavic.apps import replay
+from mavic.apps.playground import messages, orders
 from mavic.apps.playground.catalog import Catalog, CatalogError
 from mavic.apps.playground.limits import FASTEST, NORMAL, SLOWEST, TokenBucket
 from mavic.apps.playground.messages import GUEST, AnyRequest, MessageError
+from mavic.apps.playground.orders import OrderError
 from mavic.apps.playground.session import Session, SessionError, open_session
 from mavic.apps.playground.workers import Workers
 from mavic.apps.stage import StageError
@@ -26,6 +27,7 @@ from mavic.language.encoder import EncoderError
 LOG = logging.getLogger(__name__)
 DRIVING_GAP = 0.1  # seconds between two ticks that a person's keys ask for
 END_SHOWN = 2.0  # seconds for which an ended episode stays in sight
+REFUSALS = (MessageError, SessionError, CatalogError, StageError, OrderError)
 SEND_TIMEOUT = 20.0  # seconds after which a page that takes nothing is given up
 
 
@@ -57,6 +59,7 @@ class Connection:
             messages.Hello(
                 look=replay.look(),
                 listing=self.catalog.listing(),
+                opens=self.catalog.opening,
                 words=words,
                 ticket=self.ticket,
             )
@@ -80,7 +83,7 @@ class Connection:
                 continue
             try:
                 await self._carry_out(messages.parse(text))
-            except (MessageError, SessionError, CatalogError, StageError, PolicyError) as error:
+            except (*REFUSALS, PolicyError) as error:
                 await self.send(messages.Problem(text=str(error)))
             except EncoderError as error:
                 why = f"only the phrases in the list are understood here: {error}"
@@ -163,6 +166,9 @@ class Connection:
             await self.send(await run(loading, session.look))
             for name in cold:
                 await run(loading, self.catalog.warm, world, name, seat == GUEST)
+            await self._script(session, request)
+            if request.paused:
+                self.playing = False
             self.session = session
         await self.send(messages.Status(text=""))
         await self._send_clock()
@@ -178,20 +184,33 @@ class Connection:
     async def _say(self, request: messages.Say) -> None:
         session = self._opened()
         session.check_agents(request.agents)
-        heard = await self.workers.run(
-            self.workers.words, hearing.hear, session.stage.lexicon, request.text
-        )
+        words = session.stage.lexicon, session.names, request.text, request.agents, request.hold
+        line = await self.workers.run(self.workers.words, orders.listen, *words)
         refused: list[str] = []
-        if not heard.unsure:
+        clear = not (line.unclear or line.together)
+        if clear:
             async with self.turn:
                 if self.session is not session:
                     return
                 if session.over:
                     await self._tick_thread(session.reset, session.seed + 1)
-                refused = await self._tick_thread(session.say, heard, request.agents, request.hold)
-        await self.send(messages.understood(heard, refused))
-        if not heard.unsure:
+                refused = await self._tick_thread(session.obey, line)
+        await self.send(messages.understood(line, refused))
+        if clear:
             self._hurry()
+
+    async def _script(self, session: Session, request: messages.Open) -> None:
+        """Let the session say what a shared address says."""
+        for cue in request.script:
+            session.check_agents(cue.agents)
+            words = session.stage.lexicon, session.names, cue.text, cue.agents, cue.hold
+            order = None
+            if cue.text:
+                line = await self.workers.run(self.workers.words, orders.listen, *words)
+                if line.ends or line.unclear or line.together:
+                    continue
+                order = line.orders[0]
+            session.orders.cues.append((cue.time, order))
 
     async def _run_clock(self) -> None:
         while True:

@@ -10,6 +10,7 @@ LONGEST_MESSAGE = 1 << 20  # bytes; a longer message ends the connection
 LONGEST_HOLD = 1000  # ticks
 LONGEST_RECORDING = 500  # ticks that a session keeps
 LONGEST_GIF = 120  # ticks
+LONGEST_LOG = 20  # sentences that an address holds
 LARGEST_SEED = 2**31 - 1
 CONNECTIONS = 100  # pages open at once
 FASTEST, SLOWEST, NORMAL = 10.0, 0.5, 3.0  # ticks per second

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from mavic.apps.hearing import Heard
-from mavic.apps.playground.limits import LARGEST_SEED, LONGEST_HOLD, LONGEST_TEXT
+from mavic.apps.playground.limits import LARGEST_SEED, LONGEST_HOLD, LONGEST_LOG, LONGEST_TEXT
+from mavic.apps.playground.orders import Line
 from mavic.language.text import shown
 
 GUEST = "guest"  # the seat of a person who joins the team as one more agent
@@ -41,8 +41,18 @@ class Request(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
 
+class SharedCue(BaseModel):
+    """What a shared address says at a tick. An empty text ends what holds."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+    time: int = Field(ge=0, le=LONGEST_HOLD)
+    text: Annotated[str, AfterValidator(_short)]
+    agents: list[int] | None = Field(default=None, min_length=1)
+    hold: int | None = Field(default=None, ge=1, le=LONGEST_HOLD)
+
+
 class Open(Request):
-    """Start a session: a world, one team or two, and perhaps a seat for the person."""
+    """Start a session: a world, one team or two, and perhaps a seat for the person and what is said when."""
 
     do: Literal["open"]
     world: Name
@@ -51,6 +61,12 @@ class Open(Request):
     seat: int | Literal["guest"] | None = Field(
         default=None, description="an agent's number, “guest” or nothing"
     )
+    script: list[SharedCue] = Field(
+        default_factory=list,
+        max_length=LONGEST_LOG,
+        description=f"a list of at most {LONGEST_LOG} sentences with their ticks",
+    )
+    paused: bool = Field(default=False, description="true or false")
 
 
 class Say(Request):
@@ -156,8 +172,10 @@ class WorldListing(BaseModel):
     """A world that can be opened."""
 
     world: str
+    title: str
     teams: list[str]
     agents: list[str]
+    agent_words: list[str]  # what people call them
     guest: bool  # a person can join as one more agent
 
 
@@ -167,6 +185,7 @@ class Hello(BaseModel):
     type: Literal["hello"] = "hello"
     look: dict[str, Any]
     listing: list[WorldListing]
+    opens: str  # the world that a page opens unless its address names one
     words: str  # why only the built-in phrases are understood; "" if free sentences are, too
     ticket: str  # names this page when it fetches its recording
 
@@ -175,7 +194,9 @@ class TeamListing(BaseModel):
     """A team of a session."""
 
     name: str
+    about: str  # what sort of team it is, in a sentence
     agents: list[str]
+    agent_words: list[str]
     kinds: list[str]
 
 
@@ -192,10 +213,14 @@ class Opened(BaseModel):
 
     type: Literal["opened"] = "opened"
     world: str
+    title: str
+    job: str  # the team's job in a sentence
+    examples: list[str]  # sentences to try
     seed: int
     seat: int | None
     recordings: list[TeamListing]
     macros: list[list[str]]  # by agent
+    macro_words: list[list[str]]  # what people call them
     asks: list[KindListing]
 
 
@@ -219,6 +244,9 @@ class Frames(BaseModel):
     over: bool
     still: bool  # a picture of the state; nobody has moved
     totals: list[Totals]
+    standing: bool  # what holds does so until the person ends it
+    queued: list[str]  # what is said next
+    log: list[dict[str, Any]]  # what was said in this episode, as `SharedCue`
 
 
 class Near(BaseModel):
@@ -227,6 +255,13 @@ class Near(BaseModel):
     text: str
     kind: str
     cosine: float
+
+
+class Choice(BaseModel):
+    """An instruction that the person may choose."""
+
+    text: str
+    agents: list[int] | None
 
 
 class Understood(BaseModel):
@@ -241,6 +276,10 @@ class Understood(BaseModel):
     closest: list[str]
     note: str
     refused: list[str]
+    agents: list[int] | None = None  # the addressed agents; None: everybody
+    ends: bool = False  # it ended what held
+    queued: list[str] = []  # what is said after it
+    choices: list[Choice] = []  # instructions that cannot hold at the same time: which is meant?
 
 
 class Clock(BaseModel):
@@ -273,8 +312,15 @@ class Problem(BaseModel):
     text: str
 
 
-def understood(heard: Heard, refused: list[str]) -> Understood:
-    """Return the message that tells a page what its sentence was understood as."""
+def understood(line: Line, refused: list[str]) -> Understood:
+    """Return the message that tells a page what its line was understood as."""
+    if line.ends:
+        return _plain(line.text, ends=True)
+    if line.together:
+        parts = [Choice(text=o.heard.text, agents=_listed(o.agents)) for o in line.orders]
+        return _plain(line.text, unsure=True, choices=parts)
+    order = line.unclear or line.orders[0]
+    heard = order.heard
     return Understood(
         text=heard.text,
         kind=heard.kind,
@@ -287,4 +333,17 @@ def understood(heard: Heard, refused: list[str]) -> Understood:
         closest=list(heard.closest),
         note=heard.note,
         refused=refused,
+        agents=_listed(order.agents),
+        queued=[later.heard.text for later in line.orders[1:]],
     )
+
+
+def _plain(text: str, **more: Any) -> Understood:
+    """Return the message about a line that was not read as one instruction."""
+    facts: dict[str, Any] = dict(kind="none", probability=1.0, unsure=False, note="")
+    lists: dict[str, Any] = dict(nearest=[], closest=[], refused=[])
+    return Understood(**{"text": text, **facts, **lists, **more})
+
+
+def _listed(agents: tuple[int, ...] | None) -> list[int] | None:
+    return None if agents is None else list(agents)

@@ -31,9 +31,7 @@ from mavic.apps.playground.workers import Workers
 
 COOKIE = "mavic_token"
 STATIC = {
-    "play.js": "text/javascript",
-    "stage.js": "text/javascript",
-    "paint.js": "text/javascript",
+    **{f"{name}.js": "text/javascript" for name in (*replay.SCRIPTS, "address", "guide", "play")},
     "play.css": "text/css",
     "stage.css": "text/css",
 }

@@ -18,7 +18,7 @@ from mavic.apps import stage as stages
 from mavic.apps.frames import Frame
 from mavic.apps.hearing import Heard
 from mavic.apps.playground.catalog import Catalog, words_of
-from mavic.apps.playground.limits import LARGEST_SEED, LONGEST_RECORDING
+from mavic.apps.playground.limits import LARGEST_SEED, LONGEST_LOG, LONGEST_RECORDING
 from mavic.apps.playground.messages import (
     GUEST,
     Frames,
@@ -27,8 +27,10 @@ from mavic.apps.playground.messages import (
     TeamListing,
     Totals,
 )
+from mavic.apps.playground.orders import QUEUED_HOLD, Cue, Line, Order, Orders, names_of
 from mavic.apps.recording import Recording, recording_of
 from mavic.apps.stage import Episode, Stage
+from mavic.envs import api
 
 
 class SessionError(ValueError):
@@ -42,6 +44,7 @@ class Side:
     stage: Stage
     episode: Episode
     frames: deque[bytes] = field(default_factory=lambda: deque(maxlen=LONGEST_RECORDING))
+    about: str = ""  # what sort of team it is
     given: int = 0  # instructions of earlier episodes
     judged: int = 0
     followed: int = 0
@@ -58,11 +61,17 @@ class Session:
     wish: int | None = None  # the macro that the person asked for
     closed: bool = False  # the end of the episode has been shown
     ticks: int = 0  # frames sent, over all episodes
+    orders: Orders = field(default_factory=Orders)
 
     @property
     def stage(self) -> Stage:
         """The first team's stage. Both teams have the same agents, macros and kinds."""
         return self.sides[0].stage
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What people call the agents."""
+        return names_of(self.world, self.stage.env.agents)
 
     @property
     def over(self) -> bool:
@@ -78,6 +87,9 @@ class Session:
             side.judged += side.episode.judged
             side.followed += side.episode.followed
             side.episode = stages.start(side.stage, jax.random.key(self.seed))
+        self.orders.log, self.orders.cues = [], []
+        if self.orders.standing is not None:
+            self._give(self.orders.standing)
 
     def check_agents(self, agents: Sequence[int] | None) -> None:
         """Raise `SessionError` unless all numbers are numbers of agents."""
@@ -93,7 +105,8 @@ class Session:
         meant = np.asarray(self.stage.instructed_env.rules.addressed)[kind]
         if not any(meant[agent] for agent in (range(len(meant)) if agents is None else agents)):
             who = [name for name, is_meant in zip(names, meant, strict=True) if is_meant]
-            raise SessionError(f"“{heard.kind}” is only for {', '.join(who)}")
+            who = [self.names[names.index(name)] for name in who]
+            raise SessionError(f"“{heard.text}” is only for {', '.join(who)}")
         refused: list[str] = []
         for side in self.sides:
             before = len(side.episode.refused)
@@ -103,9 +116,62 @@ class Session:
         return refused
 
     def end(self) -> None:
-        """End the active instruction."""
+        """End the active instruction. What waits for its turn follows."""
+        self.orders.standing = None
+        self._log(Cue(self.time, ""))
         for side in self.sides:
             side.episode = stages.say(side.stage, side.episode, "none")
+
+    @property
+    def time(self) -> int:
+        """The tick of the episode that is played."""
+        return max(side.episode.time for side in self.sides)
+
+    @property
+    def instructed(self) -> bool:
+        """Whether an instruction holds in some team."""
+        playing = [side.episode for side in self.sides if not side.episode.over]
+        return any(bool(episode.instruction.kind.any()) for episode in playing)
+
+    def obey(self, line: Line) -> list[str]:
+        """Carry out a line that is clear. Return the names of the teams whose state does not permit it."""
+        self.orders.queue, self.orders.cues = [], []
+        if line.ends:
+            self.end()
+            return []
+        first, *rest = line.orders
+        if rest and first.hold is None:
+            first = first._replace(hold=QUEUED_HOLD)
+        refused = self._give(first)
+        self.orders.queue = [
+            order if order is rest[-1] or order.hold else order._replace(hold=QUEUED_HOLD)
+            for order in rest
+        ]
+        return refused
+
+    def _give(self, order: Order) -> list[str]:
+        """Give one order to all teams now."""
+        refused = self.say(order.heard, order.agents, order.hold)
+        self.orders.standing = order if order.hold is None else None
+        self._log(Cue(self.time, order.heard.text, order.agents, order.hold))
+        return refused
+
+    def _log(self, cue: Cue) -> None:
+        self.orders.log = [*self.orders.log, cue][-LONGEST_LOG:]
+
+    def _say_what_is_due(self) -> None:
+        """Say what a shared address says at this tick, and what waits for its turn once nothing holds."""
+        for order in self.orders.take_cues(self.time):
+            if order is None:
+                self.end()
+            else:
+                self._give(order)
+        if self.instructed or self.over:
+            return
+        if self.time and not any(side.episode.over for side in self.sides):
+            self.orders.standing = None  # it was resolved
+        if self.orders.queue:
+            self._give(self.orders.queue.pop(0))
 
     def drive(self, macro: str) -> None:
         """Note which macro the person in the seat wants to run next."""
@@ -120,6 +186,7 @@ class Session:
         """Run one tick of all teams and return the message for the page. A team whose episode is over waits."""
         wishes = {} if self.wish is None or self.seat is None else {self.seat: self.wish}
         self.wish, self.closed = None, self.over
+        self._say_what_is_due()
         frames = []
         for side in self.sides:
             if side.episode.over:
@@ -155,6 +222,9 @@ class Session:
             over=self.over,
             still=still,
             totals=totals,
+            standing=self.orders.standing is not None,
+            queued=[order.heard.text for order in self.orders.queue],
+            log=[cue._asdict() for cue in self.orders.log],
         )
 
     def recordings(self) -> list[Recording]:
@@ -170,18 +240,26 @@ class Session:
 
     def opened(self) -> Opened:
         """Return the message that tells a page about this session."""
-        env = self.stage.env
+        env, world = self.stage.env, api.known(self.world)
         return Opened(
             world=self.world,
+            title=world.title or api.plain(self.world),
+            job=world.job,
+            examples=list(world.examples),
             seed=self.seed,
             seat=self.seat,
             recordings=[
                 TeamListing(
-                    name=side.stage.name, agents=list(env.agents), kinds=list(side.stage.kinds)
+                    name=side.stage.name,
+                    about=side.about,
+                    agents=list(env.agents),
+                    agent_words=list(self.names),
+                    kinds=list(side.stage.kinds),
                 )
                 for side in self.sides
             ],
             macros=[[macro.name for macro in enum] for enum in env.macros],
+            macro_words=[[world.macro_word(macro.name) for macro in enum] for enum in env.macros],
             asks=[
                 KindListing(
                     kind=kind.name,
@@ -220,7 +298,8 @@ def open_session(
             stage = dataclasses.replace(stage, seats=(seat,))
         label = f"{name} (again)" if name in teams[:number] else name
         stage = dataclasses.replace(stage, name=label)
-        sides.append(Side(stage=stage, episode=stages.start(stage, jax.random.key(seed))))
+        start, about = stages.start(stage, jax.random.key(seed)), catalog.about(world, name)
+        sides.append(Side(stage=stage, episode=start, about=about))
     if len({(side.stage.kinds, side.stage.env.agents) for side in sides}) > 1:
         raise SessionError(f"{teams[0]} and {teams[1]} have other agents or hear other kinds")
     seats = sides[0].stage.seats

@@ -1,5 +1,5 @@
-// Draws scenes and frames on a canvas, shape for shape as mavic/envs/painting.py does with matplotlib.
-// Colours come from Python (`look`: palette, ink, paper, grid, shapes), never from here.
+// Draws scenes and frames on a canvas, shape for shape as mavic/envs/painting.py does with matplotlib. Things that have
+// a picture (icons.js) are drawn as what they are. Colours of shapes come from Python (`look`), never from here.
 const MavicPaint = (() => {
   "use strict";
 
@@ -12,7 +12,13 @@ const MavicPaint = (() => {
   const LEAP = 2.5; // cells: a sprite that is farther away in the next tick did not walk there
   const ROUND = 2 * Math.PI;
 
-  const words = (name) => name.toLowerCase().replaceAll("_", " ");
+  const words = (name) => name.toLowerCase().replaceAll(/[_-]/g, " ");
+
+  // Colours of what is drawn beside the scenes, and of the ground below them.
+  const dark = globalThis.matchMedia ? matchMedia("(prefers-color-scheme: dark)") : { matches: false };
+  const LIGHT = { ink: "#000000", paper: "#ffffff", grid: "#dddddd", bands: ["#e9eef5", "#f5ece4"], quiet: "#5a5f66" };
+  const DARK = { ink: "#f0f0ee", paper: "#1e2125", grid: "#3a3f45", bands: ["#2b3644", "#40352a"], quiet: "#a4abb3", floor: "#d5d8dc", lines: "#bfc3c8" };
+  const theme = () => (dark.matches ? DARK : LIGHT);
 
   // Turns a packed recording (repeated parts stand once, in a pool) into the plain frames that a live page gets.
   function unpack(recording) {
@@ -77,12 +83,13 @@ const MavicPaint = (() => {
       if (!(shape in SHAPES)) throw new Error("paint.js cannot draw the shape " + shape);
     }
 
-    function draw(canvas, scene, unit, agents = [], lines = true) {
+    // `marks` are {forbids, wants: names of things, picked: numbers of agents}.
+    function draw(canvas, scene, unit, agents = [], lines = true, marks = {}) {
       const pen = canvas.getContext("2d");
       const ratio = globalThis.devicePixelRatio || 1;
       const brush = { pen, unit, look, small: 10 * ratio, line: Math.max(ratio, unit * 0.025) };
       pen.setTransform(1, 0, 0, 1, 0, 0);
-      pen.fillStyle = look.paper;
+      pen.fillStyle = theme().floor || look.paper;
       pen.fillRect(0, 0, canvas.width, canvas.height);
       if (lines) grid(brush, scene);
       const places = scene.sprites.filter((s) => s.shape === "robot").map(place);
@@ -98,7 +105,13 @@ const MavicPaint = (() => {
           }
         }
         const middle = one(brush, sprite, shift);
-        if (sprite.shape === "robot") robots.push(middle);
+        if (sprite.shape !== "robot") continue;
+        if ((marks.picked || []).includes(robots.length)) halo(brush, middle);
+        robots.push(middle);
+      }
+      for (const sprite of scene.sprites) {
+        if (sprite.name && (marks.forbids || []).includes(sprite.name)) flag(brush, sprite, false);
+        if (sprite.name && (marks.wants || []).includes(sprite.name)) flag(brush, sprite, true);
       }
       const tags = [];
       agents.forEach((agent, i) => {
@@ -112,7 +125,7 @@ const MavicPaint = (() => {
   const place = (sprite) => sprite.x.toFixed(3) + " " + sprite.y.toFixed(3);
 
   function grid({ pen, unit, look }, scene) {
-    pen.strokeStyle = look.grid;
+    pen.strokeStyle = theme().lines || look.grid;
     pen.lineWidth = 1;
     pen.beginPath();
     for (let x = 0; x <= scene.width; x++) {
@@ -148,9 +161,18 @@ const MavicPaint = (() => {
     pen.lineWidth = brush.line;
     pen.fillStyle = fill;
     pen.strokeStyle = EDGE;
-    SHAPES[sprite.shape](brush, box, middle, sprite, fill);
+    const pictured = MavicIcons.known(sprite.picture);
+    if (pictured) {
+      if (sprite.shape === "goal") area(brush, box, middle, sprite, fill);
+      if (sprite.width > sprite.height) SHAPES[sprite.shape](brush, box, middle, sprite, fill);
+      const size = Math.min(box.width, box.height) * 0.84;
+      MavicIcons.draw(pen, sprite.picture, middle.x - size / 2, middle.y - size / 2, size, 0.7 * brush.line);
+    } else SHAPES[sprite.shape](brush, box, middle, sprite, fill);
+    if (sprite.shape === "robot") MavicIcons.wear(pen, sprite.picture, middle.x - 1.3 * middle.radius, middle.y - 1.3 * middle.radius, 2.6 * middle.radius, 0.7 * brush.line);
     pen.restore();
-    if (sprite.label) {
+    if (pictured && sprite.name) {
+      called(brush, sprite, middle, box);
+    } else if (sprite.label) {
       const open = OPEN.includes(sprite.shape);
       const ground = open ? look.paper : fill;
       const colour = open ? EDGE : look.ink[sprite.colour];
@@ -158,10 +180,76 @@ const MavicPaint = (() => {
       const wide = (room[sprite.shape] || 0.9) * (shift ? 0.25 * unit * 2 : box.width);
       write(brush, sprite.label, middle.x, middle.y, wide, (shift ? 0.24 : 0.3) * unit, colour, ground);
     }
-    if (sprite.holds) {
+    if (MavicIcons.known(sprite.carries)) load(brush, sprite, middle);
+    else if (sprite.holds) {
       badge(brush, sprite.holds, middle.x + middle.radius, middle.y - middle.radius);
     }
     return middle;
+  }
+
+  // Writes what people call a thing below its picture: the whole name, or its first word if there is no more room.
+  function called(brush, sprite, middle, box) {
+    const { pen, unit, small } = brush;
+    const size = clamp(0.17 * unit, 0.9 * small, 1.3 * small);
+    pen.font = "bold " + size + "px " + FONT;
+    const fits = (text) => pen.measureText(text).width <= Math.max(box.width, unit) * 1.04;
+    const text = [sprite.name, sprite.name.split(" ")[0]].find(fits);
+    if (!text || (sprite.shape === "food" && unit < 4 * small)) return;
+    pen.textAlign = "center";
+    pen.textBaseline = "alphabetic";
+    pen.lineJoin = "round";
+    pen.lineWidth = size * 0.35;
+    pen.strokeStyle = "#ffffff";
+    const y = Math.min(box.y + box.height - 0.06 * unit, pen.canvas.height - 3);
+    pen.strokeText(text, middle.x, y);
+    pen.fillStyle = EDGE;
+    pen.fillText(text, middle.x, y);
+  }
+
+  // Draws what an agent or a station has, on a white disc at its shoulder.
+  function load(brush, sprite, middle) {
+    const { pen, unit } = brush;
+    const size = (sprite.shape === "robot" ? 0.5 : 0.46) * unit;
+    const [x, y] = sprite.shape === "robot" ? [middle.x + 0.75 * middle.radius, middle.y - 0.75 * middle.radius] : [middle.x, middle.y - 0.06 * unit];
+    const left = clamp(x - size / 2, 1, pen.canvas.width - size - 1);
+    const top = clamp(y - size / 2, 1, pen.canvas.height - size - 1);
+    circle(pen, left + size / 2, top + size / 2, 0.56 * size);
+    pen.fillStyle = "#ffffff";
+    pen.strokeStyle = EDGE;
+    pen.lineWidth = 0.7 * brush.line;
+    solid(pen);
+    MavicIcons.draw(pen, sprite.carries, left, top, size, 0.6 * brush.line);
+  }
+
+  // Marks a thing that the instruction forbids (red, crossed out) or wants (green, with an arrow).
+  function flag(brush, sprite, wanted) {
+    const { pen, unit, line } = brush;
+    const [x, y] = [sprite.x * unit, sprite.y * unit];
+    const [width, height] = [sprite.width * unit, sprite.height * unit];
+    const inset = 1.5 * line;
+    pen.save();
+    for (const [colour, thick] of [["#ffffff", 5 * line], [wanted ? GOOD : BAD, 2.6 * line]]) {
+      pen.strokeStyle = colour;
+      pen.lineWidth = thick;
+      pen.setLineDash(wanted ? [4 * line, 2.4 * line] : []);
+      pen.beginPath();
+      pen.roundRect(x + inset, y + inset, width - 2 * inset, height - 2 * inset, 0.12 * unit);
+      if (!wanted) {
+        pen.moveTo(x + 2 * inset, y + 2 * inset);
+        pen.lineTo(x + width - 2 * inset, y + height - 2 * inset);
+      }
+      pen.stroke();
+    }
+    pen.restore();
+    mark(brush, wanted, x + width - 0.17 * unit, y + 0.17 * unit, 0.17 * unit);
+  }
+
+  // Rings an agent that is addressed.
+  function halo({ pen, line }, { x, y, radius }) {
+    pen.strokeStyle = "#0b5cad";
+    pen.lineWidth = 2.5 * line;
+    circle(pen, x, y, 1.3 * radius);
+    pen.stroke();
   }
 
   const circle = (pen, x, y, radius) => {
@@ -311,7 +399,7 @@ const MavicPaint = (() => {
     const { pen, unit, small, look } = brush;
     const size = clamp(0.17 * unit, small, 1.6 * small);
     pen.font = (agent.decided ? "bold " : "") + size + "px " + FONT;
-    const text = words(agent.macro);
+    const text = agent.doing || words(agent.macro);
     const height = size * 1.5;
     const marked = agent.complies === null ? 0 : height;
     const width = pen.measureText(text).width + size * 0.9;
@@ -357,64 +445,8 @@ const MavicPaint = (() => {
     pen.lineCap = "butt";
   }
 
-  // Draws lines over time and a cursor, in front of `bands` of {from, to, colour}. A line of `series` is {name, points
-  // (null: none), colour, dash, bold, starts (points that begin a new line)}.
-  function chart(canvas, look, series, at, last, bands = []) {
-    const ratio = globalThis.devicePixelRatio || 1;
-    const [wide, high] = [canvas.clientWidth * ratio, canvas.clientHeight * ratio].map(Math.round);
-    if (canvas.width !== wide || canvas.height !== high) {
-      canvas.width = wide;
-      canvas.height = high;
-    }
-    const pen = canvas.getContext("2d");
-    pen.setTransform(1, 0, 0, 1, 0, 0);
-    pen.fillStyle = look.paper;
-    pen.fillRect(0, 0, wide, high);
-    const values = series.flatMap((s) => s.points.filter((v) => v !== null));
-    if (!values.length) return;
-    const [low, top] = [Math.min(...values), Math.max(...values)];
-    const size = 11 * ratio;
-    const left = 3.6 * size;
-    const pad = size * 0.8;
-    const x = (i) => left + ((wide - left - 4 * ratio) * i) / Math.max(last, 1);
-    const y = (v) => high - pad - ((high - 2 * pad) * (v - low)) / (top - low || 1);
-    for (const band of bands) {
-      pen.fillStyle = band.colour;
-      pen.fillRect(x(band.from), 0, Math.max(x(band.to) - x(band.from), 2 * ratio), high);
-    }
-    pen.font = size + "px " + FONT;
-    pen.textAlign = "right";
-    pen.textBaseline = "middle";
-    for (const value of new Set([low, (low + top) / 2, top])) {
-      pen.fillStyle = EDGE;
-      pen.fillText(short(value, top - low < 1 ? 2 : 1), left - 4 * ratio, y(value));
-      pen.fillStyle = look.grid;
-      pen.fillRect(left, Math.round(y(value)), wide - left, 1);
-    }
-    for (const { points, colour, dash, bold, starts = [] } of series) {
-      pen.beginPath();
-      let down = false;
-      points.forEach((value, i) => {
-        if (value === null) {
-          down = false;
-          return;
-        }
-        if (down && !starts.includes(i)) pen.lineTo(x(i), y(value));
-        else pen.moveTo(x(i), y(value));
-        down = true;
-      });
-      pen.strokeStyle = colour;
-      pen.lineWidth = (bold ? 2.4 : 1) * ratio;
-      pen.setLineDash((dash || []).map((d) => d * ratio));
-      pen.stroke();
-      pen.setLineDash([]);
-    }
-    pen.fillStyle = EDGE;
-    pen.fillRect(Math.round(x(at)), 0, Math.max(1, ratio), high);
-  }
-
   const short = (value, digits = 1) =>
     value.toFixed(Math.abs(value) >= 100 ? 0 : digits).replace("-", "−");
 
-  return { painter, fit, between, unpack, chart, words, short, shapes: Object.keys(SHAPES), GOOD, BAD };
+  return { painter, fit, between, unpack, words, short, theme, FONT, shapes: Object.keys(SHAPES), GOOD, BAD };
 })();

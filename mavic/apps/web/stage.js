@@ -6,11 +6,16 @@ const MavicStage = (() => {
   const LINGER = 4; // ticks for which a verdict is shown
   const LINES = ["blue", "red", "green", "purple", "brown"];
   const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
-  const BANDS = ["#e9eef5", "#f5ece4"];
+  const PATIENCE = 25; // ticks without a step done after which the work counts as stalled
+  const RESTS = ["STAY", "WAIT"];
   const MEANINGS = {
     goal: "goal", zone: "zone", spot: "waypoint", robot: "agent; the nose shows where it faces",
     human: "person", food: "food", plate: "plate", tool: "tool", wall: "wall", counter: "counter",
     box: "box", station: "station",
+  };
+  const PICTURES = {
+    board: "cutting board", oven: "oven", blender: "blender", plate: "plate", hatch: "hatch: the dish goes out here",
+    crate: "box", person: "person at work", shelf: "shelf with a tool", bowl: "bowl, before it is cooked",
   };
   const ENDS = { solved: "The task is solved", ended: "The episode is over", "time is up": "Time is up" };
   const { words, short } = MavicPaint;
@@ -29,24 +34,31 @@ const MavicStage = (() => {
   const list = (names) =>
     names.length < 2 ? names.join("") : names.slice(0, -1).join(", ") + " and " + names.at(-1);
   const plural = (count, noun) => count + " " + noun + (count === 1 ? "" : "s");
+  const doingOf = (agent) => agent.doing || words(agent.macro);
+  // What people call the agents of a recording.
+  function namesOf(recording) {
+    const robots = recording.frames.length ? recording.frames[0].scene.sprites.filter((s) => s.shape === "robot") : [];
+    const given = recording.agent_words || [];
+    return recording.agents.map((name, i) => given[i] || (robots[i] && robots[i].name) || words(name));
+  }
   const frameOf = (recording, index) => recording.frames[Math.min(index, recording.frames.length - 1)];
 
   // The content of the bubble: {state, words, about, share of the time left}.
   function bubble(recording, index) {
     const frame = frameOf(recording, index);
     const asked = frame.instruction;
-    const names = recording.agents.map(words);
+    const names = namesOf(recording);
     if (frame.refused.length) {
       return { state: "broken", words: "“" + frame.refused.at(-1) + "”", about: ["cannot be done now, so it was not given"] };
     }
     if (asked) {
       const everybody = asked.agents.length === names.length;
       const to = everybody ? "to everybody" : "to " + list(asked.agents.map((i) => names[i]));
-      const left = asked.left === null ? "until it is done or the episode ends" : plural(asked.left, "tick") + " left";
+      const left = asked.left !== null ? plural(asked.left, "tick") + " left" : recording.standing ? "until you end it" : "until it is done or the episode ends";
       const share = asked.left === null ? null : asked.left / (asked.left + asked.held);
-      return { state: "active", words: "“" + asked.text + "”", about: ["kind: " + asked.kind, to, left], share };
+      return { state: "active", words: "“" + asked.text + "”", about: [words(asked.kind), to, left], share };
     }
-    const judged = (verdict) => (verdict.followed ? "✓ followed: " : "✗ not followed: ") + verdict.kind;
+    const judged = (verdict) => (verdict.followed ? "✓ followed: " : "✗ not followed: ") + words(verdict.kind);
     if (frame.over) {
       const about = ["after " + plural(frame.time, "tick"), ...frame.verdicts.map(judged)];
       return { state: "none", words: ENDS[frame.over], about };
@@ -61,6 +73,26 @@ const MavicStage = (() => {
     return { state: "none", words: "No instruction", about: ["the team does its task"] };
   }
 
+  const doneOf = (frame) => (frame.scene.steps || []).reduce((sum, step) => sum + step.done, 0);
+
+  // What obeying does to the work: {state, words}. The work gets on while steps are done now and then.
+  function workOf(recording, index) {
+    const frames = recording.frames;
+    const at = Math.min(index, frames.length - 1);
+    const frame = frames[at];
+    if (frame.over) return { state: "over", words: ENDS[frame.over] };
+    let quiet = 0;
+    while (at - quiet > 0 && frames[at - quiet].time > 0 && doneOf(frames[at - quiet - 1]) === doneOf(frame)) quiet++;
+    const resting = frame.agents.every((agent) => RESTS.includes(agent.macro));
+    const works = !resting && (quiet < PATIENCE || !(frame.scene.steps || []).length);
+    const asked = frame.instruction;
+    if (!asked) return { state: works ? "works" : "stalled", words: works ? "works" : "stalled" };
+    const complies = frame.agents.every((agent) => agent.complies !== false);
+    if (complies && asked.replaces && !works) return { state: "waits", words: "complies; the work waits, as asked" };
+    const said = complies ? (works ? "complies and works" : "complies, stalled") : works ? "does not comply, works" : "does not comply, stalled";
+    return { state: !complies ? "disobeys" : works ? "both" : "stalled", words: said };
+  }
+
   // V(h, c) of each kind as a line; kinds that were given are bold.
   function seriesOf(look, recording) {
     if (!recording.frames.some((frame) => frame.values)) return [];
@@ -68,7 +100,7 @@ const MavicStage = (() => {
     return recording.kinds.map((kind, number) => {
       const rank = asked.indexOf(kind);
       const bold = rank >= 0 || number === 0;
-      const colour = number === 0 ? "#000000" : look.palette[rank >= 0 ? LINES[rank % LINES.length] : "slate"];
+      const colour = number === 0 ? "ink" : look.palette[rank >= 0 ? LINES[rank % LINES.length] : "slate"];
       const dash = rank >= 0 ? DASHES[(1 + rank) % DASHES.length] : [];
       const points = recording.frames.map((frame) => (frame.values ? frame.values[number] : null));
       return { name: kind, points, colour, dash, bold };
@@ -83,7 +115,7 @@ const MavicStage = (() => {
       if (!number) return;
       const before = bands.at(-1);
       if (before && before.number === number && before.to >= i - 1) before.to = i;
-      else bands.push({ number, from: i, to: i, colour: BANDS[number % BANDS.length] });
+      else bands.push({ number, from: i, to: i, colour: MavicPaint.theme().bands[number % 2] });
     });
     return bands;
   }
@@ -92,19 +124,19 @@ const MavicStage = (() => {
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
     for (const [key, value] of Object.entries({ width: 26, height: 8, "aria-hidden": "true" })) svg.setAttribute(key, value);
-    const stroke = { d: "M0 4h26", stroke: line.colour, "stroke-width": line.bold ? 2.4 : 1, "stroke-dasharray": (line.dash || []).join(" ") };
+    const stroke = { d: "M0 4h26", stroke: line.colour === "ink" ? "currentColor" : line.colour, "stroke-width": line.bold ? 2.4 : 1, "stroke-dasharray": (line.dash || []).join(" ") };
     for (const [key, value] of Object.entries(stroke)) path.setAttribute(key, value);
     svg.append(path);
     return svg;
   }
 
-  function describe(frame, now) {
-    const doing = frame.agents.map((a) => words(a.name) + " " + words(a.macro) + (a.complies === null ? "" : a.complies ? ", complies" : ", disobeys"));
+  function describe(frame, now, names) {
+    const doing = frame.agents.map((a, i) => names[i] + " " + doingOf(a) + (a.complies === null ? "" : a.complies ? ", complies" : ", disobeys"));
     return "Tick " + frame.time + ". " + now.words + ". " + doing.join("; ") + ".";
   }
 
   // Shows recordings side by side. `options.live`: frames keep coming, and the return is drawn too.
-  // `options.seat`: the agent that the visitor drives.
+  // `options.seat`: the agent that the visitor drives. `options.pick`: is called with an agent that was clicked.
   function board(look, stage, recordings, options = {}) {
     const painter = MavicPaint.painter(look);
     const several = recordings.length > 1;
@@ -114,15 +146,18 @@ const MavicStage = (() => {
       const swatch = make("span", { class: "swatch", "aria-hidden": "true" });
       if (robot) swatch.style.background = look.palette[robot.colour];
       const parts = { doing: make("span", { class: "doing" }), verdict: make("span") };
-      const who = words(name) + (options.seat === i ? " (you)" : "");
-      return { ...parts, item: make("li", {}, swatch, make("span", { class: "who", text: who }), parts.doing, parts.verdict) };
+      const text = name + (options.seat === i ? " (you)" : "");
+      const who = options.pick ? make("button", { type: "button", class: "who", text, "aria-pressed": "false", title: "Talk to " + name + " alone" }) : make("span", { class: "who", text });
+      if (options.pick) who.addEventListener("click", () => options.pick(i));
+      return { ...parts, who, item: make("li", {}, swatch, who, parts.doing, parts.verdict) };
     }
 
     function viewOf(recording) {
       const canvas = make("canvas", { role: "img" });
       const said = make("div", { class: "said" });
       const facts = Object.fromEntries(["Tick", "Return", "Followed"].map((name) => [name, make("dd")]));
-      const rows = recording.agents.map((name, i) => rowOf(recording, name, i));
+      const rows = namesOf(recording).map((name, i) => rowOf(recording, name, i));
+      const [strip, work] = [make("ol", { class: "strip", "aria-label": "The work" }), make("span", { class: "work" })];
       const [event, notes] = [make("p", { class: "event" }), make("p", { class: "notes" })];
       const panel = make(
         "div", { class: "panel" },
@@ -133,18 +168,50 @@ const MavicStage = (() => {
       );
       const plot = make("canvas", { class: "chart", role: "img", "aria-label": "Expected return V(h, c) over time, one line per kind of instruction" });
       const keys = make("ul", { class: "keys" });
-      const expects = make("div", {}, make("h3", { text: "What the team expects to earn, V(h, c)" }), plot, keys);
+      const leak = make("p", { class: "leak", text: "A leak looks like this: the line of an instruction and the line of no instruction run together, as if being told made no difference." });
+      const expects = make("div", {}, make("h3", { text: "What the team expects to earn, V(h, c)" }), plot, keys, leak);
       const earned = make("canvas", { class: "chart low", role: "img", "aria-label": "Return over time" });
       if (options.live) panel.append(make("div", {}, make("h3", { text: "Return so far" }), earned));
       if (options.live || seriesOf(look, recording).length) panel.append(expects);
       const picture = make("div", { class: "picture" });
       const score = make("span");
-      if (several) picture.append(make("div", { class: "title" }, make("h2", { text: recording.name }), score));
-      picture.append(said, canvas);
+      if (several || recording.about) picture.append(make("div", { class: "title" }, make("h2", { text: recording.name }), score));
+      if (recording.about) picture.append(make("p", { class: "sort", text: recording.about }));
+      picture.append(said, make("div", { class: "progress" }, work, strip), canvas);
+      if (options.pick) canvas.addEventListener("click", (event) => pickAt(view, event));
       stage.append(make("section", { class: "recording", "aria-label": recording.name }, picture, panel));
-      const view = { recording, canvas, picture, said, score, facts, rows, event, notes, plot, keys, earned, expects, series: [], named: "", unit: 0 };
+      const view = { recording, canvas, picture, said, score, strip, work, stripped: "", facts, rows, event, notes, plot, keys, earned, expects, series: [], named: "", unit: 0 };
       trace(view);
       return view;
+    }
+
+    // Picks the agent that was clicked.
+    function pickAt(view, event) {
+      const cell = view.canvas.clientWidth / view.recording.frames[0].scene.width;
+      const [x, y] = [event.offsetX / cell, event.offsetY / cell];
+      const robots = view.recording.frames.at(-1).scene.sprites.filter((s) => s.shape === "robot");
+      const far = robots.map((robot) => Math.hypot(robot.x + robot.width / 2 - x, robot.y + robot.height / 2 - y));
+      const nearest = far.indexOf(Math.min(...far));
+      if (far[nearest] < 0.75 && nearest < view.recording.agents.length) options.pick(nearest);
+    }
+
+    // Shows the work step by step.
+    function tellWork(view, index) {
+      const frame = frameOf(view.recording, index);
+      const now = workOf(view.recording, index);
+      view.work.dataset.state = now.state;
+      view.work.textContent = now.words;
+      const steps = (frame.scene.steps || []).map((step) => (frame.over === "solved" && frame.scene.steps.at(-1).of === 1 ? { ...step, done: step.of } : step));
+      const key = JSON.stringify(steps);
+      if (key === view.stripped) return;
+      view.stripped = key;
+      view.strip.replaceChildren(...steps.map((step) => {
+        const fill = make("i");
+        fill.style.width = (100 * step.done) / step.of + "%";
+        const done = step.done >= step.of;
+        const count = step.of > 1 && !done ? " " + step.done + "/" + step.of : "";
+        return make("li", { class: done ? "done" : "", "aria-label": step.name + ": " + step.done + " of " + step.of }, fill, make("span", { text: (done ? "✓ " : "") + step.name + count }));
+      }));
     }
 
     // Updates the lines of the charts; in a live recording they grow.
@@ -156,18 +223,24 @@ const MavicStage = (() => {
       if (names === view.named) return;
       view.named = names;
       const others = view.series.length > named.length ? [{ name: "other kinds", colour: look.palette.slate }] : [];
-      const label = (line) => (line.name === "none" ? "no instruction" : line.name);
+      const label = (line) => (line.name === "none" ? "no instruction" : words(line.name));
       view.keys.replaceChildren(...[...named, ...others].map((line) => make("li", {}, sample(line), label(line))));
     }
 
+    const earnedOf = (recording) => {
+      const starts = recording.frames.flatMap((frame, i) => (frame.time === 0 ? [i] : []));
+      return [{ name: "return", points: recording.frames.map((frame) => frame.earned), colour: "ink", bold: true, starts }];
+    };
+
+    // Draws a team's charts on the scale of all teams.
     function chart(view, index, last) {
       const at = Math.min(index, view.recording.frames.length - 1);
       const bands = options.live ? bandsOf(view.recording) : [];
-      if (view.series.length) MavicPaint.chart(view.plot, look, view.series, at, last, bands);
+      const scale = MavicChart.rangeOf(views.map((other) => other.series));
+      if (view.series.length) MavicChart.draw(view.plot, view.series, at, last, bands, scale);
       if (!options.live) return;
-      const points = view.recording.frames.map((frame) => frame.earned);
-      const starts = view.recording.frames.flatMap((frame, i) => (frame.time === 0 ? [i] : []));
-      MavicPaint.chart(view.earned, look, [{ name: "return", points, colour: "#000000", bold: true, starts }], at, last, bands);
+      const scaled = MavicChart.rangeOf(recordings.map(earnedOf));
+      MavicChart.draw(view.earned, earnedOf(view.recording), at, last, bands, scaled);
     }
 
     function tell(view, index) {
@@ -194,19 +267,21 @@ const MavicStage = (() => {
       frame.agents.forEach((agent, i) => {
         const { doing, verdict } = rows[i];
         doing.className = agent.decided ? "doing decided" : "doing";
-        doing.replaceChildren(frame.over ? "–" : words(agent.macro));
+        doing.replaceChildren(frame.over ? "–" : doingOf(agent));
         if (agent.holds) doing.append(" ", make("small", { text: "holds " + agent.holds }));
         if (agent.decided && !options.live) doing.append(" ", make("small", { text: "decided now" }));
         verdict.className = agent.complies === null ? "" : "chip " + (agent.complies ? "good" : "bad");
         verdict.textContent = agent.complies === null ? "" : agent.complies ? "✓ complies" : "✗ disobeys";
       });
+      tellWork(view, index);
       let i = Math.min(index, recording.frames.length - 1);
       while (i > 0 && !recording.frames[i].events.length && recording.frames[i].time > 0) i--; // of this episode
       const happened = recording.frames[i].events;
       view.event.textContent = happened.length ? "Last event: " + happened.map(words).join(", ") + " (tick " + recording.frames[i].time + ")" : "";
-      const known = frame.agents.map((agent) => agent.name + ": " + agent.macro);
+      const names = namesOf(recording);
+      const known = frame.agents.map((agent, i) => names[i] + ": " + doingOf(agent));
       view.notes.textContent = frame.scene.notes.filter((note) => !known.includes(note)).join("\n");
-      view.canvas.setAttribute("aria-label", describe(frame, now));
+      view.canvas.setAttribute("aria-label", describe(frame, now, namesOf(recording)));
     }
 
     // What a screen reader says: the words of the bubbles.
@@ -215,7 +290,7 @@ const MavicStage = (() => {
 
     // Gives each picture all the room above `bar`.
     function measure(bar) {
-      const least = innerWidth >= 900 ? 240 : 300;
+      const least = Math.min(innerWidth >= 900 ? 240 : 300, Math.max(150, innerHeight - 120));
       for (const view of views) {
         const style = getComputedStyle(view.picture);
         const room = view.picture.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
@@ -227,14 +302,25 @@ const MavicStage = (() => {
     }
 
     function paint(view, scene, frame) {
-      painter.draw(view.canvas, scene, view.unit, frame.over ? [] : frame.agents);
+      const { forbids, wants } = frame.instruction || {};
+      painter.draw(view.canvas, scene, view.unit, frame.over ? [] : frame.agents, true, { forbids, wants, picked });
+    }
+
+    // Shows which agents are addressed.
+    let picked = [];
+    function address(agents) {
+      picked = agents;
+      for (const view of views) view.rows.forEach((row, i) => row.who.setAttribute("aria-pressed", String(picked.includes(i))));
     }
 
     function legend(last) {
-      const shapes = new Map();
+      const shapes = new Map(); // one sample of each picture, or shape
       for (const recording of recordings) {
         for (const frame of recording.frames) {
-          for (const sprite of frame.scene.sprites) if (!shapes.has(sprite.shape)) shapes.set(sprite.shape, sprite);
+          for (const sprite of frame.scene.sprites) {
+            const sort = MavicIcons.known(sprite.picture) ? sprite.picture.split("-")[0] : sprite.shape;
+            if (!shapes.has(sort)) shapes.set(sort, sprite);
+          }
         }
       }
       const samples = [];
@@ -244,10 +330,17 @@ const MavicStage = (() => {
         return make("li", {}, canvas, make("span", { text }));
       };
       const robot = { shape: "robot", x: 0, y: 0, width: 1, height: 1, label: "", colour: "grey", heading: "", holds: "" };
-      const items = [...shapes.values()].map((sprite) => {
-        const only = { ...sprite, x: 0, y: 0, width: 1, height: 1, label: "", holds: "" };
-        return item({ width: 1, height: 1, sprites: [only] }, [], MEANINGS[sprite.shape] || sprite.shape);
+      if (recordings.some((r) => r.frames.some((f) => f.scene.sprites.some((s) => (s.name || "").startsWith("left"))))) last = "Left and right are as an agent sees them that faces the things." + (last ? " " + last : "");
+      const items = [...shapes.entries()].map(([sort, sprite]) => {
+        const only = { ...sprite, x: 0, y: 0, width: 1, height: 1, label: "", holds: "", carries: "", name: "" };
+        return item({ width: 1, height: 1, sprites: [only] }, [], PICTURES[sort] || MEANINGS[sort] || sort);
       });
+      const thing = { ...robot, shape: "zone", colour: "grey", name: "it" };
+      const marked = (text, how) => {
+        const made = item({ width: 1, height: 1, sprites: [thing] }, [], text);
+        samples.at(-1).marks = { [how]: ["it"] };
+        return made;
+      };
       const doing = (decided, complies, macro) => [{ macro, decided, complies }];
       const roomy = { width: 2.4, height: 1.4, sprites: [{ ...robot, x: 0.7, y: 0 }] };
       items.push(
@@ -255,6 +348,8 @@ const MavicStage = (() => {
         item(roomy, doing(false, null, "go"), "goes on with its macro"),
         item(roomy, doing(false, true, "go"), "complies with the instruction"),
         item(roomy, doing(false, false, "go"), "does not comply"),
+        marked("must not be used now", "forbids"),
+        marked("is asked for now", "wants"),
       );
       const loaded = { ...roomy, sprites: [{ ...robot, x: 0.7, y: 0.3, holds: "cup" }] };
       if (options.live || recordings.some((recording) => recording.frames.some((f) => f.scene.sprites.some((s) => s.holds)))) items.push(item(loaded, [], "carries something"));
@@ -262,16 +357,16 @@ const MavicStage = (() => {
       const box = make("details", { class: "key" }, make("summary", { text: "Legend" }), make("ul", { class: "legend" }, ...items));
       box.open = innerWidth >= 560;
       stage.append(box);
-      for (const { canvas, scene, agents } of samples) {
+      for (const { canvas, scene, agents, marks } of samples) {
         const unit = MavicPaint.fit(canvas, scene, 36 * scene.width, 36 * scene.height);
-        painter.draw(canvas, scene, unit, agents, false);
+        painter.draw(canvas, scene, unit, agents, false, marks);
       }
     }
 
     document.body.dataset.recordings = recordings.length;
     const views = recordings.map(viewOf);
-    return { views, tell, trace, chart, paint, measure, legend, spoken };
+    return { views, tell, trace, chart, paint, measure, legend, spoken, address };
   }
 
-  return { board, bubble, frameOf, make, list, plural };
+  return { board, bubble, workOf, frameOf, make, list, plural };
 })();

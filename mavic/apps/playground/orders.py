@@ -1,0 +1,103 @@
+"""What people have asked for in a session: what holds until they end it, what comes next, and what was said when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from mavic.apps import hearing, speech
+from mavic.apps.hearing import Heard
+from mavic.envs import api
+from mavic.hints import suggest
+from mavic.language.lexicon import Lexicon
+
+QUEUED_HOLD = 20  # ticks for which an instruction holds if another waits for its turn
+LONGEST_QUEUE = 5
+
+
+class OrderError(ValueError):
+    """A line cannot be carried out as a whole. The message says why."""
+
+
+class Order(NamedTuple):
+    """One instruction of a person."""
+
+    heard: Heard
+    agents: tuple[int, ...] | None = None  # None: everybody whom no person drives
+    hold: int | None = None  # ticks; None: until the person ends it
+
+
+class Cue(NamedTuple):
+    """What was said at a tick of an episode. An empty text ends what holds."""
+
+    time: int
+    text: str
+    agents: tuple[int, ...] | None = None
+    hold: int | None = None
+
+
+class Line(NamedTuple):
+    """What a typed line asks for."""
+
+    text: str
+    orders: tuple[Order, ...] = ()
+    together: bool = False  # the orders are meant at the same time
+    ends: bool = False
+
+    @property
+    def unclear(self) -> Order | None:
+        """The first order that must be asked back."""
+        return next((order for order in self.orders if order.heard.unsure), None)
+
+
+@dataclass(kw_only=True)
+class Orders:
+    """The orders of a session."""
+
+    standing: Order | None = None  # it holds until the person ends it, in later episodes too
+    queue: list[Order] = field(default_factory=list)
+    log: list[Cue] = field(default_factory=list)  # of the present episode
+    cues: list[tuple[int, Order | None]] = field(default_factory=list)  # to be said at a tick
+
+    def take_cues(self, time: int) -> list[Order | None]:
+        """Return what is to be said at this tick and forget it. None ends what holds."""
+        due = [order for at, order in self.cues if at == time]
+        self.cues = [(at, order) for at, order in self.cues if at > time]
+        return due
+
+
+def names_of(world: str, agents: Sequence[str]) -> tuple[str, ...]:
+    """Return what people call the agents of a world."""
+    record = api.known(world)
+    return tuple(record.agent_word(agent, number) for number, agent in enumerate(agents))
+
+
+def listen(
+    lexicon: Lexicon,
+    names: Sequence[str],
+    text: str,
+    agents: Sequence[int] | None = None,
+    hold: int | None = None,
+) -> Line:
+    """Return what a typed line asks for. Names in the line go before `agents`, which the person has chosen."""
+    chosen = None if agents is None else tuple(agents)
+    whole = hearing.known(lexicon, text)
+    if whole is not None:
+        return Line(text, (Order(whole, chosen, hold),))
+    said = speech.parse(text, names)
+    if said.stranger:
+        raise OrderError(f"nobody here is called {said.stranger!r}; {suggest(said.stranger, tuple(names))}")
+    if said.ends:
+        return Line(text, ends=True)
+    if len(said.parts) > LONGEST_QUEUE:
+        raise OrderError(f"that is more than {LONGEST_QUEUE} instructions in one line")
+    orders = tuple(
+        Order(
+            hearing.hear(lexicon, part.text)._replace(text=part.text if len(said.parts) > 1 else text),
+            chosen if part.agents is None else part.agents,
+            hold,
+        )
+        for part in said.parts
+    )
+    return Line(text, orders, said.together)
