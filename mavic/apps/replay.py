@@ -112,21 +112,22 @@ def page(recordings: Recording | Sequence[Recording], title: str) -> str:
             "form-action 'none'",
         ]
     )
-    return _fill(template, {**parts, "policy": policy})
+    return fill(template, {**parts, "policy": policy})
 
 
 def _listed(recordings: Recording | Sequence[Recording]) -> list[Recording]:
     return [recordings] if isinstance(recordings, Recording) else list(recordings)
 
 
-def _fill(template: str, parts: dict[str, str]) -> str:
+def fill(template: str, parts: dict[str, str]) -> str:
+    """Return a template with its parts in their places."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
 
 
 def _hashes(tag: str, template: str, parts: dict[str, str]) -> str:
     """Return the hashes of the inline scripts or styles. The content security policy lets only these run."""
     bodies = re.findall(rf"<{tag}>(.*?)</{tag}>", template, re.DOTALL)
-    digests = (hashlib.sha256(_fill(body, parts).encode()).digest() for body in bodies)
+    digests = (hashlib.sha256(fill(body, parts).encode()).digest() for body in bodies)
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
 
 

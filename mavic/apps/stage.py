@@ -408,6 +408,9 @@ def _things(instructed_env: InstructedEnv, kind: int, agents: tuple[int, ...]) -
             if bool(allowed[agent, macro]) == wanted and macro.name in things:
                 named[things[macro.name]] = None
     forbids, wants = ([], list(named)) if wanted else (list(named), [])
+    fulfils = np.flatnonzero(np.asarray(rules.outcome)[kind] > 0)
+    events = [api.plain(env.events[event]) for event in fulfils]
+    wants += [thing for thing in things.values() if any(e.endswith(thing) for e in events)]
     return {"forbids": forbids, "wants": wants, "replaces": bool(rules.replaces[kind])}
 
 

@@ -17,6 +17,7 @@ class Play(Command):
       mavic play
       mavic play --policy runs/box_pushing/mavic-tuned-protected-live-by-kind --against policies/box_pushing/naive
       mavic play --host 0.0.0.0 --port 8000
+      mavic play --export site
     """
 
     policy: Path | None = None
@@ -34,6 +35,8 @@ class Play(Command):
     """The port to listen on; 0 takes a free one."""
     browser: bool = True
     """Open the page in your browser."""
+    export: Path | None = None
+    """Do not open the playground; write recorded episodes into this folder, as pages that any web host serves."""
 
     def run(self) -> None:
         """Carry out the command."""
@@ -47,6 +50,11 @@ class Play(Command):
 
         catalog.prepare()
         teams = catalog.open_catalog(self.policies, self.policy, self.against, shield=self.shield)
+        if self.export is not None:
+            from mavic.apps.playground import export
+
+            _say(f"open {export.export(teams, self.export, _say)} in a browser")
+            return
         server.play(teams, self.host, self.port, _say, browser=self.browser)
 
 

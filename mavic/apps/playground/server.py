@@ -30,8 +30,9 @@ from mavic.apps.playground.session import Session
 from mavic.apps.playground.workers import Workers
 
 COOKIE = "mavic_token"
+SCRIPTS = ("address", "guide", "suggest", "past", "pad", "save", "play")  # of the playground alone
 STATIC = {
-    **{f"{name}.js": "text/javascript" for name in (*replay.SCRIPTS, "address", "guide", "play")},
+    **{f"{name}.js": "text/javascript" for name in (*replay.SCRIPTS, *SCRIPTS)},
     "play.css": "text/css",
     "stage.css": "text/css",
 }

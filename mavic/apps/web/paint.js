@@ -17,7 +17,7 @@ const MavicPaint = (() => {
   // Colours of what is drawn beside the scenes, and of the ground below them.
   const dark = globalThis.matchMedia ? matchMedia("(prefers-color-scheme: dark)") : { matches: false };
   const LIGHT = { ink: "#000000", paper: "#ffffff", grid: "#dddddd", bands: ["#e9eef5", "#f5ece4"], quiet: "#5a5f66" };
-  const DARK = { ink: "#f0f0ee", paper: "#1e2125", grid: "#3a3f45", bands: ["#2b3644", "#40352a"], quiet: "#a4abb3", floor: "#d5d8dc", lines: "#bfc3c8" };
+  const DARK = { ink: "#f0f0ee", paper: "#1e2125", grid: "#3a3f45", bands: ["#2b3644", "#40352a"], quiet: "#a4abb3", floor: "#d5d8dc", lines: "#bfc3c8", series: { blue: "#5db3ec", red: "#ff9a5c", green: "#4fd0a5", purple: "#b693e0", brown: "#d6a36b", slate: "#8b9199" } };
   const theme = () => (dark.matches ? DARK : LIGHT);
 
   // Turns a packed recording (repeated parts stand once, in a pool) into the plain frames that a live page gets.
@@ -164,11 +164,12 @@ const MavicPaint = (() => {
     const pictured = MavicIcons.known(sprite.picture);
     if (pictured) {
       if (sprite.shape === "goal") area(brush, box, middle, sprite, fill);
-      if (sprite.width > sprite.height) SHAPES[sprite.shape](brush, box, middle, sprite, fill);
       const size = Math.min(box.width, box.height) * 0.84;
-      MavicIcons.draw(pen, sprite.picture, middle.x - size / 2, middle.y - size / 2, size, 0.7 * brush.line);
+      pen.translate(middle.x, middle.y);
+      if (sprite.width > sprite.height) pen.scale(1.09 * sprite.width / sprite.height, 1); // a long box
+      MavicIcons.draw(pen, sprite.picture, -size / 2, -size / 2, size, 0.7 * brush.line);
     } else SHAPES[sprite.shape](brush, box, middle, sprite, fill);
-    if (sprite.shape === "robot") MavicIcons.wear(pen, sprite.picture, middle.x - 1.3 * middle.radius, middle.y - 1.3 * middle.radius, 2.6 * middle.radius, 0.7 * brush.line);
+    if (!pictured && sprite.shape === "robot") MavicIcons.wear(pen, sprite.picture, middle.x - 1.3 * middle.radius, middle.y - 1.3 * middle.radius, 2.6 * middle.radius, 0.7 * brush.line);
     pen.restore();
     if (pictured && sprite.name) {
       called(brush, sprite, middle, box);
@@ -192,18 +193,21 @@ const MavicPaint = (() => {
     const { pen, unit, small } = brush;
     const size = clamp(0.17 * unit, 0.9 * small, 1.3 * small);
     pen.font = "bold " + size + "px " + FONT;
-    const fits = (text) => pen.measureText(text).width <= Math.max(box.width, unit) * 1.04;
-    const text = [sprite.name, sprite.name.split(" ")[0]].find(fits);
-    if (!text || (sprite.shape === "food" && unit < 4 * small)) return;
+    const fits = (text) => pen.measureText(text).width <= Math.max(box.width, unit) - 2;
+    const parts = sprite.name.split(" ");
+    const lines = fits(sprite.name) ? [sprite.name] : unit > 4 * small && parts.length < 3 ? parts : parts.slice(0, 1);
+    if (!lines.every(fits) || (sprite.shape === "food" && unit < 4 * small)) return;
     pen.textAlign = "center";
     pen.textBaseline = "alphabetic";
     pen.lineJoin = "round";
     pen.lineWidth = size * 0.35;
     pen.strokeStyle = "#ffffff";
-    const y = Math.min(box.y + box.height - 0.06 * unit, pen.canvas.height - 3);
-    pen.strokeText(text, middle.x, y);
     pen.fillStyle = EDGE;
-    pen.fillText(text, middle.x, y);
+    lines.forEach((text, i) => {
+      const y = Math.min(box.y + box.height, pen.canvas.height) - 0.06 * unit - size * (lines.length - 1 - i);
+      pen.strokeText(text, middle.x, y);
+      pen.fillText(text, middle.x, y);
+    });
   }
 
   // Draws what an agent or a station has, on a white disc at its shoulder.

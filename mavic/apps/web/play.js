@@ -1,23 +1,22 @@
 "use strict";
 // The playground's page. All that comes from the server is data: it is drawn or set as text, never as markup.
 (() => {
-  const KEPT = 150; // frames in the charts
+  const KEPT = 300; // frames that can be looked back at
+  const CHARTED = 150; // frames in the charts
+  const QUIET = 5000; // milliseconds, at least, between two announcements
   const GLIDE = 220; // milliseconds, at most, in which sprites move to their next places
-  const SUGGESTIONS = 8;
-  const PAST = 40; // sentences that are remembered
+  const ANSWER_SHOWN = 12000; // milliseconds
   const PLAY = "M5 2.5v15l12-7.5z";
   const PAUSE = "M4 3h4v14H4zM12 3h4v14h-4z";
-  const MOVES = { ArrowUp: "UP", ArrowLeft: "LEFT", ArrowDown: "DOWN", ArrowRight: "RIGHT" };
-  const SIGNS = { UP: "↑", LEFT: "←", DOWN: "↓", RIGHT: "→" };
-  const LETTERS = "asdfghjklqwtyuiopzxcvbnm1234567890"; // r, e, /, . and space are taken
   const { words, between } = MavicPaint;
   const { make, plural, list } = MavicStage;
   const element = (id) => document.getElementById(id);
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const [text, options, answer] = ["text", "list", "answer"].map(element);
   const state = {
-    socket: null, hello: null, opened: null, board: null, recordings: [], playing: true, speed: 3, past: [],
-    recalled: -1, picked: -1, keys: {}, arrived: 0, span: 0, retries: 0, last: null, wish: null,
+    socket: null, hello: null, opened: null, board: null, recordings: [], playing: true, speed: 3,
+    arrived: 0, span: 0, retries: 0, last: null, wish: null,
+    back: null, log: [], seed: 1, script: [], guide: null, guided: false, held: false,
   };
 
   const connected = () => Boolean(state.socket) && state.socket.readyState === WebSocket.OPEN;
@@ -64,11 +63,21 @@
     state.hello = message;
     state.retries = 0;
     status("");
-    fill("world", message.listing.map(({ world }) => [world, words(world)]));
-    const last = state.wish || state.last;
-    if (last && message.listing.some(({ world }) => world === last.world)) element("world").value = last.world;
+    fill("world", message.listing.map(({ world, title }) => [world, title]));
+    const shared = MavicAddress.read(location.hash);
+    state.guided = state.guided || Boolean(shared);
+    const last = state.wish || state.last || (shared && follow(shared));
+    element("world").value = last && message.listing.some(({ world }) => world === last.world) ? last.world : message.opens;
     chooseWorld(last);
     if (message.words) say("error", "Only the phrases in the list are understood here: " + message.words);
+  }
+
+  // Takes over what an address holds and returns what it opens.
+  function follow(shared) {
+    element("seed").value = shared.seed;
+    state.script = shared.script;
+    const { teams } = state.hello.listing.find(({ world }) => world === shared.world) || { teams: [] };
+    return { world: shared.world, teams: shared.teams.length ? shared.teams : teams.slice(0, 1), seat: null };
   }
 
   function fill(id, choices) {
@@ -77,16 +86,17 @@
 
   function chooseWorld(last) {
     fillTeams();
+    element("against").selectedIndex = Math.min(2, element("against").options.length - 1); // side by side
     choose(last);
     open();
   }
 
   function fillTeams() {
     const world = element("world").value;
-    const { teams, agents, guest } = state.hello.listing.find((entry) => entry.world === world);
+    const { teams, agent_words: agents, guest } = state.hello.listing.find((entry) => entry.world === world);
     fill("team", teams.map((name) => [name, name]));
     fill("against", [["", "nobody"], ...teams.map((name) => [name, name])]);
-    fill("seat", [["", "nobody"], ...agents.map((name, i) => [String(i), words(name)]), ...(guest ? [["guest", "one more agent"]] : [])]);
+    fill("seat", [["", "nobody"], ...agents.map((name, i) => [String(i), name]), ...(guest ? [["guest", "one more agent"]] : [])]);
   }
 
   // Shows what is open in the boxes.
@@ -96,7 +106,7 @@
         element("world").value = last.world;
         fillTeams();
       }
-      element("setup-label").textContent = words(last.world) + ": " + last.teams.join(" and ");
+      element("setup-label").textContent = element("world").selectedOptions[0].text + ": " + last.teams.join(" and ");
       const has = (id, value) => [...element(id).options].some((option) => option.value === value);
       for (const [id, value] of [["team", last.teams[0]], ["against", last.teams[1] || ""], ["seat", last.seat === null ? "" : String(last.seat)]]) {
         if (has(id, value)) element(id).value = value;
@@ -114,8 +124,10 @@
     const teams = [element("team").value, element("against").value].filter(Boolean);
     const wish = { world: element("world").value, teams, seat: seat === "" ? null : seat === "guest" ? seat : Number(seat) };
     state.wish = wish;
-    element("setup-label").textContent = words(wish.world) + ": " + teams.join(" and ");
-    send({ do: "open", seed: seed(), ...wish });
+    element("setup-label").textContent = element("world").selectedOptions[0].text + ": " + teams.join(" and ");
+    send({ do: "open", seed: seed(), script: state.script, paused: calm.matches && !state.held, ...wish });
+    state.script = [];
+    state.held = true; // from now on the person decides whether the clock runs
   }
 
   function opened(message) {
@@ -124,12 +136,14 @@
     state.wish = null;
     state.board = null;
     state.recordings = message.recordings.map((recording) => ({ ...recording, world: message.world, frames: [], totals: null }));
+    state.back = null;
+    element("job").textContent = message.job;
     element("stage").replaceChildren();
-    answer.replaceChildren();
-    delete answer.dataset.state;
+    quieten();
     scopes(message);
     asks(message.asks);
-    pad(message);
+    pad.fill(message);
+    chips(message);
     for (const ending of ["html", "gif"]) element("save-" + ending).href = "/recording/" + state.hello.ticket + "." + ending;
   }
 
@@ -146,30 +160,51 @@
       recording.totals = message.totals[i];
     });
     if (!state.board) {
-      const options_ = { live: true, seat: state.opened.seat };
+      const options_ = { live: true, seat: state.opened.seat, pick };
       state.board = MavicStage.board(state.hello.look, element("stage"), state.recordings, options_);
       state.board.legend("In the charts, shaded: while something was asked.");
       state.board.measure(element("bar"));
+      scopeLabel();
     }
-    const now = performance.now();
-    state.span = calm.matches ? 0 : Math.min(GLIDE, 1000 / state.speed);
-    state.arrived = now;
+    state.recordings.forEach((recording) => (recording.standing = message.standing));
+    Object.assign(state, { log: message.log, seed: message.seed, span: calm.matches ? 0 : Math.min(GLIDE, 1000 / state.speed), arrived: performance.now(), back: null });
+    const last = state.recordings[0].frames.length - 1;
+    show(last);
+    element("seed").dataset.now = message.seed;
+    const active = state.recordings.some((recording) => recording.frames[last].instruction);
+    element("end").disabled = !active && !message.queued.length;
+    element("end").textContent = active && message.queued.length ? "Next" : "End it";
+    past.note(message);
+    announce(last);
+    if (state.opened.seat !== null) pad.tell(state.recordings[0].frames, state.opened.seat);
+    if (!message.still) guide();
+  }
+
+  // Shows a frame of all teams: the present one, or an earlier one.
+  function show(index) {
     const last = state.recordings[0].frames.length - 1;
     for (const view of state.board.views) {
-      state.board.tell(view, last);
+      state.board.tell(view, index);
       state.board.trace(view);
-      state.board.chart(view, last, Math.max(last, 30));
+      state.board.chart(view, index, Math.max(last, 30));
     }
-    element("seed").dataset.now = message.seed;
-    const { time } = state.recordings[0].frames[last];
-    element("clock").textContent = "seed " + message.seed + ", tick " + time;
-    const active = state.recordings.some((recording) => recording.frames[last].instruction);
-    element("end").disabled = !active;
-    noteVerdicts(message);
-    announce(last);
-    keysNow(state.recordings[0].frames[last]);
+    const { time } = state.recordings[0].frames[index];
+    element("clock").textContent = index < last ? "looking back at tick " + time : "seed " + state.seed + ", tick " + time;
+    Object.assign(element("back"), { max: last, value: index });
+    element("live").hidden = index >= last;
     requestAnimationFrame(draw);
   }
+
+  // Looks back at an earlier frame; the clock waits meanwhile.
+  function lookBack(index) {
+    if (!state.board) return;
+    const last = state.recordings[0].frames.length - 1;
+    const at = Math.max(0, Math.min(last, index));
+    state.back = at < last ? at : null;
+    if (state.back !== null && state.playing) send({ do: "pause" });
+    show(at);
+  }
+  const shown = () => (state.back === null ? state.recordings[0].frames.length - 1 : state.back);
 
   // Sprites glide from their places in the last tick to their present ones.
   function draw() {
@@ -177,8 +212,8 @@
     const share = state.span ? Math.min(1, (performance.now() - state.arrived) / state.span) : 1;
     for (const view of state.board.views) {
       const frames = view.recording.frames;
-      const now = frames.at(-1);
-      const before = frames.at(-2);
+      const now = frames.at(state.back ?? -1);
+      const before = state.back === null ? frames.at(-2) : null;
       const moves = before && !before.over && share < 1;
       const scene = moves ? between(now.scene, before.scene, 1 - share) : now.scene;
       state.board.paint(view, scene, now);
@@ -186,11 +221,16 @@
     if (share < 1) requestAnimationFrame(draw);
   }
 
+  // A screen reader is told of instructions and verdicts, not of every episode, and not faster than one can listen.
   let announced = "";
+  let announcedAt = -QUIET;
   function announce(index) {
     const spoken = state.board.spoken(index);
-    if (spoken !== announced) element("spoken").textContent = spoken;
+    const told = state.recordings.some(({ frames }) => frames[index].instruction || frames[index].verdicts.length);
+    if (spoken === announced || !told || performance.now() - announcedAt < QUIET) return;
+    element("spoken").textContent = spoken;
     announced = spoken;
+    announcedAt = performance.now();
   }
 
   function tellClock(message) {
@@ -204,85 +244,63 @@
 
   // ── words
 
+  // Shows an answer. One that needs no reply makes room for the examples after a while.
+  let fading = 0;
   function say(kind, ...parts) {
+    clearTimeout(fading);
     answer.dataset.state = kind;
     answer.replaceChildren(...parts);
+    if (kind === "sure") fading = setTimeout(quieten, ANSWER_SHOWN);
   }
+
+  function quieten() {
+    answer.replaceChildren();
+    delete answer.dataset.state;
+  }
+
+  // A button that says a phrase, perhaps to certain agents.
+  function sayButton(label, title, act) {
+    const button = make("button", { type: "button", text: label, title });
+    button.addEventListener("click", act);
+    return button;
+  }
+  const nameOf = (i) => state.opened.recordings[0].agent_words[i];
 
   function understood(message) {
     const percent = Math.round(100 * message.probability) + " %";
+    const said = "“" + brief(message.text) + "”";
+    if (message.ends) {
+      say("sure", make("span", {}, make("b", { text: "Ended." }), " The team goes back to its work."));
+      remember({ text: message.text, kind: "ends what holds", state: "ended" });
+      return;
+    }
+    if (message.choices.length) {
+      const buttons = message.choices.map((one) => sayButton((one.agents ? one.agents.map(nameOf).join(" and ") + ": " : "") + one.text, "Say this one", () => tell(one.text, one.agents)));
+      say("unsure", make("b", { text: "One instruction at a time. Which one?" }), make("span", { class: "closest" }, ...buttons));
+      remember({ text: message.text, kind: "asked back", state: "unsure" });
+      return;
+    }
     if (message.unsure) {
       const meant = message.closest.map((kind) => state.opened.asks.find((ask) => ask.kind === kind)).filter(Boolean);
-      const buttons = meant.map((ask) => {
-        const button = make("button", { type: "button", text: ask.phrases[0], title: ask.meaning });
-        button.addEventListener("click", () => speak(ask.phrases[0]));
-        return button;
-      });
-      const why = message.note ? " (" + message.note + ")" : " (best guess: " + message.kind + ", " + percent + ")";
-      say("unsure", make("span", {}, make("b", { text: "I'm not sure what you mean by “" + brief(message.text) + "”." }), why),
+      const buttons = meant.map((ask) => sayButton(ask.phrases[0], ask.meaning, () => tell(ask.phrases[0], message.agents)));
+      const why = message.note ? " (" + message.note + ")" : message.probability < 0.3 || message.kind === "none" ? " (it seems to ask for nothing that the team can do)" : " (best guess: " + words(message.kind) + ", " + percent + ")";
+      say("unsure", make("span", {}, make("b", { text: "I'm not sure what you mean by " + said + "." }), why),
         ...(buttons.length ? [make("span", { text: "Did you mean" }), make("span", { class: "closest" }, ...buttons)] : []));
       remember({ text: message.text, kind: "not understood", state: "unsure" });
       return;
     }
     const ask = state.opened.asks.find(({ kind }) => kind === message.kind);
     const near = message.nearest[0];
-    const parts = [make("span", {}, "Understood: ", make("b", { text: message.kind }), " (" + percent + ")")];
-    if (ask) parts.push(make("span", { class: "quiet", text: ask.meaning }));
-    if (near) parts.push(make("span", { class: "quiet", text: "nearest phrase: “" + near.text + "”" }));
-    else parts.push(make("span", { class: "quiet", text: "a phrase of the lexicon" }));
-    if (message.refused.length) parts.push(make("b", { text: "It cannot be done now, so it was not given" + (state.recordings.length > 1 ? " to " + list(message.refused) : "") + "." }));
+    const parts = [make("span", {}, "Understood: ", make("b", { text: ask ? ask.meaning : words(message.kind) }), " (" + percent + ")")];
+    if (message.agents) parts.push(make("span", { text: "to " + list(message.agents.map(nameOf)) }));
+    if (message.queued.length) parts.push(make("span", { text: "then: “" + message.queued.join("”, then “") + "”" }));
+    parts.push(make("span", { class: "quiet", text: near ? "nearest phrase: “" + near.text + "”" : "a phrase of the lexicon" }));
+    if (message.refused.length) parts.unshift(make("b", { text: "It cannot be done now, so it was not given" + (state.recordings.length > 1 ? " to " + list(message.refused) : "") + "." }));
     say("sure", ...parts);
     remember({ text: message.text, kind: message.kind, state: message.refused.length ? "refused" : "given", number: null, verdicts: state.recordings.map(() => null) });
   }
 
   const brief = (words_) => (words_.length > 60 ? words_.slice(0, 59) + "…" : words_);
-
-  function remember(entry) {
-    state.past.push(entry);
-    if (state.past.length > PAST) state.past.shift();
-    state.recalled = -1;
-    tellPast();
-  }
-
-  // Notes the verdict on each instruction of the past. Verdicts come in the order in which instructions were given.
-  function noteVerdicts(message) {
-    let changed = false;
-    message.frames.forEach((one, i) => {
-      const open_ = (entry) => entry.state === "given" && entry.verdicts.length === message.frames.length;
-      if (one.instruction) {
-        const entry = state.past.filter(open_).at(-1);
-        if (entry && entry.kind === one.instruction.kind && !(entry.numbers || [])[i]) {
-          entry.numbers = entry.numbers || [];
-          entry.numbers[i] = one.instruction.number;
-        }
-      }
-      for (const verdict of one.verdicts) {
-        const entry = state.past.find((e) => e.numbers && e.numbers[i] === verdict.number && e.kind === verdict.kind);
-        if (entry && entry.verdicts[i] === null) {
-          entry.verdicts[i] = verdict.followed;
-          changed = true;
-        }
-      }
-    });
-    if (changed) tellPast();
-  }
-
-  function tellPast() {
-    element("silence").hidden = state.past.length > 0;
-    element("past").replaceChildren(...[...state.past].reverse().map((entry) => {
-      const item = make("li", {}, make("q", { text: entry.text }), make("small", { text: entry.kind }));
-      if (entry.state === "refused") item.append(make("span", { class: "bad", text: "could not be done" }));
-      (entry.verdicts || []).forEach((followed, i) => {
-        if (followed === null) return;
-        const who = state.recordings.length > 1 && state.recordings[i] ? state.recordings[i].name + " " : "";
-        item.append(make("span", { class: followed ? "good" : "bad", text: who + (followed ? "✓ followed" : "✗ not followed") }));
-      });
-      const again = make("button", { type: "button", text: "Say again" });
-      again.addEventListener("click", () => speak(entry.text));
-      item.append(again);
-      return item;
-    }));
-  }
 
   function speak(words_) {
     if (!words_.trim()) {
@@ -294,18 +312,22 @@
       if (!text.value) text.value = words_;
       return;
     }
-    send({ do: "say", text: words_, agents: scope(), hold: element("hold").value ? Number(element("hold").value) : null });
+    tell(words_, scope());
     text.value = "";
-    suggest();
+    suggestions.suggest();
+  }
+
+  function tell(words_, agents) {
+    send({ do: "say", text: words_, agents, hold: element("hold").value ? Number(element("hold").value) : null });
   }
 
   function scopes(message) {
     const legend = make("legend", { text: "To" });
-    const boxes = message.recordings[0].agents.map((name, i) => {
+    const boxes = message.recordings[0].agent_words.map((name, i) => {
       const box = make("input", { type: "checkbox", value: i });
       box.checked = i !== message.seat;
       box.addEventListener("change", scopeLabel);
-      return make("label", {}, box, words(name) + (i === message.seat ? " (you)" : ""));
+      return make("label", {}, box, name + (i === message.seat ? " (you)" : ""));
     });
     element("scope").replaceChildren(legend, ...boxes);
     scopeLabel();
@@ -323,90 +345,42 @@
 
   function scopeLabel() {
     const chosen = state.opened ? scope() : null;
-    const names = chosen && chosen.map((i) => words(state.opened.recordings[0].agents[i]));
+    const names = chosen && chosen.map(nameOf);
+    if (state.board) state.board.address(chosen || []);
     const ticks = element("hold").value;
     element("more").toggleAttribute("data-set", Boolean(names || ticks));
-    element("scope-words").textContent = (names ? "to " + list(names) : "to everybody") + ", " + (ticks ? "for " + ticks + " ticks" : "until ended");
+    element("scope-words").textContent = (names ? "to " + list(names) : "to everybody") + ", " + (ticks ? "for " + ticks + " ticks" : "until I end it");
+    if (state.board) requestAnimationFrame(draw);
+  }
+
+  // A click on an agent addresses it alone; another click addresses everybody again.
+  function pick(agent) {
+    const alone = (scope() || []).length === 1 && scope()[0] === agent;
+    for (const box of boxes()) box.checked = alone ? Number(box.value) !== state.opened.seat : Number(box.value) === agent;
+    scopeLabel();
+  }
+
+  function chips(message) {
+    const examples = message.examples.length ? message.examples : message.asks.slice(0, 4).map((ask) => ask.phrases[0]);
+    element("chips").replaceChildren(make("span", { text: "Try" }), ...examples.map((example) => sayButton(example, "Say this", () => speak(example))));
   }
 
   function asks(all) {
     element("asks").replaceChildren(...all.map((ask) => {
-      const button = make("button", { type: "button" }, ask.phrases[0], make("small", { text: ask.kind + ": " + ask.meaning }));
+      const button = make("button", { type: "button" }, ask.phrases[0], make("small", { text: ask.meaning }));
       button.addEventListener("click", () => speak(ask.phrases[0]));
       return make("li", {}, button);
     }));
     text.placeholder = "Say something, such as: " + (all.find((ask) => ask.kind.startsWith("dont") || ask.kind.startsWith("avoid")) || all[0]).phrases[0];
   }
 
-  // ── suggestions: phrases that contain all the words typed so far
-
-  function suggest() {
-    const typed = text.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = [];
-    if (typed.length && state.opened) {
-      for (const ask of state.opened.asks) {
-        const fitting = ask.phrases.filter((phrase) => typed.every((part) => phrase.toLowerCase().includes(part)));
-        found.push(...fitting.slice(0, 2).map((phrase) => ({ phrase, kind: ask.kind })));
-      }
-    }
-    state.picked = -1;
-    const shown = found.filter(({ phrase }) => phrase.toLowerCase() !== text.value.toLowerCase()).slice(0, SUGGESTIONS);
-    options.replaceChildren(...shown.map(({ phrase, kind }, i) => {
-      const item = make("li", { role: "option", id: "option-" + i, "aria-selected": "false" }, make("span", { text: phrase }), make("small", { text: kind }));
-      item.addEventListener("pointerdown", (event) => {
-        event.preventDefault();
-        speak(phrase);
-      });
-      return item;
-    }));
-    unfold(shown.length > 0);
+  const past = MavicPast.start({ box: element("past"), empty: element("silence"), recordings: () => state.recordings, speak });
+  function remember(entry) {
+    past.remember(entry);
+    suggestions.forget();
   }
-
-  function unfold(on) {
-    options.hidden = !on;
-    text.setAttribute("aria-expanded", String(on));
-    if (!on) text.removeAttribute("aria-activedescendant");
-  }
-
-  function pick(by) {
-    const items = [...options.children];
-    state.picked = (state.picked + by + items.length + 1) % (items.length + 1);
-    if (state.picked === items.length) state.picked = -1;
-    items.forEach((item, i) => item.setAttribute("aria-selected", String(i === state.picked)));
-    if (state.picked < 0) text.removeAttribute("aria-activedescendant");
-    else {
-      text.setAttribute("aria-activedescendant", "option-" + state.picked);
-      items[state.picked].scrollIntoView({ block: "nearest" });
-    }
-  }
-
-  function recall(by) {
-    const said = state.past.map((entry) => entry.text);
-    if (!said.length) return;
-    const at = state.recalled < 0 ? said.length : state.recalled;
-    state.recalled = Math.max(0, Math.min(said.length, at + by));
-    text.value = said[state.recalled] || "";
-    unfold(false);
-  }
-
-  text.addEventListener("input", () => {
-    state.recalled = -1;
-    suggest();
-  });
-  text.addEventListener("blur", () => unfold(false));
-  text.addEventListener("keydown", (event) => {
-    const down = event.key === "ArrowDown";
-    if (down || event.key === "ArrowUp") {
-      event.preventDefault();
-      if (options.hidden) recall(down ? 1 : -1);
-      else pick(down ? 1 : -1);
-    } else if (event.key === "Escape") {
-      if (options.hidden) text.blur();
-      else unfold(false);
-    } else if (event.key === "Enter" && state.picked >= 0 && !options.hidden) {
-      event.preventDefault();
-      speak(options.children[state.picked].firstChild.textContent);
-    }
+  const suggestions = MavicSuggest.start({
+    text, options, speak, asks: () => (state.opened ? state.opened.asks : []), said: past.said,
   });
   element("speak").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -414,36 +388,7 @@
   });
   element("hold").addEventListener("change", scopeLabel);
 
-  // ── driving an agent
-
-  function pad(message) {
-    const macros = message.seat === null ? [] : message.macros[message.seat];
-    element("pad").hidden = !macros.length;
-    state.keys = {};
-    const button = (macro, key, label, class_) => {
-      const made = make("button", { type: "button", "data-macro": macro, "aria-label": words(macro), title: words(macro), class: class_ }, label);
-      if (key && !(key in MOVES)) made.append(make("kbd", { text: key }));
-      if (key) state.keys[key] = macro;
-      made.addEventListener("pointerdown", (event) => {
-        event.preventDefault();
-        send({ do: "drive", macro });
-      });
-      made.addEventListener("click", (event) => {
-        if (event.detail === 0) send({ do: "drive", macro }); // by keyboard: no pointer came before
-      });
-      return made;
-    };
-    const moves = Object.entries(MOVES).filter(([, macro]) => macros.includes(macro));
-    element("cross").replaceChildren(...moves.map(([key, macro]) => button(macro, key, SIGNS[macro], macro.toLowerCase())));
-    const rest = macros.filter((macro) => !(macro in SIGNS && moves.length));
-    element("macros").replaceChildren(...rest.map((macro, i) => button(macro, LETTERS[i], words(macro), "")));
-  }
-
-  function keysNow(one) {
-    if (state.opened.seat === null) return;
-    const doing = one.over ? "" : one.agents[state.opened.seat].macro;
-    for (const button of element("pad").querySelectorAll("button")) button.classList.toggle("running", button.dataset.macro === doing);
-  }
+  const pad = MavicPad.start(send, () => say("error", "Your way is blocked. Tell the one in your way to step aside, such as “" + nameOf(0) + ", go left”, or start again with r."));
 
   // ── controls
 
@@ -454,8 +399,12 @@
   }
   const acts = {
     play: () => send({ do: state.playing ? "pause" : "play" }),
-    step: () => send({ do: "step" }),
+    step: () => (state.back === null ? send({ do: "step" }) : lookBack(state.back + 1)),
     end: () => send({ do: "end" }),
+    live: () => lookBack(Infinity),
+    share,
+    tour: () => guide(true),
+    skip: () => {},
   };
   for (const [id, act] of Object.entries(acts)) element(id).addEventListener("click", act);
   speed.addEventListener("change", () => hasten(0));
@@ -466,12 +415,16 @@
   });
   element("world").addEventListener("change", () => chooseWorld(null));
   for (const id of ["team", "against", "seat"]) element(id).addEventListener("change", open);
-  element("more").addEventListener("keydown", (event) => {
-    if (event.key === "Escape") element("more").open = false;
-  });
-  document.addEventListener("pointerdown", (event) => {
-    if (!element("more").contains(event.target)) element("more").open = false;
-  });
+  element("seat").addEventListener("change", () => element("stage").focus({ preventScroll: true })); // arrows drive now
+  element("back").addEventListener("input", (event) => lookBack(Number(event.target.value)));
+  for (const menu of ["more", "files"].map(element)) {
+    menu.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") menu.open = false;
+    });
+    document.addEventListener("pointerdown", (event) => {
+      if (!menu.contains(event.target)) menu.open = false;
+    });
+  }
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -483,21 +436,65 @@
       " ": acts.play, ".": acts.step, e: acts.end, r: () => send({ do: "reset", seed: seed() }),
       "/": () => text.focus(), "+": () => hasten(1), "=": () => hasten(1), "-": () => hasten(-1),
     };
-    if (event.key in state.keys) send({ do: "drive", macro: state.keys[event.key] });
+    if (event.key in pad.keys) send({ do: "drive", macro: pad.keys[event.key] });
     else if (event.key in press) press[event.key]();
+    else if (["ArrowLeft", "ArrowRight"].includes(event.key)) lookBack(shown() + (event.key === "ArrowLeft" ? -1 : 1));
     else return;
     event.preventDefault();
   });
 
-  addEventListener("resize", () => {
+  function redraw() {
     if (!state.board) return;
     state.board.measure(element("bar"));
-    const last = state.recordings[0].frames.length - 1;
-    for (const view of state.board.views) state.board.chart(view, last, Math.max(last, 30));
-    draw();
+    show(shown());
+  }
+  addEventListener("resize", redraw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+
+  // ── sharing, saving, and the guided twenty seconds
+
+  async function share() {
+    const teams = state.last.teams;
+    history.replaceState(null, "", MavicAddress.write({ world: state.opened.world, teams, seed: state.seed, log: state.log }));
+    const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+    say("sure", make("b", { text: copied ? "The address is copied." : "The address stands in the address bar." }), make("span", { text: "It holds the world, the teams, the seed and what was said in this episode." }));
+  }
+  addEventListener("hashchange", () => {
+    const shared = MavicAddress.read(location.hash);
+    if (!shared || !state.hello) return;
+    const wish = follow(shared);
+    element("world").value = wish.world;
+    chooseWorld(wish);
   });
 
-  const narrow = matchMedia("(max-width: 560px)");
+  MavicSave.start(["save-html", "save-gif"].map(element), status, () => state.opened.world);
+
+  // Starts by itself once, unless the address says what to show or motion is unwelcome.
+  function guide(wanted = false) {
+    if (state.guide || (!wanted && (state.guided || calm.matches || state.opened.seat !== null))) return;
+    state.guided = true;
+    if (wanted && !state.playing) send({ do: "play" });
+    const page = {
+      caption: (words_) => {
+        element("guide").hidden = false;
+        element("caption").textContent = words_;
+      },
+      type: (words_) => (text.value = words_),
+      say: (words_) => {
+        tell(words_, null);
+        text.value = "";
+      },
+      end: () => send({ do: "end" }),
+      stop: () => {
+        state.guide = null;
+        element("guide").hidden = true;
+      },
+    };
+    const { job, examples, asks: all, recordings } = state.opened;
+    state.guide = MavicGuide.start(page, { job, example: examples[0] || all[0].phrases[0], teams: recordings.map(({ name }) => name) });
+  }
+
+  const narrow = matchMedia("(max-width: 560px), (max-height: 500px)");
   const fold = () => {
     element("setup").open = !narrow.matches;
     element("said").open = !narrow.matches;

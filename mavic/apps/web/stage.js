@@ -81,6 +81,7 @@ const MavicStage = (() => {
     const at = Math.min(index, frames.length - 1);
     const frame = frames[at];
     if (frame.over) return { state: "over", words: ENDS[frame.over] };
+    if (at === 0 || frame.time === 0) return { state: "works", words: "begins" };
     let quiet = 0;
     while (at - quiet > 0 && frames[at - quiet].time > 0 && doneOf(frames[at - quiet - 1]) === doneOf(frame)) quiet++;
     const resting = frame.agents.every((agent) => RESTS.includes(agent.macro));
@@ -100,12 +101,14 @@ const MavicStage = (() => {
     return recording.kinds.map((kind, number) => {
       const rank = asked.indexOf(kind);
       const bold = rank >= 0 || number === 0;
-      const colour = number === 0 ? "ink" : look.palette[rank >= 0 ? LINES[rank % LINES.length] : "slate"];
+      const colour = number === 0 ? "ink" : lineColour(look, rank >= 0 ? LINES[rank % LINES.length] : "slate");
       const dash = rank >= 0 ? DASHES[(1 + rank) % DASHES.length] : [];
       const points = recording.frames.map((frame) => (frame.values ? frame.values[number] : null));
       return { name: kind, points, colour, dash, bold };
     });
   }
+
+  const lineColour = (look, name) => (MavicPaint.theme().series || look.palette)[name];
 
   // The spans of the instructions, in alternating shades.
   function bandsOf(recording) {
@@ -175,9 +178,9 @@ const MavicStage = (() => {
       if (options.live || seriesOf(look, recording).length) panel.append(expects);
       const picture = make("div", { class: "picture" });
       const score = make("span");
-      if (several || recording.about) picture.append(make("div", { class: "title" }, make("h2", { text: recording.name }), score));
+      picture.append(make("div", { class: "title" }, make("h2", { text: recording.name }), work, score));
       if (recording.about) picture.append(make("p", { class: "sort", text: recording.about }));
-      picture.append(said, make("div", { class: "progress" }, work, strip), canvas);
+      picture.append(said, strip, canvas);
       if (options.pick) canvas.addEventListener("click", (event) => pickAt(view, event));
       stage.append(make("section", { class: "recording", "aria-label": recording.name }, picture, panel));
       const view = { recording, canvas, picture, said, score, strip, work, stripped: "", facts, rows, event, notes, plot, keys, earned, expects, series: [], named: "", unit: 0 };
@@ -209,7 +212,7 @@ const MavicStage = (() => {
         const fill = make("i");
         fill.style.width = (100 * step.done) / step.of + "%";
         const done = step.done >= step.of;
-        const count = step.of > 1 && !done ? " " + step.done + "/" + step.of : "";
+        const count = step.done && !done ? " " + step.done + "/" + step.of : "";
         return make("li", { class: done ? "done" : "", "aria-label": step.name + ": " + step.done + " of " + step.of }, fill, make("span", { text: (done ? "✓ " : "") + step.name + count }));
       }));
     }
@@ -222,7 +225,7 @@ const MavicStage = (() => {
       const names = named.map((line) => line.name).join(" ");
       if (names === view.named) return;
       view.named = names;
-      const others = view.series.length > named.length ? [{ name: "other kinds", colour: look.palette.slate }] : [];
+      const others = view.series.length > named.length ? [{ name: "other kinds", colour: lineColour(look, "slate") }] : [];
       const label = (line) => (line.name === "none" ? "no instruction" : words(line.name));
       view.keys.replaceChildren(...[...named, ...others].map((line) => make("li", {}, sample(line), label(line))));
     }
@@ -249,7 +252,7 @@ const MavicStage = (() => {
       const now = bubble(recording, index);
       said.dataset.state = now.state;
       said.replaceChildren(
-        make("p", { class: "words", text: now.words }),
+        make("p", { class: "words", text: now.words, title: now.words }),
         make("p", { class: "about" }, ...now.about.map((text) => make("span", { text }))),
       );
       if (now.share != null) {
@@ -290,14 +293,13 @@ const MavicStage = (() => {
 
     // Gives each picture all the room above `bar`.
     function measure(bar) {
-      const least = Math.min(innerWidth >= 900 ? 240 : 300, Math.max(150, innerHeight - 120));
+      const least = innerHeight <= 500 ? 150 : innerWidth >= 900 ? 240 : 300;
       for (const view of views) {
         const style = getComputedStyle(view.picture);
         const room = view.picture.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
         const top = view.canvas.getBoundingClientRect().top + scrollY;
-        const high = Math.max(least, innerHeight - bar.offsetHeight - top - 24);
+        const high = Math.max(least, innerHeight - bar.offsetHeight - top - (innerHeight <= 500 ? 8 : 24));
         view.unit = MavicPaint.fit(view.canvas, view.recording.frames[0].scene, room - 1, high);
-        view.said.style.maxWidth = Math.max(340, view.canvas.clientWidth) + "px";
       }
     }
 
@@ -345,7 +347,7 @@ const MavicStage = (() => {
       const roomy = { width: 2.4, height: 1.4, sprites: [{ ...robot, x: 0.7, y: 0 }] };
       items.push(
         item(roomy, doing(true, null, "go"), "has decided just now"),
-        item(roomy, doing(false, null, "go"), "goes on with its macro"),
+        item(roomy, doing(false, null, "go"), "goes on with what it does"),
         item(roomy, doing(false, true, "go"), "complies with the instruction"),
         item(roomy, doing(false, false, "go"), "does not comply"),
         marked("must not be used now", "forbids"),

@@ -9,7 +9,7 @@ EXAMPLES = (
     "stay",
     "keep away from the left small box",
 )
-SMALL = ("left small box", "right small box")
+SMALL = ("left box", "right box")  # the small ones
 BIG = "big box"
 SPOTS = ("spot below the left half", "spot below the right half")
 MACRO_WORDS = {
