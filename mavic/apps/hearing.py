@@ -59,9 +59,7 @@ def _free(lexicon: Lexicon, words: str) -> Heard:
     found = lexicon.understand(words)
     shares = {kind: share for kind, share in found.probabilities.items() if kind in lexicon.names}
     ranked = sorted(list(lexicon.names[1:]), key=lambda kind: -shares.get(kind, 0.0))
-    unsure = (
-        found.unsure or found.probability < ACTS_FROM or found.kind not in lexicon.names[1:]
-    )
+    unsure = found.unsure or found.probability < ACTS_FROM or found.kind not in lexicon.names[1:]
     row = own_row = lexicons.spare_row(lexicon)
     if not unsure:
         vector = lexicons.vectors([words], lexicon.encoder)[0]

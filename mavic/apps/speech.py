@@ -14,7 +14,18 @@ from mavic.language.text import fold
 
 COURTESY = (
     *("please", "ok", "okay", "now", "thanks", "thank you", "hey", "so", "just", "well", "alright"),
-    *("team", "guys", "everybody", "everyone", "all", "both", "you can", "you may", "let's", "then"),
+    *(
+        "team",
+        "guys",
+        "everybody",
+        "everyone",
+        "all",
+        "both",
+        "you can",
+        "you may",
+        "let's",
+        "then",
+    ),
 )
 ENDS = frozenset(
     """never mind|nevermind|carry on|carry on working|back to work|go back to work|get back to work|as you were
@@ -133,7 +144,9 @@ def _agent(said: str, names: Sequence[str]) -> int | None:
 def _addresses(piece: str, match: re.Match[str], previous: int | None) -> bool:
     """Return whether a name stands where one addresses: at the start of a clause, or after a comma at the end."""
     before = piece[: match.start("name")]
-    opening = re.fullmatch(r"\s*(?:(?:hey|ok|okay|please|and|while|but|the)\b[,\s]*)*", before, re.I)
+    opening = re.fullmatch(
+        r"\s*(?:(?:hey|ok|okay|please|and|while|but|the)\b[,\s]*)*", before, re.I
+    )
     clause = re.search(r"[,;.:]\s*(?:(?:and|while|but|the)\s+)?$", before)
     since = piece[previous : match.start("name")] if previous is not None else "-"
     joined = re.fullmatch(r"\s*(?:,|and|&)\s*(?:and\s+)?", since, re.I)

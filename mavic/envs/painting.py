@@ -174,7 +174,9 @@ def _draw_sprite(sprite: Sprite, axes: Axes, layer: int, shift: float) -> None:
         axes.add_patch(shape)
     if sprite.label:
         ground = PAPER if sprite.shape in ("goal", "zone", "spot") else fill
-        named = sprite.name.replace(" ", "\n", 1) if sprite.picture and sprite.shape != "robot" else ""
+        named = (
+            sprite.name.replace(" ", "\n", 1) if sprite.picture and sprite.shape != "robot" else ""
+        )
         axes.text(
             *middle, named or sprite.label, color=ink(ground), zorder=layer + 0.5, fontsize=7 if named else 9,
             ha="center", va="center", fontweight="bold", clip_on=True, linespacing=0.9,

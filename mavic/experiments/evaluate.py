@@ -281,7 +281,9 @@ def evaluate(
     With `scale` below 1 fewer episodes are played. With `shield` everything under an instruction is played again while
     what is forbidden is unavailable; these numbers stand under "shield", in the same sections.
     """
-    if num_envs is None:  # a batch has four episodes per environment: few on a CPU, where ticks are slow
+    if (
+        num_envs is None
+    ):  # a batch has four episodes per environment: few on a CPU, where ticks are slow
         num_envs = 64 if jax.default_backend() == "cpu" else 256
     group, static, task = trained.group, trained.static, trained.task
     configs, trained_state = group.configs, trained.state

@@ -19,10 +19,11 @@ from websockets.sync.client import connect
 
 from mavic.apps import hearing, replay
 from mavic.apps.playground import catalog as catalogs
-from mavic.apps.playground import limits, messages, server
+from mavic.apps.playground import export, limits, messages, orders, server
 from mavic.apps.playground.catalog import CatalogError, open_catalog
 from mavic.apps.playground.limits import LONGEST_RECORDING
 from mavic.apps.playground.messages import GUEST
+from mavic.apps.playground.orders import OrderError
 from mavic.apps.playground.session import SessionError, open_session
 from mavic.apps.stage import StageError
 from mavic.envs import api
@@ -113,6 +114,19 @@ def say(session, words, agents=None, hold=None):
     return session.say(hearing.hear(session.stage.lexicon, words), agents, hold)
 
 
+def tell(session, line, agents=None, hold=None):
+    """Carry out a typed line, as a page's message does."""
+    heard = orders.listen(session.stage.lexicon, session.names, line, agents, hold)
+    assert not heard.unclear and not heard.together
+    return session.obey(heard)
+
+
+def asked(session) -> str | None:
+    """The kind that holds in the next frame."""
+    active = frame_of(session.tick())["instruction"]
+    return active and active["kind"]
+
+
 def test_two_teams_meet_the_same_random_numbers_and_instructions(catalog):
     session = open_session(catalog, "box_pushing", ["mavic", "mavic"], 5, None)
     say(session, "go to the small boxes", None, 3)
@@ -148,6 +162,123 @@ def test_an_agent_that_the_kind_does_not_address_cannot_be_instructed(catalog):
     session = open_session(catalog, "warehouse", ["mavic"], 1, None)
     with pytest.raises(SessionError, match=r"only for fetch"):
         say(session, "fetch-tool-0-first", [0])
+
+
+def test_until_i_end_it_means_that(catalog):
+    """An instruction without a time holds in the next episode too, until the person ends it."""
+    session = open_session(catalog, "box_pushing", ["mavic", "naive"], 1, None)
+    tell(session, "stay")
+    assert asked(session) == "stay" and session.orders.standing
+    session.reset(2)
+    message = session.tick()
+    assert [frame["instruction"]["kind"] for frame in message.frames] == ["stay", "stay"]
+    assert message.standing and message.log[0]["text"] == "stay"
+    session.end()
+    assert asked(session) is None
+    session.reset(3)
+    assert asked(session) is None
+    tell(session, "stay", hold=3)
+    session.reset(4)
+    assert asked(session) is None
+
+
+@pytest.mark.parametrize("world", ["box_pushing", "warehouse", "overcooked"])
+@pytest.mark.parametrize(
+    "line", ["never mind", "carry on", "Back to work!", "ok, forget it please"]
+)
+def test_words_end_what_holds_in_all_worlds(catalog, world, line):
+    session = open_session(catalog, world, ["mavic"], 1, None)
+    kind = session.stage.lexicon.names[1]
+    tell(session, kind)
+    assert asked(session) == kind
+    tell(session, line)
+    assert asked(session) is None
+
+
+def test_one_instruction_follows_another(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
+    tell(session, "stay and then don't push", hold=2)
+    assert asked(session) == "stay" and session.tick().queued == ["don't push"]
+    assert asked(session) == "dont-push"
+    tell(session, "stay and then don't push")
+    frame = frame_of(session.tick())
+    assert frame["instruction"]["left"] == orders.QUEUED_HOLD  # so that the second has its turn
+    session.end()
+    assert asked(session) == "dont-push"
+    tell(session, "stay and then don't push")
+    tell(session, "never mind")
+    assert asked(session) is None and asked(session) is None
+
+
+def test_a_name_in_the_sentence_addresses(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
+    tell(session, "robot 1, stay", agents=[0])
+    frame = frame_of(session.tick())
+    assert frame["instruction"]["agents"] == [1] and frame["instruction"]["text"] == "robot 1, stay"
+    with pytest.raises(OrderError, match="nobody here is called 'robot 7'"):
+        tell(session, "robot 7, stay")
+
+
+def test_two_instructions_at_once_are_asked_back(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
+    words = session.stage.lexicon, session.names, "robot 0 stay, robot 1 push"
+    line = orders.listen(*words)
+    message = messages.understood(line, [])
+    assert message.unsure and [choice.agents for choice in message.choices] == [[0], [1]]
+    assert [choice.text for choice in message.choices] == ["stay", "push"]
+
+
+def test_nothing_is_obeyed_below_eight_tenths(catalog, monkeypatch):
+    session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
+    read = hearing.hear(session.stage.lexicon, "please do not push anything at all")
+    assert not read.unsure and read.probability >= hearing.ACTS_FROM == 0.8
+    monkeypatch.setattr(hearing, "ACTS_FROM", read.probability + 1e-6)
+    line = orders.listen(session.stage.lexicon, session.names, "please do not push anything at all")
+    assert line.unclear and messages.understood(line, []).closest[0] == "dont-push"
+
+
+def test_a_shared_address_says_the_same_at_the_same_tick(catalog):
+    first = open_session(catalog, "box_pushing", ["mavic"], 7, None)
+    first.tick()
+    tell(first, "stay", [1], 2)
+    frames = [frame_of(first.tick()) for _ in range(4)]
+    log = first.tick().log
+    assert log == [{"time": 1, "text": "stay", "agents": (1,), "hold": 2}]
+    again = open_session(catalog, "box_pushing", ["mavic"], 7, None)
+    heard = hearing.hear(again.stage.lexicon, "stay")
+    again.orders.cues = [(1, orders.Order(heard, (1,), 2))]
+    again.tick()
+    assert [frame_of(again.tick()) for _ in range(4)] == frames
+
+
+def test_what_an_instruction_is_about_is_named(catalog):
+    """The names are those of things in the scene, so that a page can mark them."""
+    for world, kind, forbids, wants in [
+        ("overcooked", "avoid-left-board", ["left board"], []),
+        ("box_pushing", "go-small-boxes", [], ["left box", "right box"]),
+        ("warehouse", "fetch-tool-2-first", ["tool 0", "tool 1"], ["tool 2"]),
+    ]:
+        session = open_session(catalog, world, ["mavic"], 1, None)
+        tell(session, kind)
+        frame = frame_of(session.tick())
+        active = frame["instruction"]
+        assert (active["forbids"], active["wants"]) == (forbids, wants)
+        assert {*forbids, *wants} <= {sprite["name"] for sprite in frame["scene"]["sprites"]}
+        assert frame["scene"]["steps"] and all(agent["doing"] for agent in frame["agents"])
+
+
+def test_recorded_episodes_become_a_static_site(folder, tmp_path):
+    only = open_catalog(folder)
+    only.teams = {"box_pushing": only.teams["box_pushing"]}
+    said: list[str] = []
+    first = export.export(only, tmp_path / "site", said.append)
+    written = first.read_text()
+    pages = [path for path in first.parent.iterdir() if path != first]
+    assert len(pages) == len(said) >= 3 and "Two robots push the big box" in written
+    for page in pages:
+        assert f'href="{page.name}"' in written
+        text = page.read_text()
+        assert '"number":1' in text and "http://" not in text.replace("http://www.w3.org", "")
 
 
 def test_the_end_of_an_episode_is_shown_and_another_begins(catalog):
@@ -389,7 +520,9 @@ def test_a_page_learns_what_it_needs_and_gets_frames(running):
             "warehouse",
             "overcooked",
         ]
+        assert page.hello["opens"] == "overcooked"
         facts = page.open()
+        assert facts["job"] and facts["examples"] and facts["recordings"][0]["about"]
         assert facts["recordings"][0]["kinds"][0] == "none" and len(facts["asks"]) == 11
         numbers = [page.read("frame")["number"] for _ in range(3)]
         assert numbers == list(range(numbers[0], numbers[0] + 3))
@@ -405,6 +538,14 @@ def test_a_page_learns_what_it_needs_and_gets_frames(running):
         page.send(do="say", text="make me a coffee", agents=None, hold=None)
         heard = page.read("understood")
         assert heard["unsure"] and len(heard["closest"]) == 3
+        page.send(do="say", text="stay")
+        page.read("understood")
+        page.send(do="say", text="never mind")
+        assert page.read("understood")["ends"]
+        page.send(do="say", text="robot 1, stay")
+        assert page.read("understood")["agents"] == [1]
+        page.send(do="say", text="robot 9, stay")
+        assert "nobody here is called" in page.read("error")["text"]
 
 
 def test_a_page_is_informed_while_programs_compile(running, monkeypatch):
@@ -442,6 +583,11 @@ BAD = [
     ('{"do": "open", "world": "box_pushing", "teams": []}', "one team plays"),
     ('{"do": "open", "world": "box_pushing", "teams": ["mavic"], "seat": "x"}', "seat must be"),
     ('{"do": "open", "world": "box_pushing", "teams": ["mavic"], "seat": -1}', "seat -1"),
+    ('{"do": "open", "world": "box_pushing", "teams": ["mavic"], "script": 5}', "script must be"),
+    (
+        '{"do": "open", "world": "box_pushing", "teams": ["mavic"], "script": [{"time": -1, "text": ""}]}',
+        "script must be",
+    ),
 ]
 
 
@@ -465,7 +611,7 @@ def test_a_fault_of_the_server_does_not_end_the_page(running, monkeypatch, caplo
     with running.page() as page:
         page.open()
         with monkeypatch.context() as patch:
-            patch.setattr(hearing, "hear", fails)
+            patch.setattr(hearing, "known", fails)
             page.send(do="say", text="stay")
             assert "went wrong here (KeyError)" in page.read("error")["text"]
         assert "a page's message failed" in caplog.text

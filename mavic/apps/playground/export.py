@@ -15,7 +15,11 @@ from mavic.apps.stage import StageError
 from mavic.envs import api
 from mavic.language.encoder import EncoderError
 
-TOLD_AT, HOLDS, TICKS = 12, 40, 90  # when a sentence is said, for how long it holds, how long an episode is shown
+TOLD_AT, HOLDS, TICKS = (
+    12,
+    40,
+    90,
+)  # when a sentence is said, for how long it holds, how long an episode is shown
 SEED = 1
 
 
@@ -30,7 +34,7 @@ class Page(NamedTuple):
 def export(catalog: Catalog, folder: Path, say: Callable[[str], None]) -> Path:
     """Write the build into `folder` and return its first page. `say` is told of every page."""
     folder.mkdir(parents=True, exist_ok=True)
-    pages = []
+    pages: list[Page] = []
     for world, teams in catalog.teams.items():
         for words, recordings in _episodes(world, list(teams.values())[:2]):
             page = Page(world, words, f"{world}-{len(pages) + 1}.html")
@@ -45,9 +49,11 @@ def export(catalog: Catalog, folder: Path, say: Callable[[str], None]) -> Path:
 
 def _episodes(world: str, teams: Sequence[Entry]) -> Iterator[tuple[str, list[Recording]]]:
     """Yield sentences and the episodes in which the teams hear them. Sentences that are unclear are left out."""
+    undisturbed = recording.record_policy(teams[0].path, SEED, [(TICKS, "none", 1)], TICKS)
+    told_at = min(TOLD_AT, len(undisturbed.frames) // 3)
     phrases = [kind.train[0] for kind in words_of(world).kinds]
     for words in api.known(world).examples or phrases[:3]:
-        script = [(TOLD_AT, words, HOLDS)]
+        script = [(told_at, words, HOLDS)]
         try:
             yield words, [recording.record_policy(t.path, SEED, script, TICKS) for t in teams]
         except (StageError, EncoderError):

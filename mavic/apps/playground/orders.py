@@ -87,14 +87,18 @@ def listen(
         return Line(text, (Order(whole, chosen, hold),))
     said = speech.parse(text, names)
     if said.stranger:
-        raise OrderError(f"nobody here is called {said.stranger!r}; {suggest(said.stranger, tuple(names))}")
+        raise OrderError(
+            f"nobody here is called {said.stranger!r}; {suggest(said.stranger, tuple(names))}"
+        )
     if said.ends:
         return Line(text, ends=True)
     if len(said.parts) > LONGEST_QUEUE:
         raise OrderError(f"that is more than {LONGEST_QUEUE} instructions in one line")
     orders = tuple(
         Order(
-            hearing.hear(lexicon, part.text)._replace(text=part.text if len(said.parts) > 1 else text),
+            hearing.hear(lexicon, part.text)._replace(
+                text=part.text if len(said.parts) > 1 else text
+            ),
             chosen if part.agents is None else part.agents,
             hold,
         )

@@ -86,7 +86,8 @@
 
   function chooseWorld(last) {
     fillTeams();
-    element("against").selectedIndex = Math.min(2, element("against").options.length - 1); // side by side
+    const { teams } = state.hello.listing.find((entry) => entry.world === element("world").value);
+    element("against").value = state.last && state.last.teams.length < 2 ? "" : teams[1] || ""; // side by side
     choose(last);
     open();
   }
@@ -264,6 +265,7 @@
     button.addEventListener("click", act);
     return button;
   }
+  const brief = (words_) => (words_.length > 60 ? words_.slice(0, 59) + "…" : words_);
   const nameOf = (i) => state.opened.recordings[0].agent_words[i];
 
   function understood(message) {
@@ -299,8 +301,6 @@
     say("sure", ...parts);
     remember({ text: message.text, kind: message.kind, state: message.refused.length ? "refused" : "given", number: null, verdicts: state.recordings.map(() => null) });
   }
-
-  const brief = (words_) => (words_.length > 60 ? words_.slice(0, 59) + "…" : words_);
 
   function speak(words_) {
     if (!words_.trim()) {

@@ -47,18 +47,9 @@ def picture(env: Overcooked, state: State, macro: ArrayLike) -> Scene:
     names = [env.macros[0](int(m)).name for m in np.asarray(macro)]
     for cook in range(env.cook_count):
         held_things = [t for t in Thing if int(state.place[t]) == Place.HAND + cook]
-        sprites.append(
-            Sprite(
-                shape="robot",
-                x=row_column(int(state.cook[cook]))[1],
-                y=row_column(int(state.cook[cook]))[0],
-                label=str(cook + 1),
-                colour=COOK_COLOURS[cook],
-                name=words.COOKS[cook],
-                picture="cook",
-                **_held(env, state, held_things),
-            )
-        )
+        about = dict(name=words.COOKS[cook], picture="cook", **_held(env, state, held_things))
+        cell, label = int(state.cook[cook]), str(cook + 1)
+        sprites.append(_sprite("robot", cell, label, COOK_COLOURS[cook], **about))
         doing = words.MACRO_WORDS.get(names[cook]) or plain(names[cook]) if cook < env.cooks else ""
         notes.append(f"{words.COOKS[cook]}: {doing or 'plays by a script'}")
     return Scene(

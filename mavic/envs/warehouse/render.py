@@ -100,7 +100,9 @@ def _room(env: Warehouse, state: State) -> list[Sprite]:
     for spot, tool in zip(SPOTS, state.staged, strict=True):
         sprites.append(_sprite("spot", spot))
         if tool >= 0:
-            sprites.append(_sprite("tool", spot, label=str(tool), colour=TOOL_COLOURS[tool], **_tool(tool)))
+            sprites.append(
+                _sprite("tool", spot, label=str(tool), colour=TOOL_COLOURS[tool], **_tool(tool))
+            )
     return sprites
 
 
