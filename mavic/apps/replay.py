@@ -29,7 +29,7 @@ from mavic.types import Scene, Sprite
 TICKS_PER_SECOND = 3
 MARKS = {None: "", True: " ✓", False: " ✗"}
 BUBBLES = {None: "#FFFFFF", True: "#D8F0E6", False: "#FBE3DA"}  # background by verdict
-SCRIPTS = ("icons", "paint", "chart", "stage")  # what the page's own script needs
+SCRIPTS = ("theme", "icons", "paint", "chart", "stage")  # what the page's own script needs
 VERDICT_TICKS = 3  # how long a caption shows a verdict after the tick in which it came
 
 

@@ -45,6 +45,9 @@ AFTER = re.compile(
     r"|\s+then\s+(?!again)",
     re.IGNORECASE,
 )
+OPENING = re.compile(
+    r"^\s*(?:(?:hey|ok|okay|please|and|while|but|the)\b[,\s]*)*", re.IGNORECASE
+)  # words before a name that addresses
 GLUE = re.compile(r"^[\s,;:.–-]+|[\s,;:.–-]+$|^(?:and|while|but)(?:\s+|$)|\s+(?:and|while|but)$")
 
 
@@ -108,7 +111,7 @@ def addressed(piece: str, names: Sequence[str]) -> tuple[str, list[Part]]:
         marks.append((match.start("name"), match.end("name"), agent))
     if not marks:
         return "", [Part(piece.strip())]
-    head = _bare(piece[: marks[0][0]])
+    head = _bare(OPENING.sub("", piece[: marks[0][0]]))
     parts: list[Part] = []
     agents: list[int] = []
     for (_, stop, agent), following in zip(marks, [*marks[1:], None], strict=True):
@@ -144,9 +147,7 @@ def _agent(said: str, names: Sequence[str]) -> int | None:
 def _addresses(piece: str, match: re.Match[str], previous: int | None) -> bool:
     """Return whether a name stands where one addresses: at the start of a clause, or after a comma at the end."""
     before = piece[: match.start("name")]
-    opening = re.fullmatch(
-        r"\s*(?:(?:hey|ok|okay|please|and|while|but|the)\b[,\s]*)*", before, re.I
-    )
+    opening = OPENING.fullmatch(before)
     clause = re.search(r"[,;.:]\s*(?:(?:and|while|but|the)\s+)?$", before)
     since = piece[previous : match.start("name")] if previous is not None else "-"
     joined = re.fullmatch(r"\s*(?:,|and|&)\s*(?:and\s+)?", since, re.I)

@@ -14,11 +14,7 @@ const MavicPaint = (() => {
 
   const words = (name) => name.toLowerCase().replaceAll(/[_-]/g, " ");
 
-  // Colours of what is drawn beside the scenes, and of the ground below them.
-  const dark = globalThis.matchMedia ? matchMedia("(prefers-color-scheme: dark)") : { matches: false };
-  const LIGHT = { ink: "#000000", paper: "#ffffff", grid: "#dddddd", bands: ["#e9eef5", "#f5ece4"], quiet: "#5a5f66" };
-  const DARK = { ink: "#f0f0ee", paper: "#1e2125", grid: "#3a3f45", bands: ["#2b3644", "#40352a"], quiet: "#a4abb3", floor: "#d5d8dc", lines: "#bfc3c8", series: { blue: "#5db3ec", red: "#ff9a5c", green: "#4fd0a5", purple: "#b693e0", brown: "#d6a36b", slate: "#8b9199" } };
-  const theme = () => (dark.matches ? DARK : LIGHT);
+  const theme = MavicTheme.now;
 
   // Turns a packed recording (repeated parts stand once, in a pool) into the plain frames that a live page gets.
   function unpack(recording) {
@@ -201,7 +197,7 @@ const MavicPaint = (() => {
     pen.textBaseline = "alphabetic";
     pen.lineJoin = "round";
     pen.lineWidth = size * 0.35;
-    pen.strokeStyle = "#ffffff";
+    pen.strokeStyle = brush.look.paper;
     pen.fillStyle = EDGE;
     lines.forEach((text, i) => {
       const y = Math.min(box.y + box.height, pen.canvas.height) - 0.06 * unit - size * (lines.length - 1 - i);
@@ -218,7 +214,7 @@ const MavicPaint = (() => {
     const left = clamp(x - size / 2, 1, pen.canvas.width - size - 1);
     const top = clamp(y - size / 2, 1, pen.canvas.height - size - 1);
     circle(pen, left + size / 2, top + size / 2, 0.56 * size);
-    pen.fillStyle = "#ffffff";
+    pen.fillStyle = brush.look.paper;
     pen.strokeStyle = EDGE;
     pen.lineWidth = 0.7 * brush.line;
     solid(pen);
@@ -232,7 +228,7 @@ const MavicPaint = (() => {
     const [width, height] = [sprite.width * unit, sprite.height * unit];
     const inset = 1.5 * line;
     pen.save();
-    for (const [colour, thick] of [["#ffffff", 5 * line], [wanted ? GOOD : BAD, 2.6 * line]]) {
+    for (const [colour, thick] of [[brush.look.paper, 5 * line], [wanted ? GOOD : BAD, 2.6 * line]]) {
       pen.strokeStyle = colour;
       pen.lineWidth = thick;
       pen.setLineDash(wanted ? [4 * line, 2.4 * line] : []);
@@ -250,7 +246,7 @@ const MavicPaint = (() => {
 
   // Rings an agent that is addressed.
   function halo({ pen, line }, { x, y, radius }) {
-    pen.strokeStyle = "#0b5cad";
+    pen.strokeStyle = MavicTheme.ACCENT;
     pen.lineWidth = 2.5 * line;
     circle(pen, x, y, 1.3 * radius);
     pen.stroke();
