@@ -160,17 +160,18 @@
       if (recording.frames.length > KEPT) recording.frames.shift();
       recording.totals = message.totals[i];
     });
-    if (!state.board) {
+    const fresh = !state.board;
+    if (fresh) {
       const options_ = { live: true, seat: state.opened.seat, pick };
       state.board = MavicStage.board(state.hello.look, element("stage"), state.recordings, options_);
       state.board.legend("In the charts, shaded: while something was asked.");
-      state.board.measure(element("bar"));
       scopeLabel();
     }
     state.recordings.forEach((recording) => (recording.standing = message.standing));
     Object.assign(state, { log: message.log, seed: message.seed, span: calm.matches ? 0 : Math.min(GLIDE, 1000 / state.speed), arrived: performance.now(), back: null });
     const last = state.recordings[0].frames.length - 1;
     show(last);
+    if (fresh) state.board.measure(element("bar")); // all that stands above the picture is there now
     element("seed").dataset.now = message.seed;
     const active = state.recordings.some((recording) => recording.frames[last].instruction);
     element("end").disabled = !active && !message.queued.length;

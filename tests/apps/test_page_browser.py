@@ -1,0 +1,318 @@
+"""The playground explains itself: what a new visitor sees and can do, at the widths of a phone, a laptop and a desk."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from test_playground import Server, catalog, folder  # noqa: F401
+from test_playground_browser import BOTH, PUSHING, open_page, say, server, shows  # noqa: F401
+from test_replay_browser import browser  # noqa: F401
+
+from mavic.apps.playground import export
+from mavic.apps.playground.catalog import open_catalog
+
+pytestmark = pytest.mark.browser
+SIZES = [(390, 844), (1280, 800), (1920, 1080)]
+KITCHEN = "#world=overcooked&teams=mavic"
+sizes = pytest.mark.parametrize("width, height", SIZES)
+
+
+def paused(page) -> None:
+    page.locator("#play").click()
+    page.locator("#play[aria-label=Play]").wait_for()
+
+
+def wide(page, selector: str) -> bool:
+    return page.locator(selector).first.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+
+
+@sizes
+def test_the_first_screen_says_what_it_is_about(open_page, width, height):  # noqa: F811
+    """Opened without an address, the page shows Overcooked, its job, its steps, what the team is, and a guide."""
+    page = open_page(width, height, address="")
+    shows(page, "#job", "Two cooks make one dish")
+    assert page.locator("#world").input_value() == "overcooked"
+    steps = page.locator(".strip").first.locator("li")
+    labels = steps.evaluate_all("all => all.map(li => li.getAttribute('aria-label'))")
+    assert labels[0] == "chop tomato: 0 of 3" and labels[-1] == "deliver: 0 of 1"
+    assert page.locator("#chips button").count() >= 3
+    assert "keep what an instruction is worth apart" in page.locator("#stage").text_content()
+    shows(page, "#caption", "Two cooks make one dish")
+    shows(page, "#caption", "Now somebody tells them")
+    shows(page, ".said", "“don't use the left board”")
+    page.mouse.move(width / 2, 200)
+    page.mouse.down()  # a touch ends the guide and what it said
+    page.mouse.up()
+    page.locator("#guide").wait_for(state="hidden")
+    page.locator(".said:not([data-state=active])").first.wait_for()
+    page.wait_for_timeout(1500)
+    assert page.locator("#text").input_value() == "" and page.locator("#guide").is_hidden()
+
+
+def test_two_shipped_teams_open_side_by_side(browser):  # noqa: F811
+    made = Server(open_catalog())
+    try:
+        context = browser.new_context(reduced_motion="reduce")
+        page = context.new_page()
+        page.goto(f"http://127.0.0.1:{made.port}/")
+        page.locator(".recording").nth(1).wait_for(timeout=60_000)
+        assert page.locator(".title h2").all_inner_texts() == ["mavic", "naive"]
+        assert page.locator("#world").input_value() == "overcooked"
+        assert page.locator(".sort").count() == 2
+        context.close()
+    finally:
+        made.close()
+
+
+def test_nothing_moves_by_itself_under_reduced_motion(open_page):  # noqa: F811
+    page = open_page(motion="reduce", address="")
+    page.locator("#play[aria-label=Play]").wait_for()
+    page.wait_for_timeout(1200)
+    assert page.locator("#guide").is_hidden()
+    assert page.locator(".facts dd").first.inner_text() == "0"
+    page.locator("#play").click()
+    page.locator("#clock", has_text=re.compile("tick [1-9]")).wait_for(state="attached")
+
+
+MARKED = """(canvas) => {
+  const all = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  let red = 0;
+  for (let i = 0; i < all.length; i += 4) red += all[i] === 176 && all[i + 1] === 42 && all[i + 2] === 0;
+  return red;
+}"""
+
+
+@sizes
+def test_things_have_names_and_what_is_asked_is_marked(open_page, width, height):  # noqa: F811
+    page = open_page(width, height, address=KITCHEN)
+    paused(page)
+    canvas = page.locator(".picture canvas")
+    page.locator("#chips button").first.click()
+    shows(page, ".said", "“don't use the left board”")
+    page.wait_for_timeout(300)
+    assert canvas.evaluate(MARKED) > 50
+    seen = page.locator("body").inner_text()
+    for raw in ("avoid-left-board", "GO_BOARD", "GET_", "tom✓", "pl1", "cook_0", "LOOK_FOR"):
+        assert raw not in seen
+    assert "left and right" in page.locator(".legend").text_content().lower()
+    assert "cutting board" in page.locator(".legend").text_content()
+
+
+@sizes
+def test_what_obeying_does_to_the_work_is_said(open_page, width, height):  # noqa: F811
+    page = open_page(width, height, address=BOTH)
+    say(page, "stay")
+    shows(page, ".work", "complies; the work waits, as asked")
+    assert page.locator(".work").count() == 2
+    page.locator("#end").click()
+    page.locator(
+        ".work", has_text=re.compile("^(works|begins|The task is solved)$")
+    ).first.wait_for()
+
+
+def test_both_teams_charts_have_one_scale(open_page):  # noqa: F811
+    page = open_page(address=BOTH)
+    paused(page)
+    drawn = page.evaluate(
+        """() => new Promise((done) => {
+          const seen = [];
+          const draw = CanvasRenderingContext2D.prototype.fillText;
+          CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+            if (this.canvas.className === "chart") seen.push([this.canvas, text]);
+            return draw.call(this, text, ...rest);
+          };
+          dispatchEvent(new Event("resize"));
+          setTimeout(() => {
+            CanvasRenderingContext2D.prototype.fillText = draw;
+            const all = [...document.querySelectorAll("canvas.chart:not(.low)")];
+            done(all.map((chart) => seen.filter(([canvas]) => canvas === chart).map(([, text]) => text)));
+          }, 300);
+        })"""
+    )
+    assert len(drawn) == 2 and drawn[0] == drawn[1] and len(drawn[0]) >= 3
+    assert page.locator(".leak").first.inner_text().startswith("A leak looks like this")
+
+
+@sizes
+def test_an_unclear_sentence_is_asked_back_and_nothing_jumps(open_page, width, height):  # noqa: F811
+    page = open_page(width, height, address=PUSHING)
+    paused(page)
+    canvas = page.locator(".picture canvas")
+    before = canvas.bounding_box()
+    bar = page.locator("#bar").bounding_box()
+    say(page, "make me a coffee")
+    shows(page, "#answer", "Did you mean")
+    assert page.locator(".said[data-state=active]").count() == 0
+    assert canvas.bounding_box() == before and page.locator("#bar").bounding_box() == bar
+    page.locator("#answer .closest button").first.click()
+    page.locator(".said[data-state=active]").wait_for()
+    say(page, "Please do not push any of the boxes whatever happens and whoever tells you to do so")
+    page.locator("#answer", has_text=re.compile("Understood|not sure")).wait_for()
+    assert canvas.bounding_box() == before and page.locator("#bar").bounding_box() == bar
+
+
+@sizes
+def test_names_ends_and_queues(open_page, width, height):  # noqa: F811
+    page = open_page(width, height, address=PUSHING)
+    say(page, "robot 1, stay")
+    shows(page, "#answer", "to robot 1")
+    page.locator(".agents .chip").wait_for()
+    assert page.locator(".agents .chip").count() == 1
+    say(page, "never mind")
+    shows(page, "#answer", "Ended.")
+    page.locator(".said:not([data-state=active])").wait_for()
+    say(page, "stay and then don't push")
+    shows(page, "#answer", "then: “don't push”")
+    shows(page, ".said", "“stay”")
+    page.locator("#end", has_text="Next").click()
+    shows(page, ".said", "“don't push”")
+    say(page, "robot 0 stay, robot 1 push")
+    shows(page, "#answer", "Which one?")
+    page.locator("#answer .closest button", has_text="robot 1: push").click()
+    shows(page, "#answer", "to robot 1")
+    say(page, "robot 9, stay")
+    shows(page, "#answer", "nobody here is called")
+
+
+def test_a_click_on_an_agent_addresses_it(open_page):  # noqa: F811
+    page = open_page(address=PUSHING)
+    paused(page)
+    canvas = page.locator(".picture canvas")
+    box = canvas.bounding_box()
+    cell = box["width"] / 6
+    where = page.evaluate("document.querySelector('.picture canvas').getAttribute('aria-label')")
+    assert "robot 0" in where
+    page.locator("button.who", has_text="robot 1").click()
+    assert page.locator("#scope-words").inner_text().startswith("to robot 1")
+    page.locator("button.who", has_text="robot 1").press("Enter")  # by keyboard: everybody again
+    assert page.locator("#scope-words").inner_text().startswith("to everybody")
+    page.locator("#seed").fill("5")
+    page.locator("#reset").click()
+    page.locator("#clock", has_text="seed 5, tick 0").wait_for()
+    for place in range(36):  # one of the cells holds a robot
+        x, y = (place % 6 + 0.5) * cell, box["height"] - (place // 6 + 0.5) * cell
+        canvas.click(position={"x": x, "y": y})
+        if page.locator("button.who[aria-pressed=true]").count():
+            break
+    assert page.locator("button.who[aria-pressed=true]").count() == 1
+    say(page, "stay")
+    page.locator(".agents .chip").wait_for()
+    assert page.locator(".agents .chip").count() == 1
+
+
+def test_touch_suffices(open_page):  # noqa: F811
+    page = open_page(390, 844, has_touch=True, is_mobile=True, device_scale_factor=2, address=BOTH)
+    page.locator("#chips button").nth(1).tap()
+    shows(page, ".said", "“don't push”", 1)
+    page.locator("#end").tap()
+    page.locator(".said:not([data-state=active])").first.wait_for()
+    page.locator("button.who").first.tap()
+    assert page.locator("button.who").first.get_attribute("aria-pressed") == "true"
+    page.locator("#files summary").tap()
+    page.locator("#share").tap()
+    assert "teams=mavic%2Cnaive" in page.url
+
+
+@sizes
+def test_one_can_look_back(open_page, width, height):  # noqa: F811
+    page = open_page(width, height, address=KITCHEN)
+    page.locator(".facts dd", has_text=re.compile("^[4-9]$")).first.wait_for()
+    page.keyboard.press("ArrowLeft")
+    page.locator("#play[aria-label=Play]").wait_for()
+    page.wait_for_timeout(400)
+    now = int(page.locator(".facts dd").first.inner_text())
+    page.keyboard.press("ArrowLeft")
+    assert int(page.locator(".facts dd").first.inner_text()) == now - 1
+    page.locator("#back").evaluate("e => { e.value = 0; e.dispatchEvent(new Event('input')); }")
+    assert page.locator(".facts dd").first.inner_text() == "0"
+    page.locator("#live").click()
+    assert int(page.locator(".facts dd").first.inner_text()) >= now
+    page.locator("#play").click()
+    page.locator("#play[aria-label=Pause]").wait_for()
+
+
+@sizes
+def test_an_address_holds_what_was_said_when(open_page, width, height):  # noqa: F811
+    page = open_page(width, height, address=BOTH + "&seed=3")
+    paused(page)
+    page.locator("#seed").evaluate("e => (e.value = 3)")
+    page.locator("body").press("r")
+    page.locator("#clock", has_text="seed 3, tick 0").wait_for(state="attached")
+    for tick in (0, 1):  # the first tick is run from the picture that is already there
+        page.locator("#step").click()
+        page.locator("#clock", has_text=f"seed 3, tick {tick}").wait_for(state="attached")
+    say(page, "stay")
+    shows(page, ".said", "“stay”", 1)
+    page.locator("#files summary").click()
+    page.locator("#share").click()
+    shows(page, "#answer", "address")
+    address = page.url.split("/")[-1]
+    again = open_page(width, height, address=address)
+    assert again.locator("#seed").input_value() == "3"
+    shows(again, ".said", "“stay”", 1)
+    assert again.locator("#against").input_value() == "naive"
+
+
+@pytest.mark.parametrize(
+    "width, height", [(844, 390), (640, 400)]
+)  # a phone on its side; 200 % of 1280 × 800
+def test_the_world_is_in_sight_on_short_screens(open_page, width, height):  # noqa: F811
+    page = open_page(width, height, address=KITCHEN)
+    box = page.locator(".picture canvas").bounding_box()
+    bar = page.locator("#bar").bounding_box()
+    assert box["y"] >= 0 and box["y"] + box["height"] <= bar["y"] + 1
+    assert box["height"] >= 140 and bar["height"] < 0.35 * height
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_announcements_are_few(open_page):  # noqa: F811
+    """Episodes of Box Pushing end every two seconds; a screen reader hears nothing of that."""
+    page = open_page(address=PUSHING)
+    page.evaluate(
+        """() => {
+          globalThis.told = 0;
+          const spoken = document.getElementById("spoken");
+          new MutationObserver(() => (globalThis.told += 1)).observe(spoken, { childList: true });
+        }"""
+    )
+    page.wait_for_timeout(5000)
+    assert page.evaluate("globalThis.told") == 0
+    say(page, "stay")
+    shows(page, ".said", "“stay”")
+    page.wait_for_timeout(500)
+    assert page.evaluate("globalThis.told") == 1
+
+
+@sizes
+def test_dark_mode_and_forced_colours(open_page, width, height):  # noqa: F811
+    page = open_page(width, height, color_scheme="dark", address=KITCHEN)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(19, 21, 24)"
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate(ground) == "rgb(244, 244, 241)"
+    page.emulate_media(forced_colors="active")
+    say(page, "stay")
+    shows(page, ".work", "compl")
+    border = "getComputedStyle(document.querySelector('.chip')).borderTopWidth"
+    page.locator(".chip").first.wait_for()
+    assert page.evaluate(border) == "1px"
+
+
+def test_the_static_build_needs_no_server(browser, folder, tmp_path):  # noqa: F811
+    only = open_catalog(folder)
+    only.teams = {"box_pushing": only.teams["box_pushing"]}
+    first = export.export(only, tmp_path / "site", lambda line: None)
+    context = browser.new_context(offline=True, reduced_motion="reduce")
+    page = context.new_page()
+    troubles: list[str] = []
+    page.on("console", lambda message: troubles.append(message.text))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.goto(first.as_uri())
+    page.locator("a").first.click()
+    page.locator(".recording").nth(1).wait_for()
+    for _ in range(10):
+        page.keyboard.press("ArrowRight")
+    assert page.locator(".strip li").count() >= 6
+    assert troubles == []
+    context.close()
