@@ -20,9 +20,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load as parse_weights
+from safetensors.numpy import save as weights_bytes
 
 from mavic.envs import api
+from mavic.experiments import files, json_shape
 from mavic.experiments.checkpoint import flatten, unflatten
 from mavic.experiments.config import ExperimentConfig, Task, make_task
 from mavic.language import lexicon as lexicons
@@ -36,10 +38,28 @@ from mavic.types import Array, ArrayLike, record
 FORMAT = 2
 READABLE = (1, FORMAT)
 RENAMED_FACTS = {"cell": "config"}  # names in files of format 1
-NEEDED = (
-    *("world", "agents", "macros", "macro_counts", "kinds"),
-    *("examples", "encoder", "encoder_hash", "shape", "config", "preset"),
-)
+FACTS = {  # what a description must hold, and what it may hold
+    "world": str,
+    "agents": [str],
+    "macros": [[str]],
+    "macro_counts": [int],
+    "kinds": [str],
+    "examples": [str],
+    "encoder": str,
+    "encoder_hash": str,
+    "shape": dict,
+    "config": dict,
+    "preset": dict,
+}
+MORE_FACTS = {
+    "seed": int,
+    "addressed": [[str]],
+    "versions": json_shape.Map(str),
+    "weights_sha256": str,
+    "sha256": str,
+}
+UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError)
+"""What the makers of records raise for values that have the wrong type."""
 CACHED_SENTENCES = 256  # sets of sentences whose projections a team keeps
 Text = str | Sequence[str | None] | None  # one sentence for all, one per agent, or silence
 
@@ -279,23 +299,33 @@ def origin(team: TeamPolicy) -> tuple[ExperimentConfig, Task, Preset]:
 
 
 def save(path: str | Path, state: TrainState, facts: dict[str, Any]) -> Path:
-    """Write the team of one run and return its path. `facts` come from `runner.facts_of`."""
+    """Write the team of one run and return its path. `facts` come from `runner.facts_of`.
+
+    The description has the hash of the weights, so that a team of which only one file is new is not loaded.
+    """
     path = Path(path).with_suffix(".safetensors")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    weights = Weights(actor=state.actor, critic=state.critic, scale=state.scale)
-    save_file(flatten(weights), path)
-    write_facts(path, facts)
+    named = flatten(Weights(actor=state.actor, critic=state.critic, scale=state.scale))
+    if wrong := [name for name, leaf in named.items() if not np.isfinite(leaf).all()]:
+        raise PolicyError(f"{path}: not written, {wrong[0]} holds numbers that are not finite")
+    weights = weights_bytes(named)
+    files.write_bytes(path, weights)
+    write_facts(path, {**facts, "weights_sha256": files.digest(weights)})
     return path
 
 
 def write_facts(path: Path, facts: dict[str, Any]) -> None:
-    """Write the description beside the weights."""
-    text = json.dumps({"format": FORMAT, **facts}, indent=1) + "\n"
-    path.with_suffix(".json").write_text(text, encoding="utf-8")
+    """Write the description beside the weights, with a hash of itself."""
+    content = json.loads(json.dumps({"format": FORMAT, **facts}))
+    content.pop("sha256", None)
+    text = json.dumps({**content, "sha256": files.digest_of(content)}, indent=1) + "\n"
+    files.write_text(path.with_suffix(".json"), text)
 
 
 def load(path: str | Path) -> TeamPolicy:
-    """Return the team of a policy file. The path may have an ending or none."""
+    """Return the team of a policy file. The path may have an ending or none.
+
+    Files that are damaged are refused. Files of older versions have no hashes; only their shapes are checked.
+    """
     path = Path(path).with_suffix(".safetensors")
     notes = path.with_suffix(".json")
     for needed in (path, notes):
@@ -304,43 +334,96 @@ def load(path: str | Path) -> TeamPolicy:
                 f"{needed}: no such file; a policy is a .safetensors file and a .json"
             )
     facts = read_facts(path)
-    expected = lexicons.encoder_hash(facts["encoder"])
+    try:
+        expected = lexicons.encoder_hash(facts["encoder"])
+    except ValueError as error:
+        raise PolicyError(f"{notes}: {error}") from None
     if facts["encoder_hash"] != expected:
         raise PolicyError(
             f"{notes}: trained with encoder {facts['encoder']} of hash {facts['encoder_hash'][:12]}, "
             f"here it has hash {expected[:12]}: its vectors mean something else"
         )
-    shape = Shape(**facts["shape"])
-    blank = jax.eval_shape(lambda: _blank(shape))
+    weights = _weights(path, facts)
     try:
-        weights = unflatten(load_file(path), blank)
-    except (KeyError, ValueError, SafetensorError) as error:
+        return TeamPolicy(weights, facts)
+    except UNREADABLE as error:
+        raise PolicyError(f"{notes}: not a policy's description ({error!r})") from None
+
+
+def _weights(path: Path, facts: dict[str, Any]) -> Weights:
+    """Return the weights of a policy. Their hash must be the one in the description, where it has one."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise PolicyError(f"{path}: cannot be read ({error.strerror or error})") from None
+    hashed = facts.get("weights_sha256")
+    if hashed is not None and files.digest(data) != hashed:
+        raise PolicyError(
+            f"{path}: damaged, or of another team than {path.with_suffix('.json').name} describes "
+            "(its hash differs)"
+        )
+    try:
+        blank = jax.eval_shape(lambda: _blank(Shape(**facts["shape"])))
+        return unflatten(parse_weights(data), blank)
+    except (*UNREADABLE, SafetensorError) as error:
         raise PolicyError(f"{path}: does not hold this network's weights ({error})") from None
-    return TeamPolicy(weights, facts)
 
 
 def read_facts(path: str | Path) -> dict[str, Any]:
     """Return the description of a policy in the names of format 2. The path may have an ending or none."""
     notes = Path(path).with_suffix(".json")
     try:
-        facts = json.loads(notes.read_text(encoding="utf-8"))
-        found = facts["format"]
+        facts = json_shape.parse(notes.read_bytes())
+        json_shape.check(facts, {"format": int})
     except OSError:
         raise PolicyError(
             f"{notes}: no such file; a policy is a .safetensors file and a .json"
         ) from None
-    except (ValueError, KeyError, TypeError) as error:
+    except json_shape.ShapeError as error:
         raise PolicyError(f"{notes}: not a policy's description ({error})") from None
+    found = facts["format"]
     if found not in READABLE:
+        made_by = facts.get("versions")
         raise PolicyError(
             f"{notes}: format {found}, this version of mavic reads formats "
-            f"{' and '.join(map(str, READABLE))}; "
-            f"install the version that wrote it ({facts.get('versions', {}).get('mavic', 'unknown')})"
+            f"{' and '.join(map(str, READABLE))}; install the version that wrote it "
+            f"({made_by.get('mavic', 'unknown') if isinstance(made_by, dict) else 'unknown'})"
         )
+    hashed = facts.pop("sha256", None)
+    if hashed is not None and hashed != files.digest_of(facts):
+        edited = f"{notes}: damaged or edited (its hash differs); if you edited it, remove its line sha256"
+    else:
+        edited = ""
     facts = {RENAMED_FACTS.get(name, name): fact for name, fact in facts.items()}
-    if missing := [name for name in NEEDED if name not in facts]:
+    if missing := [name for name in FACTS if name not in facts]:
         raise PolicyError(f"{notes}: not a policy's description (without {', '.join(missing)})")
-    return facts if found == FORMAT else translated(facts)
+    try:
+        json_shape.check(facts, FACTS)
+        json_shape.check(facts, {k: v for k, v in MORE_FACTS.items() if facts.get(k) is not None})
+        facts = facts if found == FORMAT else translated(facts)
+        _check_facts(facts)
+    except UNREADABLE as error:
+        raise PolicyError(f"{notes}: not a policy's description ({error})") from None
+    if edited:
+        raise PolicyError(edited)
+    return facts
+
+
+def _check_facts(facts: dict[str, Any]) -> None:
+    """Raise an error of `UNREADABLE` unless the facts agree with each other and make records."""
+    agents, kinds = len(facts["agents"]), len(facts["kinds"])
+    for name, length in (("macros", agents), ("macro_counts", agents), ("examples", kinds)):
+        if len(facts[name]) != length:
+            raise ValueError(f"{name} must have {length} entries, not {len(facts[name])}")
+    if facts["macro_counts"] != [len(names) for names in facts["macros"]]:
+        raise ValueError("macro_counts must count the macros")
+    if facts.get("addressed") and len(facts["addressed"]) != kinds:
+        raise ValueError(f"addressed must have {kinds} entries, not {len(facts['addressed'])}")
+    config = ExperimentConfig.of(facts["config"])
+    if config.world != facts["world"]:
+        raise ValueError(f"world is {facts['world']!r} but config.world is {config.world!r}")
+    Preset.of(facts["preset"])
+    Shape(**facts["shape"])
 
 
 def translated(facts: dict[str, Any]) -> dict[str, Any]:

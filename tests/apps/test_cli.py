@@ -164,7 +164,7 @@ def test_a_record_of_something_else_is_not_replaced(trained, monkeypatch, change
     status, _, complaint = run(f"{TINY} {change} --out {folder.parent}")
     assert status == 1 and f"has other {what}; choose another --out" in complaint
     status, _, complaint = run(f"{TINY} {change} --overwrite --out {folder.parent}")
-    assert status == 1 and complaint.startswith("mavic: stopped")
+    assert status == 130 and complaint.startswith("mavic: stopped")
 
 
 def test_report_makes_tables_from_that_folder(trained, tmp_path):
@@ -237,16 +237,16 @@ def test_stopping_says_how_to_go_on(tmp_path, monkeypatch):
     def stop(group, place, **_):
         if saved:
             place.mkdir(parents=True)
-            (place / "state.json").write_text("{}")
+            (place / "state-1.json").write_text("{}")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(runner, "train_group", stop)
     saved = False
     status, _, complaint = run(f"{TINY} --out {tmp_path}")
-    assert status == 1 and "stopped before the first point; nothing is saved" in complaint
+    assert status == 130 and "stopped before the first point; nothing is saved" in complaint
     saved = True
     status, _, complaint = run(f"{TINY} --out {tmp_path}")
-    assert status == 1
+    assert status == 130
     assert complaint.startswith("mavic: stopped; saved in ")
     assert "The same command goes on from there." in complaint
 
