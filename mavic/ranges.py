@@ -11,7 +11,6 @@ import dataclasses
 import math
 import types
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 LARGEST_SEED = 2**31 - 1
@@ -69,7 +68,6 @@ def check(record: Any, label: str = "") -> None:
         check_value(getattr(record, name), annotation, f"{label}{told}")
 
 
-@lru_cache(64)
 def _annotations(kind: type) -> dict[str, Any]:
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
