@@ -76,6 +76,7 @@ def fake(updates=train_updates):
         mock.patch.object(train, "init_states", init_states),
         mock.patch.object(train, "train_updates", updates),
         mock.patch.object(evaluate, "progress", progress),
+        mock.patch.object(runner, "_memory_line", lambda *_: ""),
     )
     stack = __import__("contextlib").ExitStack()
     for patch in patches:

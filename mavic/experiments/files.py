@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,7 +49,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
     The content is on the disk before the file gets its name, so that a power failure leaves the old file or the new.
     """
-    draft = path.with_name(f"{path.name}.{os.getpid()}{DRAFT}")
+    draft = _draft(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(draft, "wb") as file:
@@ -63,6 +64,11 @@ def write_bytes(path: Path, data: bytes) -> None:
         raise StorageError(
             f"{path}: cannot be written ({error.strerror or error}); what was there before is kept"
         ) from None
+
+
+def _draft(path: Path) -> Path:
+    """Return the name under which this thread of this process writes a file."""
+    return path.with_name(f"{path.name}.{threading.get_ident()}.{os.getpid()}{DRAFT}")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -81,21 +87,37 @@ def _sync_folder(folder: Path) -> None:
 
 
 def sweep(folder: Path) -> list[Path]:
-    """Remove the drafts that killed writes left in a folder and in those below it. Return them."""
-    found = [path for path in sorted(folder.rglob(f"*{DRAFT}")) if path.is_file()]
+    """Remove the drafts that killed writes left in a folder and in those below it. Return them.
+
+    A draft's name ends in the number of the process that wrote it. Drafts of processes that still run are left.
+    """
+    found = [path for path in sorted(folder.rglob(f"*{DRAFT}")) if _is_left(path)]
     for path in found:
         with contextlib.suppress(OSError):
             path.unlink()
     return found
 
 
+def _is_left(draft: Path) -> bool:
+    number = draft.name.removesuffix(DRAFT).rpartition(".")[2]
+    if not number.isascii() or not number.isdigit():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):  # somebody else's process
+        return False
+    return False
+
+
 def check_writable(folder: Path) -> None:
     """Raise `StorageError` unless files can be written in the folder, which is made if it is not there."""
-    probe = folder / f".probe.{os.getpid()}{DRAFT}"
+    probe = _draft(folder / ".probe")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe.write_bytes(b"mavic")
-        probe.unlink()
+        probe.unlink(missing_ok=True)
     except OSError as error:
         with contextlib.suppress(OSError):
             probe.unlink()

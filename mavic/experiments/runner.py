@@ -26,6 +26,7 @@ from mavic.experiments import (
     checkpoint,
     divergence,
     evaluate,
+    memory,
     policy_file,
     records,
     stopping,
@@ -174,6 +175,9 @@ def train_group(
         say = partial(console.print, style="yellow", highlight=False, soft_wrap=True)
         state, curve = checkpoint.load(folder, group, state, updates * preset.batch, say)
         console.print(f"resuming {folder} after {len(curve)} of {points} points")
+    program = (static, num_envs, updates, task.lexicon.vectors, runs)
+    if len(curve) < points:
+        console.print(_memory_line(program, state), highlight=False, soft_wrap=True)
     label = f"{config.world} {config.network} {config.preset} · {len(configs)} × {len(group.seeds)} runs"
     with _progress(console) as progress:
         bar = progress.add_task(label, total=points, completed=len(curve), note="compiling…")
@@ -181,9 +185,7 @@ def train_group(
         while len(curve) < points:
             began = time.perf_counter()
             with stopping.after_this(waits=compiled):
-                state, metrics = train.train_updates(
-                    static, num_envs, updates, task.lexicon.vectors, runs, state
-                )
+                state, metrics = train.train_updates(*program, state)
                 jax.block_until_ready(state)
                 rate = float(metrics.ticks.sum()) / (time.perf_counter() - began)
                 alive = _alive(group, curve, state, metrics, points, console)
@@ -208,6 +210,16 @@ def train_group(
         curve=curve,
         steps_per_second=float(np.median(rates)),  # without the first point, which compiles
     )
+
+
+def _memory_line(program: tuple[Any, ...], state: TrainState) -> str:
+    """Return a line that says how much memory a training needs. One that does not fit is refused.
+
+    The traced program is kept by JAX, so the first call does not trace it again.
+    """
+    traced = train.train_updates.trace(*program, state)
+    needed = memory.peak_bytes(traced.jaxpr.jaxpr)
+    return memory.check(needed, memory.free_bytes(), len(state.episodes))
 
 
 def _alive(

@@ -239,10 +239,13 @@ def test_files_get_the_permissions_of_the_folder(tmp_path, straight):
 
 def test_a_folder_is_held_by_one_process_and_swept(tmp_path):
     (tmp_path / "deep").mkdir()
-    left = tmp_path / "deep" / "state-1.json.77.part"
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left, own = (tmp_path / "deep" / f"state-1.json.1.{n}.part" for n in (gone.pid, os.getpid()))
     left.write_text("half")
+    own.write_text("being written")
     with files.locked(tmp_path):
-        assert not left.exists()
+        assert own.exists() and not left.exists()
         with (
             pytest.raises(files.LockedError, match=rf"in use by process {os.getpid()} on .* since"),
             files.locked(tmp_path),

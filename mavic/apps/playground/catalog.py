@@ -13,6 +13,7 @@ from pathlib import Path
 import jax
 
 from mavic.apps import stage as stages
+from mavic.apps.playground import memory
 from mavic.apps.playground.messages import WorldListing
 from mavic.apps.stage import Stage
 from mavic.envs import api
@@ -201,10 +202,11 @@ def words_of(world: str) -> InstructionFile:
 
 
 def prepare() -> None:
-    """Configure JAX before anything is compiled.
+    """Configure JAX and the heaps of threads before anything is compiled.
 
     Programs as small as these run fastest on the CPU. They are cached on disk, so that the next start is fast.
     """
+    memory.share_heaps()
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_compilation_cache_dir", str(cache_folder().parent / "compiled"))

@@ -38,7 +38,9 @@ class Connection:
         self.session: Session | None = None
         self.playing, self.again, self.speed = True, True, NORMAL
         self.hurried = False  # a tick is wanted at once
-        self.saving: dict[str, asyncio.Task[bytes | None]] = {}  # its recordings being made, by ending
+        self.saving: dict[
+            str, asyncio.Task[bytes | None]
+        ] = {}  # its recordings being made, by ending
         self.due = self.last = 0.0
         self.wake = asyncio.Event()
         self.bucket = TokenBucket()

@@ -23,7 +23,7 @@ from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
 from mavic.apps import replay
-from mavic.apps.playground import limits, messages
+from mavic.apps.playground import limits, memory, messages
 from mavic.apps.playground.catalog import Catalog
 from mavic.apps.playground.connection import Connection
 from mavic.apps.playground.session import Session
@@ -92,9 +92,13 @@ def make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fas
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         del app
-        warming = asyncio.create_task(_warm(catalog, workers, notes))
+        tasks = [
+            asyncio.create_task(_warm(catalog, workers, notes)),
+            asyncio.create_task(memory.keep_trimming()),
+        ]
         yield
-        warming.cancel()
+        for task in tasks:
+            task.cancel()
         workers.close()
 
     app = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None)
@@ -194,6 +198,7 @@ async def _warm(catalog: Catalog, workers: Workers, notes: dict[str, str]) -> No
             if not catalog.is_warm(world, name):
                 await workers.run(workers.warming, catalog.warm, world, name)
     notes["words"] = await encoder
+    memory.trim()
 
 
 async def _recording(connection: Connection, session: Session, ending: str) -> bytes | None:
