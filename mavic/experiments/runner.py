@@ -32,7 +32,7 @@ from mavic.experiments import (
     stopping,
     train,
 )
-from mavic.experiments.config import ExperimentConfig, Task, make_task
+from mavic.experiments.config import ExperimentConfig, Task, task_of
 from mavic.experiments.methods import METHODS, preset_of
 from mavic.experiments.runs import Run, make_run, stack
 from mavic.experiments.train import TrainMetrics
@@ -43,17 +43,19 @@ from mavic.preset import Preset
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Configurations of one world, network and preset, with their seeds."""
+    """Configurations of one world, network, hearing and preset, with their seeds."""
 
     configs: tuple[ExperimentConfig, ...]
     seeds: tuple[int, ...]
     preset: Preset
 
     def __post_init__(self) -> None:
-        shapes = {(c.world, c.network, c.preset, json.dumps(c.options)) for c in self.configs}
+        shapes = {
+            (c.world, c.network, c.hear, c.preset, json.dumps(c.options)) for c in self.configs
+        }
         if len(shapes) != 1:
             raise ValueError(
-                "configurations of one group must share world, network, preset and options"
+                "configurations of one group must share world, network, hearing, preset and options"
             )
 
     def trained(self) -> tuple[ExperimentConfig, ...]:
@@ -67,7 +69,8 @@ def groups_of(
     """Return the configurations sorted into groups. `changes` are preset numbers to override."""
     found: dict[tuple, list[ExperimentConfig]] = {}
     for config in configs:
-        found.setdefault((config.world, config.network, config.preset), []).append(config)
+        alike = (config.world, config.network, config.hear, config.preset)
+        found.setdefault(alike, []).append(config)
     return [
         Group(
             configs=tuple(members),
@@ -162,7 +165,7 @@ def train_group(
     """
     console = console or Console()
     preset, config = group.preset, group.configs[0]
-    task = make_task(config.world, **config.options)
+    task = task_of(config)
     static = task.static_config(preset, config.network)
     num_envs = num_envs or default_num_envs(preset.batch, task.env.horizon)
     configs = group.trained()
@@ -175,7 +178,7 @@ def train_group(
         say = partial(console.print, style="yellow", highlight=False, soft_wrap=True)
         state, curve = checkpoint.load(folder, group, state, updates * preset.batch, say)
         console.print(f"resuming {folder} after {len(curve)} of {points} points")
-    program = (static, num_envs, updates, task.lexicon.vectors, runs)
+    program = (static, num_envs, updates, task.vectors, runs)
     if len(curve) < points:
         console.print(_memory_line(program, state), highlight=False, soft_wrap=True)
     label = f"{config.world} {config.network} {config.preset} · {len(configs)} × {len(group.seeds)} runs"
@@ -278,7 +281,7 @@ def _point(
     """Return one point of the curve: base return and compliance of every run, and metrics of the last updates."""
     return {
         "episodes": int(state.episodes[0]),
-        **evaluate.progress(static, num_envs, task.lexicon.vectors, runs, state),
+        **evaluate.progress(static, num_envs, task.vectors, runs, state),
         "value": np.asarray(metrics.update.value),
         "entropy": np.asarray(metrics.update.entropy),
         "steps_per_second": rate,
@@ -343,6 +346,16 @@ def save_policy(path: Path, trained: Trained, config: ExperimentConfig, seed: in
     place = trained.places(config)[trained.group.seeds.index(seed)]
     one = jax.tree.map(lambda x: x[place], trained.state)
     return policy_file.save(path, one, facts_of(trained, config, seed))
+
+
+def median_seed(seeds: Sequence[int], score: dict[str, Any]) -> int:
+    """Return the seed with the median base return: the lower one of the middle two, the first of equals.
+
+    Seeds that diverged have none and do not count.
+    """
+    returns = np.asarray(score["base"]["discounted"], float)
+    order = np.argsort(returns, kind="stable")  # nan comes last
+    return seeds[order[(np.isfinite(returns).sum() - 1) // 2]]
 
 
 def record_lines(

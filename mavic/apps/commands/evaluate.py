@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from tyro.conf import Positional
 
 from mavic.apps import console
-from mavic.apps.commands.command import Command
+from mavic.apps.commands.command import Command, Problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,8 @@ class Evaluate(Command):
     """Evaluate with a quarter of the episodes."""
     words: bool = False
     """Also evaluate with phrases that the team was not trained on: held-out ones, novel ones and the paper's own."""
+    shield: bool = False
+    """Enforce instructions: what they forbid is not available to the agents they address."""
     json: bool = False
     """Print the whole score as one JSON object."""
 
@@ -37,10 +40,14 @@ class Evaluate(Command):
 
         from mavic.experiments import evaluate, records, runner, unseen_phrases
 
+        if self.shield and self.words:
+            raise Problem("--words is evaluated without the shield: give one of --words, --shield")
         scale = 0.25 if self.quick else 1.0
         trained = runner.trained_of(self.policy, self.condition)
         (config,) = trained.group.configs
-        score = evaluate.evaluate(trained, scale=scale)[config]
+        score = evaluate.evaluate(trained, scale=scale, shield=self.shield)[config]
+        if self.shield:
+            score |= score.pop("shield")
         if self.words:
             score["words"] = unseen_phrases.evaluate(trained, scale=scale).get(config, {})
         if self.json:
@@ -71,6 +78,15 @@ def _lines(score: dict[str, Any]) -> Iterator[str]:
     for kind, given in obeyed["given"].items():
         if given[0]:
             yield f"  {kind}: {obeyed['followed'][kind][0]:.0f} of {given[0]:.0f}"
+    for kind, part in score["under"].items():
+        if not math.isfinite(part["task"][0]):
+            continue
+        best = score["optima"][kind]
+        share = f" ({part['task'][0] / best:.2%} of the best obedient plan)" if best else ""
+        yield (
+            f"under {kind} from start to end: task return {part['task'][0]:.2f}{share}, "
+            f"solved {part['solved'][0]:.1%}, obeyed {part['obeyed'][0]:.1%}"
+        )
     yield f"value bias (leak) {score['leak']['none'][0]:+.2%}"
     for name, words in score.get("words", {}).items():
         yield (
