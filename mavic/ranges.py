@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 LARGEST_SEED = 2**31 - 1
@@ -37,12 +37,17 @@ class Range:
 
     def words(self) -> str:
         """Return the range as the end of a sentence, such as `from 0 to 1`."""
+        low, high = _digits(self.low), _digits(self.high)
         if self.low == -math.inf:
-            return "finite" if self.high == math.inf else f"at most {self.high:,}"
-        first = f"above {self.low:,}" if self.above else f"from {self.low:,}"
+            return "that is finite" if self.high == math.inf else f"of at most {high}"
+        first = f"above {low}" if self.above else f"from {low}"
         if self.high == math.inf:
-            return first if self.above else f"{self.low:,} or more"
-        return f"{first} {'and at most' if self.above else 'to'} {self.high:,}"
+            return first if self.above else f"of {low} or more"
+        return f"{first} {'and at most' if self.above else 'to'} {high}"
+
+
+def _digits(number: float) -> str:
+    return f"{number:,.0f}" if number == round(number, 0) and abs(number) < 1e12 else f"{number:g}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +83,14 @@ def check_value(value: Any, annotation: Any, name: str) -> None:
     problem = _problem(value, annotation)
     if problem:
         raise RangeError(f"{name} must be {problem}, not {_shown(value)}")
+
+
+def check_arguments(function: Any, given: Mapping[str, Any]) -> None:
+    """Raise `RangeError` unless the plain numbers among a function's arguments are in their annotated ranges."""
+    hints = get_type_hints(function, include_extras=True)
+    for name, value in given.items():
+        if isinstance(value, bool | int | float):
+            check_value(value, hints[name], name)
 
 
 def _problem(value: Any, annotation: Any, allowed: Range = FINITE) -> str:

@@ -40,7 +40,7 @@ from hypothesis import strategies as st
 from mavic.apps import cli
 from mavic.envs import api
 from mavic.experiments import checkpoint, files, policy_file, records, runner
-from mavic.experiments.config import ExperimentConfig, make_task
+from mavic.experiments.config import ExperimentConfig, task_of
 from mavic.instruct import reward, spec
 from mavic.reporting import rows
 
@@ -365,10 +365,16 @@ def malformed_instructions(times: int, folder: Path) -> Count:
 # Command lines
 
 NUMBERS = st.sampled_from(
-    ["0", "-1", "1", "3", "nan", "inf", "-inf", "1e400", "9" * 400, "9" * 5000, "1e-400", "x", "", "1.5", "0x10", "１", "--"]
+    [
+        *("0", "-1", "1", "3", "nan", "inf", "-inf", "1e400", "9" * 400, "9" * 5000),
+        *("1e-400", "x", "", "1.5", "0x10", "１", "--"),
+    ]
 )
 TEXTS = st.sampled_from(
-    ["mavic", "naive", "all", "", "nobody", "live/by-kind", "off/by-kind", "live", "/", "a/b/c/d", "�", "protected", "x" * 5000]
+    [
+        *("mavic", "naive", "all", "", "nobody", "live/by-kind", "off/by-kind", "live", "/"),
+        *("a/b/c/d", "\udc80", "protected", "x" * 5000),
+    ]
 )
 NUMERIC = ("seeds", "first-seed", "episodes", "batch", "actor-lr", "critic-lr", "gamma")
 LISTS = ("methods", "networks", "conditions")
@@ -430,7 +436,7 @@ def command_lines(times: int, folder: Path) -> Count:
     def stop(*given: Any, **_: Any) -> None:
         for group in given[:1]:
             if isinstance(group, runner.Group):
-                make_task(group.configs[0].world, **group.configs[0].options)
+                task_of(group.configs[0])
         raise KeyboardInterrupt
 
     def act(parts: tuple) -> None:

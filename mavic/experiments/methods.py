@@ -52,7 +52,7 @@ def preset_of(name: str, world: str, **changes: Any) -> Preset:
     """
     preset = api.world(world).presets.get(name) or look_up(GENERAL, name, "preset")
     changes = {k: v for k, v in changes.items() if v is not None}
-    share = changes.get("episodes", preset.episodes) / preset.episodes
+    share = dataclasses.replace(preset, **changes).episodes / preset.episodes
     along = {
         k: max(1, round(getattr(preset, k) * share))
         for k in ("epsilon_episodes", "entropy_episodes")
