@@ -4,13 +4,11 @@
     carry = policy.start()
     macro, carry = policy.act(key, carry, observation, "don't push the boxes", idle)
 
-The playground and replays use the same object. Format 2 is written; format 1 (version 0.1) is still read.
+The playground and replays use the same object. `mavic.experiments.policy_facts` reads and checks the description.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Sequence
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -24,9 +22,10 @@ from safetensors.numpy import load as parse_weights
 from safetensors.numpy import save as weights_bytes
 
 from mavic.envs import api
-from mavic.experiments import files, json_shape
+from mavic.experiments import files
 from mavic.experiments.checkpoint import flatten, unflatten
 from mavic.experiments.config import OLD_FIELDS, ExperimentConfig, Task, task_of
+from mavic.experiments.policy_facts import UNREADABLE, PolicyError, read_facts, write_facts
 from mavic.instruct import reward, schedule
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
@@ -38,37 +37,8 @@ from mavic.learn.update import TrainState
 from mavic.preset import Preset
 from mavic.types import Array, ArrayLike, Rules, record, replace
 
-FORMAT = 2
-READABLE = (1, FORMAT)
-RENAMED_FACTS = {"cell": "config"}  # names in files of format 1
-FACTS = {  # what a description must hold, and what it may hold
-    "world": str,
-    "agents": [str],
-    "macros": [[str]],
-    "macro_counts": [int],
-    "kinds": [str],
-    "examples": [str],
-    "encoder": str,
-    "encoder_hash": str,
-    "shape": dict,
-    "config": dict,
-    "preset": dict,
-}
-MORE_FACTS = {
-    "seed": int,
-    "addressed": [[str]],
-    "versions": json_shape.Map(str),
-    "weights_sha256": str,
-    "sha256": str,
-}
-UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError)
-"""What the makers of records raise for values that have the wrong type."""
 CACHED_SENTENCES = 256  # sets of sentences whose projections a team keeps
 Text = str | Sequence[str | None] | None  # one sentence for all, one per agent, or silence
-
-
-class PolicyError(ValueError):
-    """The file or its use is wrong. The message says what is allowed."""
 
 
 @record
@@ -100,8 +70,9 @@ class Listening(NamedTuple):
 class TeamPolicy:
     """A team of trained agents. It is immutable; its memory is in the `Carry` that the caller holds."""
 
-    def __init__(self, weights: Weights, facts: dict[str, Any]) -> None:
+    def __init__(self, weights: Weights, facts: dict[str, Any], source: str = "the policy") -> None:
         self.weights = weights
+        self.source = source  # its file, for messages
         self.facts = facts
         self.shape = Shape(**facts["shape"])
         self.network = gru.network(self.shape)
@@ -351,11 +322,14 @@ def values(
 
 def origin(team: TeamPolicy) -> tuple[ExperimentConfig, Task, Preset]:
     """Return how the team was trained: its config, its task and its preset. Raise if the team does not fit the task."""
-    config = ExperimentConfig.of(team.facts["config"])
-    task = task_of(config)
-    team.fits(task.env)
-    _same("list of kinds", list(team.kinds), list(task.file.names()))
-    return config, task, Preset.of(team.facts["preset"])
+    try:
+        config = ExperimentConfig.of(team.facts["config"])
+        task = task_of(config)
+        team.fits(task.env)
+        _same("list of kinds", list(team.kinds), list(task.file.names()))
+        return config, task, Preset.of(team.facts["preset"])
+    except ValueError as error:
+        raise PolicyError(f"{team.source}: {error}") from None
 
 
 def save(path: str | Path, state: TrainState, facts: dict[str, Any]) -> Path:
@@ -371,14 +345,6 @@ def save(path: str | Path, state: TrainState, facts: dict[str, Any]) -> Path:
     files.write_bytes(path, weights)
     write_facts(path, {**facts, "weights_sha256": files.digest(weights)})
     return path
-
-
-def write_facts(path: Path, facts: dict[str, Any]) -> None:
-    """Write the description beside the weights, with a hash of itself."""
-    content = json.loads(json.dumps({"format": FORMAT, **facts}))
-    content.pop("sha256", None)
-    text = json.dumps({**content, "sha256": files.digest_of(content)}, indent=1) + "\n"
-    files.write_text(path.with_suffix(".json"), text)
 
 
 def load(path: str | Path) -> TeamPolicy:
@@ -405,7 +371,7 @@ def load(path: str | Path) -> TeamPolicy:
         )
     weights = _weights(path, facts)
     try:
-        return TeamPolicy(weights, facts)
+        return TeamPolicy(weights, facts, str(notes))
     except UNREADABLE as error:
         raise PolicyError(f"{notes}: not a policy's description ({error!r})") from None
 
@@ -427,73 +393,6 @@ def _weights(path: Path, facts: dict[str, Any]) -> Weights:
         return unflatten(parse_weights(data), blank)
     except (*UNREADABLE, SafetensorError) as error:
         raise PolicyError(f"{path}: does not hold this network's weights ({error})") from None
-
-
-def read_facts(path: str | Path) -> dict[str, Any]:
-    """Return the description of a policy in the names of format 2. The path may have an ending or none."""
-    notes = Path(path).with_suffix(".json")
-    try:
-        facts = json_shape.parse(notes.read_bytes())
-        json_shape.check(facts, {"format": int})
-    except OSError:
-        raise PolicyError(
-            f"{notes}: no such file; a policy is a .safetensors file and a .json"
-        ) from None
-    except json_shape.ShapeError as error:
-        raise PolicyError(f"{notes}: not a policy's description ({error})") from None
-    found = facts["format"]
-    if found not in READABLE:
-        made_by = facts.get("versions")
-        raise PolicyError(
-            f"{notes}: format {found}, this version of mavic reads formats "
-            f"{' and '.join(map(str, READABLE))}; install the version that wrote it "
-            f"({made_by.get('mavic', 'unknown') if isinstance(made_by, dict) else 'unknown'})"
-        )
-    hashed = facts.pop("sha256", None)
-    if hashed is not None and hashed != files.digest_of(facts):
-        edited = f"{notes}: damaged or edited (its hash differs); if you edited it, remove its line sha256"
-    else:
-        edited = ""
-    facts = {RENAMED_FACTS.get(name, name): fact for name, fact in facts.items()}
-    if missing := [name for name in FACTS if name not in facts]:
-        raise PolicyError(f"{notes}: not a policy's description (without {', '.join(missing)})")
-    try:
-        json_shape.check(facts, FACTS)
-        json_shape.check(facts, {k: v for k, v in MORE_FACTS.items() if facts.get(k) is not None})
-        facts = facts if found == FORMAT else translated(facts)
-        _check_facts(facts)
-    except UNREADABLE as error:
-        raise PolicyError(f"{notes}: not a policy's description ({error})") from None
-    if edited:
-        raise PolicyError(edited)
-    return facts
-
-
-def _check_facts(facts: dict[str, Any]) -> None:
-    """Raise an error of `UNREADABLE` unless the facts agree with each other and make records."""
-    agents, kinds = len(facts["agents"]), len(facts["kinds"])
-    for name, length in (("macros", agents), ("macro_counts", agents), ("examples", kinds)):
-        if len(facts[name]) != length:
-            raise ValueError(f"{name} must have {length} entries, not {len(facts[name])}")
-    if facts["macro_counts"] != [len(names) for names in facts["macros"]]:
-        raise ValueError("macro_counts must count the macros")
-    if facts.get("addressed") and len(facts["addressed"]) != kinds:
-        raise ValueError(f"addressed must have {kinds} entries, not {len(facts['addressed'])}")
-    config = ExperimentConfig.of(facts["config"])
-    if config.world != facts["world"]:
-        raise ValueError(f"world is {facts['world']!r} but config.world is {config.world!r}")
-    Preset.of(facts["preset"])
-    Shape(**facts["shape"])
-
-
-def translated(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return facts of format 1, whose "cell" is already called "config", in the names of format 2."""
-    return {
-        **facts,
-        "format": FORMAT,
-        "config": dataclasses.asdict(ExperimentConfig.of(facts["config"])),
-        "preset": dataclasses.asdict(Preset.of(facts["preset"])),
-    }
 
 
 def _blank(shape: Shape) -> Weights:

@@ -118,9 +118,32 @@ class Record:
             raise RecordError(f"{self.path}:1: preset: {error}") from None
 
     def diverged(self) -> list[int]:
-        """Return the places of the seeds that have no score because their training diverged."""
+        """Return the seeds that have no score because their training diverged."""
         points = (self.score or {}).get("diverged") or []
-        return [place for place, point in enumerate(points) if point is not None]
+        return [s for s, point in zip(self.run["seeds"], points, strict=False) if point is not None]
+
+    def finite(self) -> Record:
+        """Return the record without the seeds that diverged. If all did, it has no score."""
+        lost = self.diverged()
+        if not lost:
+            return self
+        seeds = self.run["seeds"]
+        kept = [place for place, seed in enumerate(seeds) if seed not in lost]
+        return dataclasses.replace(
+            self,
+            run={**self.run, "seeds": [seeds[place] for place in kept]},
+            curve=[_only(line, kept, len(seeds)) for line in self.curve],
+            score=_only(self.score, kept, len(seeds)) if kept else None,
+        )
+
+
+def _only(value: Any, places: list[int], seeds: int) -> Any:
+    """Return a line with the entries of some seeds only. Every list of that length is by seed."""
+    if isinstance(value, dict):
+        return {name: _only(one, places, seeds) for name, one in value.items()}
+    if isinstance(value, list) and len(value) == seeds:
+        return [value[place] for place in places]
+    return value
 
 
 def read(path: str | Path) -> Record:

@@ -14,7 +14,7 @@ import teams
 
 import mavic
 from mavic.apps.stage import guest_options
-from mavic.experiments import policy_file
+from mavic.experiments import policy_facts, policy_file
 from mavic.experiments.config import ExperimentConfig
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
@@ -102,8 +102,8 @@ def test_a_file_of_version_0_1_loads_and_acts_alike(team, tmp_path):
 def test_old_facts_are_translated_to_those_that_are_shipped(tmp_path):
     (tmp_path / "old.json").write_text(OLD_FACTS.read_text())
     shipped = json.loads((SHIPPED / "box_pushing" / "mavic.json").read_text())
-    assert shipped["format"] == policy_file.FORMAT
-    translated = json.loads(json.dumps(policy_file.read_facts(tmp_path / "old")))
+    assert shipped["format"] == policy_facts.FORMAT
+    translated = json.loads(json.dumps(policy_facts.read_facts(tmp_path / "old")))
     hashes = [shipped.pop(name) for name in ("weights_sha256", "sha256")]
     assert all(len(found) == 64 for found in hashes)
     for facts in (translated, shipped):  # numbers and choices that came later have their defaults
@@ -116,19 +116,19 @@ def test_an_old_option_of_the_environment_is_translated(tmp_path):
     facts = json.loads(OLD_FACTS.read_text())
     facts["cell"]["options"] = {"size": 4, "rules": "reference"}
     (tmp_path / "old.json").write_text(json.dumps(facts))
-    found = policy_file.read_facts(tmp_path / "old")
+    found = policy_facts.read_facts(tmp_path / "old")
     assert found["config"]["options"] == {"size": 4, "dynamics": "reference"}
 
 
 def test_a_guest_joins_only_a_team_that_sees_and_does_the_same_beside_one():
-    facts = policy_file.read_facts(SHIPPED / "overcooked" / "mavic")
+    facts = policy_facts.read_facts(SHIPPED / "overcooked" / "mavic")
     assert guest_options(facts) == {"cooks": 3, "third_cook": False}
     shape = {**facts["shape"], "observation": facts["shape"]["observation"] + 1}
     assert guest_options({**facts, "shape": shape}) is None
     assert guest_options({**facts, "agents": ["cook_0", "cook_1", "cook_2"]}) is None
     wrong = {**facts["config"], "options": {"task": "nothing"}}
     assert guest_options({**facts, "config": wrong}) is None
-    assert guest_options(policy_file.read_facts(SHIPPED / "box_pushing" / "mavic")) is None
+    assert guest_options(policy_facts.read_facts(SHIPPED / "box_pushing" / "mavic")) is None
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from mavic.apps.playground import memory
 from mavic.apps.playground.messages import WorldListing
 from mavic.apps.stage import Stage
 from mavic.envs import api
-from mavic.experiments import policy_file
+from mavic.experiments import policy_facts, policy_file
 from mavic.experiments.config import instructions_of
 from mavic.experiments.policy_file import PolicyError
 from mavic.hints import suggest
@@ -68,7 +68,7 @@ def entries(folder: Path) -> list[Entry]:
 def entry_of(path: Path, name: str) -> Entry:
     """Return the entry of a policy file. The path may have an ending or none."""
     try:
-        facts = policy_file.read_facts(path)
+        facts = policy_facts.read_facts(path)
     except PolicyError as error:
         raise CatalogError(str(error)) from None
     if facts["world"] not in api.names():
