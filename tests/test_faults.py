@@ -1,4 +1,4 @@
-"""The short form of `make test-faults`: every sort of fault a few times. Nothing may end in a traceback or in silence."""
+"""The short form of `make test-faults`: every sort of fault a few times. None may end in a traceback or in silence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ def test_every_sort_of_fault_is_survived_or_refused():
     assert sum(count.injected for count in counts) > 400
     assert all(count.injected for count in counts)
     refused = {count.name: count.refused for count in counts}
-    assert all(refused[name] for name in ("command lines", "instruction files", "races for a folder"))
+    assert all(
+        refused[name] for name in ("command lines", "instruction files", "races for a folder")
+    )
 
 
 def test_a_fault_that_nobody_notices_is_counted(tmp_path):
@@ -22,5 +24,7 @@ def test_a_fault_that_nobody_notices_is_counted(tmp_path):
     path.write_text("1")
     silent = faults.Count("careless")
     faults.judge(silent, faults.Sample(path, lambda: 2, (ValueError,)), lambda _: "silent", "")
-    faults.judge(silent, faults.Sample(path, lambda: {}["x"], (ValueError,)), lambda _: "silent", "")
+    faults.judge(
+        silent, faults.Sample(path, lambda: {}["x"], (ValueError,)), lambda _: "silent", ""
+    )
     assert (silent.silent, silent.tracebacks, silent.refused) == (1, 1, 0)

@@ -101,7 +101,11 @@ def test_configurations_are_checked(fields, message):
 @pytest.mark.parametrize(
     ("world", "options", "message"),
     [
-        ("overcooked", dict(third_cook="maybe"), "option third_cook must be true or false, not 'maybe'"),
+        (
+            "overcooked",
+            dict(third_cook="maybe"),
+            "option third_cook must be true or false, not 'maybe'",
+        ),
         ("overcooked", dict(map=math.nan), "option map must be a text, not nan"),
         ("overcooked", dict(map="nan"), "nan: no such map"),
         ("overcooked", dict(map="."), "cannot be read as a map"),
