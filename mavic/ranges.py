@@ -11,7 +11,7 @@ import dataclasses
 import math
 import types
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 LARGEST_SEED = 2**31 - 1
 WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
@@ -107,6 +107,8 @@ def _problem(value: Any, annotation: Any, allowed: Range = FINITE) -> str:
         problems = [_problem(value, one, allowed) for one in inside]
         told = [p for one, p in zip(inside, problems, strict=True) if one is not type(None)]
         return "" if "" in problems else " or ".join(dict.fromkeys(told))
+    if origin is Literal:
+        return "" if value in inside else f"one of {', '.join(map(str, inside))}"
     if origin is tuple:
         return _tuple_problem(value, inside, allowed)
     if annotation is type(None):

@@ -34,12 +34,14 @@ FACTS = {  # what a description must hold, and what it may hold
 }
 MORE_FACTS = {
     "seed": int,
+    "critic_shape": dict,
+    "observation": int,
     "addressed": [[str]],
     "versions": json_shape.Map(str),
     "weights_sha256": str,
     "sha256": str,
 }
-Size = Annotated[int, Range(0, 10**6)] | bool
+Size = Annotated[int, Range(0, 10**6)] | bool | str | None
 UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError)
 """What the makers of records raise for values that have the wrong type."""
 
@@ -110,9 +112,10 @@ def _check_facts(facts: dict[str, Any]) -> None:
     if config.world != facts["world"]:
         raise ValueError(f"world is {facts['world']!r} but config.world is {config.world!r}")
     Preset.of(facts["preset"])
-    for name, size in facts["shape"].items():
-        if not isinstance(size, str):
-            check_value(size, Size, f"shape.{name}")
+    for shape in ("shape", "critic_shape"):
+        for name, size in facts.get(shape, {}).items():
+            for one in size if isinstance(size, list) else [size]:
+                check_value(one, Size, f"{shape}.{name}")
 
 
 def translated(facts: dict[str, Any]) -> dict[str, Any]:

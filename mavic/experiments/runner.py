@@ -30,6 +30,7 @@ from mavic.experiments import (
     policy_file,
     records,
     stopping,
+    team_networks,
     train,
 )
 from mavic.experiments.config import ExperimentConfig, Task, task_of
@@ -38,24 +39,23 @@ from mavic.experiments.runs import Run, make_run, stack
 from mavic.experiments.train import TrainMetrics
 from mavic.instruct import reward
 from mavic.learn.update import StaticConfig, TrainState
+from mavic.learn.views import view_of
 from mavic.preset import Preset
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Configurations of one world, network, hearing and preset, with their seeds."""
+    """Configurations of one world, backbone, network, hearing and preset, with their seeds."""
 
     configs: tuple[ExperimentConfig, ...]
     seeds: tuple[int, ...]
     preset: Preset
 
     def __post_init__(self) -> None:
-        shapes = {
-            (c.world, c.network, c.hear, c.preset, json.dumps(c.options)) for c in self.configs
-        }
-        if len(shapes) != 1:
+        if len({(_program(c), json.dumps(c.options)) for c in self.configs}) != 1:
             raise ValueError(
-                "configurations of one group must share world, network, hearing, preset and options"
+                "configurations of one group must share world, backbone, network, hearing, preset "
+                "and options"
             )
 
     def trained(self) -> tuple[ExperimentConfig, ...]:
@@ -69,16 +69,20 @@ def groups_of(
     """Return the configurations sorted into groups. `changes` are preset numbers to override."""
     found: dict[tuple, list[ExperimentConfig]] = {}
     for config in configs:
-        alike = (config.world, config.network, config.hear, config.preset)
-        found.setdefault(alike, []).append(config)
+        found.setdefault(_program(config), []).append(config)
     return [
         Group(
             configs=tuple(members),
             seeds=tuple(seeds),
-            preset=preset_of(members[0].preset, members[0].world, **changes),
+            preset=preset_of(members[0].preset, members[0].world, members[0].backbone, **changes),
         )
         for members in found.values()
     ]
+
+
+def _program(config: ExperimentConfig) -> tuple[str, ...]:
+    """Return what configurations must share to train in one compiled program."""
+    return config.world, config.backbone, config.network, config.hear, config.preset
 
 
 def conflicting_records(groups: Iterable[Group], folder: Path) -> Iterator[tuple[Path, str]]:
@@ -166,7 +170,7 @@ def train_group(
     console = console or Console()
     preset, config = group.preset, group.configs[0]
     task = task_of(config)
-    static = task.static_config(preset, config.network)
+    static = task.static_config(preset, config.network, config.backbone)
     num_envs = num_envs or default_num_envs(preset.batch, task.env.horizon)
     configs = group.trained()
     runs = stack([make_run(c, preset, task, seed) for c in configs for seed in group.seeds])
@@ -181,7 +185,8 @@ def train_group(
     program = (static, num_envs, updates, task.vectors, runs)
     if len(curve) < points:
         console.print(_memory_line(program, state), highlight=False, soft_wrap=True)
-    label = f"{config.world} {config.network} {config.preset} · {len(configs)} × {len(group.seeds)} runs"
+    label = " ".join([config.world, config.backbone, config.network, config.preset])
+    label += f" · {len(configs)} × {len(group.seeds)} runs"
     with _progress(console) as progress:
         bar = progress.add_task(label, total=points, completed=len(curve), note="compiling…")
         compiled = False  # a signal waits for the end of a point, but not for a compilation
@@ -299,7 +304,7 @@ def trained_of(path: str | Path, condition: str | None = None) -> Trained:
     return Trained(
         group=group,
         task=task,
-        static=task.static_config(preset, config.network),
+        static=task.static_config(preset, config.network, config.backbone),
         state=TrainState(
             actor=one.actor,
             critic=one.critic,
@@ -316,7 +321,10 @@ def trained_of(path: str | Path, condition: str | None = None) -> Trained:
 
 def facts_of(trained: Trained, config: ExperimentConfig, seed: int) -> dict[str, Any]:
     """Return the description of a team that is stored in its policy file."""
-    task = trained.task
+    task, static = trained.task, trained.static
+    critic = {}
+    if static.critic_network is not None:
+        critic = {"critic_shape": team_networks.shape_fact(static.critic.shape)}
     return {
         "world": config.world,
         "agents": list(task.env.agents),
@@ -327,7 +335,10 @@ def facts_of(trained: Trained, config: ExperimentConfig, seed: int) -> dict[str,
         "addressed": addressed_of(task),
         "encoder": task.lexicon.encoder,
         "encoder_hash": task.lexicon.encoder_hash,
-        "shape": dataclasses.asdict(trained.static.network.shape),
+        "shape": team_networks.shape_fact(static.network.shape),
+        **critic,
+        "observation": task.observation_size,
+        "needs": view_of(static.network.shape).needs,
         "config": dataclasses.asdict(config),
         "preset": dataclasses.asdict(trained.group.preset),
         "seed": seed,

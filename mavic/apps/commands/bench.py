@@ -10,7 +10,7 @@ from tyro.conf import Positional
 
 from mavic.apps import console
 from mavic.apps.commands.command import Command
-from mavic.ranges import Range
+from mavic.ranges import Range, Some
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +26,8 @@ class Bench(Command):
     """The number of trainings at once."""
     repeats: Annotated[int, Range(1, 1_000)] = 3
     """The number of interleaved repeats; medians are shown."""
+    backbone: Annotated[tuple[str, ...], Some()] | None = None
+    """The backbones to train; all of them if none is named."""
     json: Path | None = None
     """Also write the figures to this file."""
 
@@ -34,11 +36,16 @@ class Bench(Command):
         import json
 
         from mavic.experiments import benchmark, files
+        from mavic.learn.backbones import BACKBONES
 
         if self.json:
             files.check_writable(self.json.parent)
         found = benchmark.measure(
-            self.world, seeds=self.seeds, repeats=self.repeats, console=console.OUT
+            self.world,
+            seeds=self.seeds,
+            repeats=self.repeats,
+            backbones=self.backbone or tuple(BACKBONES),
+            console=console.OUT,
         )
         if self.json:
             files.write_text(self.json, json.dumps(found, indent=1) + "\n")

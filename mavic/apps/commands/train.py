@@ -47,8 +47,8 @@ class Numbers:
 class Train(Command):
     """Train teams, evaluate them, and write records and policies.
 
-    All combinations of the given methods, networks and conditions are trained, with all seeds. Those that fit one
-    compiled program train at once. Ctrl-C saves the training; the same command resumes it.
+    All combinations of the given methods, backbones, networks and conditions are trained, with all seeds. Those that
+    fit one compiled program train at once. Ctrl-C saves the training; the same command resumes it.
 
     For example:
       mavic train box_pushing
@@ -64,6 +64,9 @@ class Train(Command):
     """shared is the paper's network. protected has separate parts for instructed and uninstructed decisions. residual
     is protected, and its instructed actor adds to the logits of the uninstructed one. The default is residual, and
     protected with the preset paper."""
+    backbone: Names = ("mac-iac",)
+    """Who has which actor and critic: mac-iac (the paper's), mac-cac, mac-naive-iacc, mac-iaicc or acac.
+    docs/backbones.md says which one when."""
     hear: str | None = None
     """What agents hear: kinds (the probability of each kind, as the reader understands a sentence) or vectors (the
     sentence's vector, as in the paper). The default is kinds, and vectors with the preset paper."""
@@ -114,16 +117,18 @@ class Train(Command):
         console.OUT.print(f"records and policies: {folder}; tables: mavic report {folder}")
 
     def _configs(self) -> Iterator[ExperimentConfig]:
-        """Yield all combinations of networks, conditions and methods."""
+        """Yield all combinations of backbones, networks, conditions and methods."""
         from mavic.experiments.config import ExperimentConfig
         from mavic.experiments.methods import METHODS
 
         methods = tuple(METHODS) if self.methods == ("all",) else self.methods
-        for network, condition, method in product(self.networks or ("",), self.conditions, methods):
+        axes = self.backbone, self.networks or ("",), self.conditions, methods
+        for backbone, network, condition, method in product(*axes):
             yield ExperimentConfig(
                 world=self.world,
                 method=method,
                 network=network,
+                backbone=backbone,
                 hear=self.hear or "",
                 preset=self.preset,
                 options=options_from(self.options),
