@@ -18,7 +18,8 @@ from rich.console import Console
 
 from mavic.experiments import checkpoint, evaluate, runner, stopping, train
 from mavic.experiments.config import ExperimentConfig
-from mavic.learn.backbones import BACKBONES, UpdateMetrics
+from mavic.learn import update
+from mavic.learn.backbones import UpdateMetrics
 
 SEEDS, BATCH = (3, 4), 8
 CONFIG = ExperimentConfig(world="box_pushing", options={"size": 4})
@@ -33,9 +34,7 @@ def group_of(points: int, **changes) -> runner.Group:
 
 def init_states(static, runs):
     """A state of the right shapes, drawn from a fixed seed."""
-    shapes = jax.eval_shape(
-        lambda key: BACKBONES[static.backbone].init(key, static), jax.random.key(0)
-    )
+    shapes = jax.eval_shape(lambda key: update.init(key, static), jax.random.key(0))
     count, random = len(runs.key), np.random.default_rng(0)
 
     def leaf(shape):
@@ -60,8 +59,8 @@ def train_updates(static, num_envs, updates, vectors, runs, state):
     state = jax.tree.map(leaf, state)
     episodes = state.episodes + updates * static.batch
     names = [field.name for field in dataclasses.fields(UpdateMetrics)]
-    update = UpdateMetrics(**{name: jnp.zeros((count, 2)) for name in names})
-    metrics = train.TrainMetrics(update=update, ticks=jnp.ones(count), task_return=jnp.zeros(count))
+    means = UpdateMetrics(**{name: jnp.zeros((count, 2)) for name in names})
+    metrics = train.TrainMetrics(update=means, ticks=jnp.ones(count), task_return=jnp.zeros(count))
     return dataclasses.replace(state, episodes=episodes), metrics
 
 

@@ -31,8 +31,6 @@ from typing import Any
 from unittest import mock
 
 import fake_training
-import jax
-import numpy as np
 import sample_records
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -181,7 +179,7 @@ class Sample:
 
 def plain(value: Any) -> Any:
     """What a file holds, as numbers that can be compared."""
-    return jax.tree.map(lambda x: np.asarray(x).tolist() if hasattr(x, "shape") else x, value)
+    return {name: leaf.tolist() for name, leaf in checkpoint.flatten(value).items()}
 
 
 def policy_samples(folder: Path) -> list[Sample]:

