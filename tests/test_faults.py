@@ -6,11 +6,11 @@ import faults
 
 
 def test_every_sort_of_fault_is_survived_or_refused():
-    counts = list(faults.all_counts(kill=1, file=400, disk=4, race=40))
+    counts = list(faults.all_counts(kill=1, file=160, disk=2, race=24))
     print(faults.HEADER, *counts, sep="\n")
     wrong = [example for count in counts for example in count.examples]
     assert not wrong and all(count.tracebacks == count.silent == 0 for count in counts)
-    assert sum(count.injected for count in counts) > 400
+    assert sum(count.injected for count in counts) > 160
     assert all(count.injected for count in counts)
     refused = {count.name: count.refused for count in counts}
     assert all(

@@ -29,11 +29,11 @@ def test_every_number_of_a_preset_has_a_range():
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -1e39, -1, "1", True, 10**400])
-@pytest.mark.parametrize("name", [f.name for f in dataclasses.fields(Preset)])
+@pytest.mark.parametrize(
+    "name", [k for k, v in ranges._annotations(Preset).items() if is_number(v)]
+)
 def test_no_number_of_a_preset_may_be_anything(name, wrong):
     hint = ranges._annotations(Preset)[name]
-    if not is_number(hint):
-        pytest.skip("no number")
     values = (wrong, wrong) if "tuple" in str(hint) else wrong
     with pytest.raises(RangeError, match=rf"^{name} must be a .*, not "):
         ranges.check_value(values, hint, name)  # tests check types before a record is made

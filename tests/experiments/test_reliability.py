@@ -14,12 +14,13 @@ from pathlib import Path
 
 import fake_training
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from fake_training import group_of, train_group
 from rich.console import Console
 
-from mavic.experiments import checkpoint, divergence, files, json_shape, records, stopping
+from mavic.experiments import checkpoint, divergence, files, json_shape, memory, records, stopping
 from mavic.experiments.checkpoint import CheckpointError
 from mavic.experiments.divergence import DivergenceError
 
@@ -299,6 +300,46 @@ def test_signals_are_left_alone_outside_the_main_thread():
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+# Memory
+
+
+def test_memory_is_that_of_the_arrays_alive_at_once():
+    def program(x):
+        big = jnp.cumsum(x, 0)  # 4,000 bytes beside the 4,000 of x
+        wide = jnp.outer(big, big[:10])  # 40,000 more; sums of both are nothing beside
+        return (wide + 1).sum() + big.sum()
+
+    traced = jax.jit(program).trace(jnp.zeros(1000))
+    assert 44_000 <= memory.peak_bytes(traced.jaxpr.jaxpr) <= 52_200
+
+    def loop(x):
+        return jax.lax.fori_loop(0, 9, lambda _, y: jnp.sort(jnp.sort(y)), x)
+
+    looped = memory.peak_bytes(jax.jit(loop).trace(jnp.zeros(1000)).jaxpr.jaxpr)
+    assert 8_000 <= looped <= 20_000  # not nine times as much
+
+
+@pytest.mark.parametrize(
+    ("needed", "free", "runs", "said"),
+    [
+        (2e9, 8e9, 4, "needs about 2.00 GB of memory of 8.0 GB that are free"),
+        (2e9, None, 4, "needs about 2.00 GB of memory"),
+        (8e9, 4.1e9, 4, "about 2 of its 4 runs fit at once: give fewer seeds"),
+        (8e9, 1e9, 4, "not even one run fits: give a smaller --batch"),
+    ],
+)
+def test_what_does_not_fit_says_what_would(needed, free, runs, said):
+    if free is None or needed <= free:
+        assert memory.check(int(needed), free and int(free), runs).endswith(said)
+    else:
+        with pytest.raises(memory.NotEnoughMemoryError, match=said):
+            memory.check(int(needed), int(free), runs)
+
+
+def test_the_memory_of_this_machine_is_known():
+    assert memory.free_bytes() is None or memory.free_bytes() > 1e6
 
 
 # JSON

@@ -124,6 +124,7 @@ def test_stopped_and_resumed_it_ends_in_the_same_numbers(trained, tmp_path, monk
             return straight(*args)
 
         straight = train.train_updates
+        chunk.trace = straight.trace
         with monkeypatch.context() as patch:
             patch.setattr(train, "train_updates", chunk)
             with pytest.raises(KeyboardInterrupt):
