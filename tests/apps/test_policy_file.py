@@ -16,6 +16,7 @@ import mavic
 from mavic.apps.stage import guest_options
 from mavic.experiments import policy_facts, policy_file
 from mavic.experiments.config import ExperimentConfig
+from mavic.experiments.policy_file import PolicyError
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
 from mavic.learn import act
@@ -203,3 +204,20 @@ def test_under_the_shield_it_chooses_only_what_the_sentence_allows(listener):
     assert same in chosen(text, shield=True)
     counted_as[fetch, same] = names.index("LOOK_FOR_0")  # as if it did the other's work
     assert same not in chosen(text, shield=True, effective_macros=counted_as)
+
+
+@pytest.mark.parametrize("world", ["box_pushing", "overcooked", "warehouse"])
+def test_a_flipped_bit_of_a_shipped_team_is_found(world, tmp_path):
+    for path in sorted((SHIPPED / world).iterdir()):
+        shutil.copy(path, tmp_path / path.name)
+    weights = tmp_path / "mavic.safetensors"
+    mavic.load_policy(weights)
+    data = bytearray(weights.read_bytes())
+    data[-1000] ^= 1
+    weights.write_bytes(bytes(data))
+    with pytest.raises(PolicyError, match=r"mavic\.safetensors: damaged"):
+        mavic.load_policy(weights)
+    notes = tmp_path / "naive.json"
+    notes.write_text(notes.read_text().replace('"seed": ', '"seed": 1'))
+    with pytest.raises(PolicyError, match=r"naive\.json: damaged or edited \(its hash differs\)"):
+        mavic.load_policy(notes)
