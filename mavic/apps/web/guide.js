@@ -42,5 +42,26 @@ const MavicGuide = (() => {
     return { stop, running: () => on };
   }
 
-  return { start };
+  // What the guide does to the page: captions, typing, saying and ending.
+  function page(element, tell, end, stopped) {
+    const type = (words) => (element("text").value = words);
+    return {
+      type,
+      end,
+      caption: (words) => {
+        element("guide").hidden = false;
+        element("caption").textContent = words;
+      },
+      say: (words) => {
+        tell(words, null);
+        type("");
+      },
+      stop: () => {
+        element("guide").hidden = true;
+        stopped();
+      },
+    };
+  }
+
+  return { start, page };
 })();

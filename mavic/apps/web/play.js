@@ -475,22 +475,7 @@
     if (state.guide || (!wanted && (state.guided || calm.matches || state.opened.seat !== null))) return;
     state.guided = true;
     if (wanted && !state.playing) send({ do: "play" });
-    const page = {
-      caption: (words_) => {
-        element("guide").hidden = false;
-        element("caption").textContent = words_;
-      },
-      type: (words_) => (text.value = words_),
-      say: (words_) => {
-        tell(words_, null);
-        text.value = "";
-      },
-      end: () => send({ do: "end" }),
-      stop: () => {
-        state.guide = null;
-        element("guide").hidden = true;
-      },
-    };
+    const page = MavicGuide.page(element, tell, () => send({ do: "end" }), () => (state.guide = null));
     const { job, examples, asks: all, recordings } = state.opened;
     state.guide = MavicGuide.start(page, { job, example: examples[0] || all[0].phrases[0], teams: recordings.map(({ name }) => name) });
   }
