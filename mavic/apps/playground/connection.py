@@ -213,16 +213,19 @@ class Connection:
             self._hurry()
 
     async def _script(self, session: Session, request: messages.Open) -> None:
-        """Let the session say what a shared address says."""
+        """Let the session say what a shared address says. What cannot be said here is left out."""
         for cue in request.script:
-            session.check_agents(cue.agents)
             words = session.stage.lexicon, session.names, cue.text, cue.agents, cue.hold
             order = None
-            if cue.text:
-                line = await self.workers.run(self.workers.words, orders.listen, *words)
-                if line.ends or line.unclear or line.together:
-                    continue
-                order = line.orders[0]
+            try:
+                session.check_agents(cue.agents)
+                if cue.text:
+                    line = await self.workers.run(self.workers.words, orders.listen, *words)
+                    if line.ends or line.unclear or line.together:
+                        continue
+                    order = line.orders[0]
+            except (SessionError, OrderError, EncoderError):
+                continue
             session.orders.cues.append((cue.time, order))
 
     async def _run_clock(self) -> None:
