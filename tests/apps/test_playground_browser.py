@@ -199,6 +199,7 @@ def test_a_cook_is_played_with_arrows_and_macro_keys(open_page):
     page.locator(".who", has_text="cook 1").wait_for()
     choose(page, "seat", "guest")
     page.locator(".who", has_text="cook 3 (you)").wait_for()
+    page.locator("#clock", has_text=re.compile("tick [1-9]")).wait_for()
     # the arrows drive at once: they no longer change the select
     for key, macro in [
         ("ArrowUp", "step up"),

@@ -253,7 +253,7 @@ def test_an_instruction_is_seen_from_word_to_verdict(open_page, followed, chip, 
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     assert "“stay where you are”" in said.inner_text()
-    assert "kind: stay" in said.inner_text() and "3 ticks left" in said.inner_text()
+    assert "to everybody · 3 ticks left · stay" in said.inner_text()
     assert page.locator("#spoken").inner_text() == "“stay where you are”"
     assert page.locator(".agents .chip").inner_text() == chip
     assert "go right" in page.locator("canvas").first.get_attribute("aria-label")

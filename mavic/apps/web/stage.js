@@ -56,7 +56,7 @@ const MavicStage = (() => {
       const to = everybody ? "to everybody" : "to " + list(asked.agents.map((i) => names[i]));
       const left = asked.left !== null ? plural(asked.left, "tick") + " left" : recording.standing ? "until you end it" : "until it is done or the episode ends";
       const share = asked.left === null ? null : asked.left / (asked.left + asked.held);
-      return { state: "active", words: "“" + asked.text + "”", about: [words(asked.kind), to, left], share };
+      return { state: "active", words: "“" + asked.text + "”", about: [to, left, words(asked.kind)], share };
     }
     const judged = (verdict) => (verdict.followed ? "✓ followed: " : "✗ not followed: ") + words(verdict.kind);
     if (frame.over) {
@@ -253,7 +253,7 @@ const MavicStage = (() => {
       said.dataset.state = now.state;
       said.replaceChildren(
         make("p", { class: "words", text: now.words, title: now.words }),
-        make("p", { class: "about" }, ...now.about.map((text) => make("span", { text }))),
+        make("p", { class: "about" }, ...now.about.map((text, i) => make("span", { text: (i ? " · " : "") + text }))),
       );
       if (now.share != null) {
         const fill = make("i");
