@@ -1,6 +1,6 @@
 """A trained team as a file: weights in safetensors, and a JSON file beside it that describes them.
 
-    policy = mavic.load_policy("policies/box_pushing/mavic")
+    policy = mavic.load_policy("box_pushing/mavic")
     carry = policy.start()
     macro, carry = policy.act(key, carry, observation, "don't push the boxes", idle)
 
@@ -23,8 +23,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from mavic.envs import api
+from mavic.experiments import shipped_teams
 from mavic.experiments.checkpoint import flatten, unflatten
 from mavic.experiments.config import ExperimentConfig, Task, make_task
+from mavic.hints import suggest
 from mavic.language import lexicon as lexicons
 from mavic.learn import act, gru, networks
 from mavic.learn.gru import Net
@@ -295,14 +297,12 @@ def write_facts(path: Path, facts: dict[str, Any]) -> None:
 
 
 def load(path: str | Path) -> TeamPolicy:
-    """Return the team of a policy file. The path may have an ending or none."""
-    path = Path(path).with_suffix(".safetensors")
+    """Return the team of a policy file or of a shipped team's name. A path may have an ending or none."""
+    path = shipped_teams.find(path).with_suffix(".safetensors")
     notes = path.with_suffix(".json")
     for needed in (path, notes):
         if not needed.is_file():
-            raise PolicyError(
-                f"{needed}: no such file; a policy is a .safetensors file and a .json"
-            )
+            raise PolicyError(_missing(needed))
     facts = read_facts(path)
     expected = lexicons.encoder_hash(facts["encoder"])
     if facts["encoder_hash"] != expected:
@@ -319,16 +319,22 @@ def load(path: str | Path) -> TeamPolicy:
     return TeamPolicy(weights, facts)
 
 
+def _missing(path: Path) -> str:
+    name = path.with_suffix("").as_posix()
+    return (
+        f"{path}: no such file; a policy is a .safetensors file and a .json, "
+        f"or the name of a shipped team; {suggest(name, shipped_teams.names())}"
+    )
+
+
 def read_facts(path: str | Path) -> dict[str, Any]:
     """Return the description of a policy in the names of format 2. The path may have an ending or none."""
-    notes = Path(path).with_suffix(".json")
+    notes = shipped_teams.find(path).with_suffix(".json")
     try:
         facts = json.loads(notes.read_text(encoding="utf-8"))
         found = facts["format"]
     except OSError:
-        raise PolicyError(
-            f"{notes}: no such file; a policy is a .safetensors file and a .json"
-        ) from None
+        raise PolicyError(_missing(notes)) from None
     except (ValueError, KeyError, TypeError) as error:
         raise PolicyError(f"{notes}: not a policy's description ({error})") from None
     if found not in READABLE:

@@ -17,11 +17,11 @@ from mavic.apps.commands.command import Command
 class Evaluate(Command):
     """Evaluate a policy file: base return, compliance and value bias.
 
-    Example: mavic evaluate policies/box_pushing/mavic --condition live/by-kind
+    Example: mavic evaluate box_pushing/mavic --condition live/by-kind
     """
 
     policy: Positional[Path]
-    """The policy's file, with or without its ending."""
+    """The policy's file, with or without its ending, or a shipped team such as box_pushing/mavic."""
     condition: str | None = None
     """How the team is instructed: schedule/rule[/overlap][/extras] (default: the condition in the policy file)."""
     quick: bool = False

@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 
 import jax
@@ -16,7 +15,7 @@ from mavic.apps import stage as stages
 from mavic.apps.playground.messages import WorldListing
 from mavic.apps.stage import Stage
 from mavic.envs import api
-from mavic.experiments import policy_file
+from mavic.experiments import policy_file, shipped_teams
 from mavic.experiments.config import instructions_of
 from mavic.experiments.policy_file import PolicyError
 from mavic.hints import suggest
@@ -45,13 +44,6 @@ class Entry:
     guest: bool  # a person can join as one more agent
 
 
-def shipped() -> Path:
-    """Return the folder of the shipped teams: inside an installed package, or at the top of a checkout."""
-    package = Path(str(resources.files("mavic")))
-    inside = package / "policies"
-    return inside if inside.is_dir() else package.parent / "policies"
-
-
 def entries(folder: Path) -> list[Entry]:
     """Return the teams in `folder/<world>/<name>.json`, in the order of the worlds and of `ORDER`."""
     found = [
@@ -65,7 +57,8 @@ def entries(folder: Path) -> list[Entry]:
 
 
 def entry_of(path: Path, name: str) -> Entry:
-    """Return the entry of a policy file. The path may have an ending or none."""
+    """Return the entry of a policy file or of a shipped team. The path may have an ending or none."""
+    path = shipped_teams.find(path)
     try:
         facts = policy_file.read_facts(path)
     except PolicyError as error:
@@ -178,10 +171,10 @@ def open_catalog(
     for entry in own:
         policy_file.load(entry.path)  # a broken file is refused before a page is opened
     taken = {(entry.world, entry.name) for entry in own}
-    found = own + [e for e in entries(folder or shipped()) if (e.world, e.name) not in taken]
+    found = own + [e for e in entries(folder or shipped_teams.folder()) if (e.world, e.name) not in taken]
     if not found:
         raise CatalogError(
-            f"no teams in {folder or shipped()}; train one (mavic train box_pushing) and name it: "
+            f"no teams in {folder or shipped_teams.folder()}; train one (mavic train box_pushing) and name it: "
             "mavic play --policy FILE, or name the folder of its world's folder: --policies FOLDER"
         )
     teams: dict[str, dict[str, Entry]] = {}
