@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-Pair = tuple[float, float]  # for uninstructed decisions, for instructed decisions
+# By context: nothing is asked; asked and the task goes on; asked instead of the task. A pair (a, b) means (a, b, b).
+ByContext = tuple[float, float] | tuple[float, float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """The numbers of one training. A pair holds a value for uninstructed and one for instructed decisions."""
+    """The numbers of one training. Some are by context: two numbers (not asked, asked) or three (`ByContext`)."""
 
     episodes: int = 50_000
     """Training episodes."""
@@ -37,30 +38,34 @@ class Preset:
     """Lambda of the returns: 0 trusts the critic at the next decision, 1 trusts the n-step return."""
     epsilon_start: float = 1.0
     """Exploration at the start: the share of uniformly random macros."""
-    epsilon_end: Pair = (0.01, 0.01)
+    epsilon_end: ByContext = (0.01, 0.01)
     """Exploration from `epsilon_episodes` on."""
     epsilon_episodes: int = 4_000
     """Episodes over which exploration falls linearly."""
-    entropy_start: Pair = (0.0, 0.0)
+    entropy_start: ByContext = (0.0, 0.0)
     """Entropy bonus at the start."""
-    entropy_end: Pair = (0.0, 0.0)
+    entropy_end: ByContext = (0.0, 0.0)
     """Entropy bonus from `entropy_episodes` on. Experimental: no preset sets it."""
     entropy_episodes: int = 1
     """Episodes over which the entropy bonus falls linearly."""
-    actor_hysteresis: Pair = (1.0, 1.0)
+    actor_hysteresis: ByContext = (1.0, 1.0)
     """Weight of negative advantages; 1 is none, smaller is more optimistic."""
-    critic_hysteresis: Pair = (1.0, 1.0)
+    critic_hysteresis: ByContext = (1.0, 1.0)
     """Weight of critic errors that call for a lower value."""
-    hysteresis_end: Pair | None = None
+    hysteresis_end: ByContext | None = None
     """Both weights move linearly to this at the end of training; None keeps them."""
-    actor_hysteresis_end: Pair | None = None
+    actor_hysteresis_end: ByContext | None = None
     """The actors' weight moves to this instead; None: `hysteresis_end`."""
     balance_kinds: bool = False
     """Every kind of instruction has the same total weight in the losses."""
-    center_advantages: Pair = (0.0, 0.0)
+    center_advantages: ByContext = (0.0, 0.0)
     """1: subtract each kind's mean advantage."""
-    normalize_advantages: Pair = (0.0, 0.0)
+    normalize_advantages: ByContext = (0.0, 0.0)
     """1: divide each kind's advantages by their root mean square."""
+    advantage_scale: ByContext = (1.0, 1.0)
+    """Factor on advantages after that. It brings advantages in units of the return to the size of normalized ones."""
+    allowed_loss: ByContext = (0.0, 0.0)
+    """Weight of a loss: minus the log of the total probability of the allowed macros, for agents that are addressed."""
     discount_actor_loss: bool = True
     """Weight actor terms by gamma^t, as the reference does. Experimental: no preset turns it off."""
     value_scale: float = 1.0
@@ -78,7 +83,16 @@ class Preset:
     decisions would otherwise be left to learn the task from."""
     hold_to_end_prob: float = 0.0
     """Share of the instructions with rule add that hold to the end of the episode. Short instructions never show what
-    the whole task is worth under them. Experimental: no preset sets it."""
+    the whole task is worth under them."""
+    drill_prob: float = 0.0
+    """Share of the prohibitions with rule add that hold to the end (or from the start) which are drills: in training
+    only, what they forbid is not available to the agents addressed. So the team meets the states in which something
+    else must do. Refusing is learnt from the other prohibitions."""
+    from_start_prob: float = 0.0
+    """Share of the episodes with instructions, in training with interruptions, that begin under one with rule add."""
+    single_instruction: bool = False
+    """In an episode that begins under an instruction no other follows. Otherwise the way from its fulfilment to the end
+    of the task is rarely seen."""
     target_network: bool = False
     """Keep a target critic and copy it every `target_update_episodes`; otherwise targets come from the critic."""
     target_update_episodes: int = 32
@@ -87,6 +101,8 @@ class Preset:
     """Adam's decay of second moments."""
     max_grad_norm: float = 1e9
     """Largest gradient norm per agent and network. Experimental: no preset sets it."""
+    kind_heads: bool = False
+    """The instructed part has an output layer of its own for each kind. Only with hearing kinds."""
     hidden: int = 32
     """Width of every layer."""
     last_macro: bool = False

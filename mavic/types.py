@@ -27,6 +27,9 @@ else:
 Array = jax.Array
 ArrayLike = Array | np.ndarray | Sequence[Any]  # what callers who do not use JAX may hold
 T = TypeVar("T")
+CONTEXTS = (
+    3  # of a decision: nothing is asked; asked and the task goes on; asked instead of the task
+)
 
 
 def assert_rank(axes: str, **arrays: Any) -> None:
@@ -136,9 +139,15 @@ class Schedule:
     overlap: Array  # [] bool: one of another kind may replace a running one
     one_agent: Array  # [] bool: it addresses one random agent of those that the kind is meant for
     from_start: Array  # [] chance that one is drawn at reset and held for the whole episode
+    from_start_adds: Array  # [] bool: only kinds with rule add are drawn at reset
+    single_instruction: Array  # [] bool: no other follows one that was given at reset
     uninstructed_episode_prob: Array  # [] chance that an episode sees no instruction
     hold_to_end_prob: Array  # [] chance that an instruction with rule add holds to the end
     spurious_interrupt_prob: Array  # [] chance per tick that all macros end though nothing is said
+    drill_prob: (
+        Array  # [] chance that a prohibition with rule add that holds to the end is enforced
+    )
+    shield: Array  # [] bool: every instruction is enforced
 
 
 @record
@@ -160,7 +169,11 @@ class Instruction:
     obeyed: Array  # [] bool: no addressed agent has chosen a forbidden macro so far
     decided: Array  # [] bool: some addressed agent has decided under it
     given: Array  # [] instructions given in this episode so far
-    uninstructed: Array  # [] bool: no instruction is given in this episode
+    uninstructed: Array  # [] bool: no further instruction is given in this episode
+    context: (
+        Array  # [] 0: nothing is asked, 1: the task goes on (rule add), 2: it replaces the task
+    )
+    enforced: Array  # [] bool: what it forbids is not available to the agents it addresses
 
 
 @record
@@ -173,6 +186,9 @@ class InstructedState:
     idle: Array  # [N] bool: the agent decides now
     observation: Array  # [N, O] what each agent decides from, or last decided from
     available: Array  # [N, M] the macros that were available then
+    forbidden: (
+        Array  # [N, M] the macros that the environment offered and the instruction forbade then
+    )
     instruction: Instruction
     time: Array  # [] ticks so far
     key: Array  # the episode's key
@@ -184,11 +200,15 @@ class Timestep:
 
     observation: Array  # [N, O] what the agent saw when it chose its macro
     available: Array  # [N, M] the macros that were available then
+    forbidden: (
+        Array  # [N, M] the macros that the environment offered and the instruction forbade then
+    )
     last_macro: Array  # [N] the macro that ran before; -1 for none
     macro: Array  # [N] the macro that runs in this tick
     fresh: Array  # [N] bool: the macro was chosen in this tick
     kind: Array  # [N] the instruction that holds in this tick; 0 = not addressed
     phrase: Array  # [N] its phrase; 0 = silence
+    context: Array  # [] its context: one of CONTEXTS
     reward: Array  # [N] what the learner is paid, instruction included
     task_reward: Array  # [] the task's own reward, mean over agents
     complied: Array  # [N] the running macro is allowed (true when not addressed)
@@ -212,10 +232,12 @@ class MacroTransitions:
 
     observation: Array  # [K, W, N, O]
     available: Array  # [K, W, N, M]
+    forbidden: Array  # [K, W, N, M]
     last_macro: Array  # [K, W, N]
     macro: Array  # [K, W, N]
     phrases: Array  # [K, W, N, N] of all agents, the row's own agent first
     kind: Array  # [K, W, N] of the joint instruction during the row; 0 = nobody is instructed
+    context: Array  # [K, W, N] of that instruction
     reward: Array  # [K, W, N] discounted sum over the macro's ticks
     discount: Array  # [K, W, N] gamma^tau, 0 at a true end
     next_observation: Array  # [K, W, N, O]

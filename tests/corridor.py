@@ -125,9 +125,11 @@ def instructed(env=None, rules=RULES, phrases=PHRASES, **clock) -> InstructedEnv
     )
 
 
-def draws(*, arrival=0.99, kind=0.0, phrase=0.0, hold=0.0, agent=0.0, spurious=0.99) -> Array:
+def draws(
+    *, arrival=0.99, kind=0.0, phrase=0.0, hold=0.0, agent=0.0, spurious=0.99, drill=0.99
+) -> Array:
     """The clock's uniform numbers of one tick; nothing happens unless asked for."""
-    return jnp.array([arrival, kind, phrase, hold, agent, spurious], jnp.float32)
+    return jnp.array([arrival, kind, phrase, hold, agent, spurious, drill], jnp.float32)
 
 
 ARRIVES = dict(arrival=0.0)

@@ -17,7 +17,8 @@ class Heard(NamedTuple):
 
     text: str
     kind: str  # the most probable kind, even when unsure
-    row: int  # of the lexicon
+    row: int  # of the lexicon: the training phrase that stands for a free sentence
+    own_row: int  # of the lexicon: a free sentence itself, in a spare row
     probability: float
     unsure: bool
     nearest: tuple[tuple[str, str, float], ...]  # phrase, its kind, cosine
@@ -25,11 +26,12 @@ class Heard(NamedTuple):
     note: str  # why the text was not understood, where the text itself is the reason
 
 
-def hear(lexicon: Lexicon, words: str, own_words: bool = False) -> Heard:
+def hear(lexicon: Lexicon, words: str) -> Heard:
     """Return what words are understood as.
 
-    Words are a kind's name, a phrase of the lexicon or a free sentence. A team hears a free sentence as the training
-    phrase of its kind that is nearest to it. With `own_words` the team hears the sentence's own vector.
+    Words are a kind's name, a phrase of the lexicon or a free sentence. A team that hears vectors hears a free sentence
+    as the training phrase of its kind that is nearest to it (`row`). A team that hears kinds hears the sentence itself
+    (`own_row`), which is the reader's probabilities.
     """
     if words in lexicon.names:
         row = int(lexicon.table[lexicon.names.index(words), 0])
@@ -38,28 +40,29 @@ def hear(lexicon: Lexicon, words: str, own_words: bool = False) -> Heard:
     if folded and folded in rows:
         row = rows[folded]
         return _known(lexicon, row, lexicon.names[int(lexicon.kind[row])])
-    return _free(lexicon, words, own_words)
+    return _free(lexicon, words)
 
 
 def _known(lexicon: Lexicon, row: int, kind: str) -> Heard:
     """Return a phrase of the lexicon, understood with certainty."""
-    return Heard(lexicon.texts[row], kind, row, 1.0, False, (), (), "")
+    return Heard(lexicon.texts[row], kind, row, row, 1.0, False, (), (), "")
 
 
-def _free(lexicon: Lexicon, words: str, own_words: bool) -> Heard:
+def _free(lexicon: Lexicon, words: str) -> Heard:
     """Return what the sentence reader makes of words that are not in the lexicon."""
     found = lexicon.understand(words)
     shares = {kind: share for kind, share in found.probabilities.items() if kind in lexicon.names}
     ranked = sorted(list(lexicon.names[1:]), key=lambda kind: -shares.get(kind, 0.0))
     unsure = found.unsure or found.kind not in lexicon.names[1:]
-    row = lexicons.spare_row(lexicon)
-    if not (unsure or own_words):
+    row = own_row = lexicons.spare_row(lexicon)
+    if not unsure:
         vector = lexicons.vectors([words], lexicon.encoder)[0]
         row = lexicons.closest(lexicon, vector, lexicon.names.index(found.kind))
     return Heard(
         text=words,
         kind=found.kind,
         row=row,
+        own_row=own_row,
         probability=found.probability,
         unsure=unsure,
         nearest=found.nearest,

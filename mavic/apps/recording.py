@@ -68,6 +68,7 @@ def record(
     *,
     name: str = "team",
     hears: bool = True,
+    own_words: bool = False,
     greedy: bool = False,
 ) -> Recording:
     """Return the recording of one episode, or of its first `ticks`.
@@ -77,17 +78,19 @@ def record(
     """
     cues = None if script is None else [Cue(*line) for line in script]
     if cues is not None:
-        instructed_env = replace(instructed_env, schedule=schedule.make_schedule())
+        silent = schedule.make_schedule(shield=instructed_env.schedule.shield)
+        instructed_env = replace(instructed_env, schedule=silent)
     stage = Stage(
         team=team,
         instructed_env=instructed_env,
         lexicon=lexicon,
         hears=hears,
+        own_words=own_words,
         greedy=greedy,
         name=name,
     )
     for cue in cues or ():
-        meaning(lexicon, cue.words)
+        meaning(lexicon, cue.words, own_words)
         addressed(stage.env, cue.agents)
     episode = start(stage, key)
     frames = []
@@ -108,12 +111,14 @@ def record_policy(
     script: Sequence[tuple[int, str, int]] = (),
     ticks: int | None = None,
     options: Mapping[str, Any] | None = None,
+    shield: bool = False,
 ) -> Recording:
     """Return the recording of an episode of the team in a policy file.
 
-    `script` holds (tick, words, hold). Without a script, instructions come by the schedule that the file names.
+    `script` holds (tick, words, hold). Without a script, instructions come by the schedule that the file names. With
+    `shield`, what an instruction forbids is not available to the agents it addresses.
     """
-    stage = open_stage(path, options=options)
+    stage = open_stage(path, options=options, shield=shield)
     cues = [(tick, words, None, hold) for tick, words, hold in script] or None
     return record(
         stage.team,
@@ -124,4 +129,5 @@ def record_policy(
         ticks,
         name=stage.name,
         hears=stage.hears,
+        own_words=stage.own_words,
     )

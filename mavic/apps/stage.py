@@ -26,14 +26,14 @@ from mavic.apps.hearing import Heard, hear
 from mavic.apps.turn import Turn
 from mavic.envs import api
 from mavic.experiments import policy_file
-from mavic.experiments.config import make_task
+from mavic.experiments.config import ExperimentConfig, task_of
 from mavic.experiments.methods import METHODS
 from mavic.experiments.policy_file import TeamPolicy
 from mavic.experiments.runs import make_run
 from mavic.hints import suggest
 from mavic.instruct import schedule
 from mavic.language.lexicon import Lexicon
-from mavic.rollout.step import InstructedEnv
+from mavic.rollout.step import InstructedEnv, shielded
 from mavic.types import Array, InstructedState, Instruction, replace
 
 
@@ -70,6 +70,9 @@ class Stage:
     instructed_env: InstructedEnv
     lexicon: Lexicon
     hears: bool = True  # False: the team hears nothing; whether it follows instructions is counted all the same
+    own_words: bool = (
+        False  # it hears a free sentence itself; otherwise the nearest training phrase of its kind
+    )
     greedy: bool = False
     seats: tuple[int, ...] = ()  # agents that people drive
     resting_macros: tuple[str, ...] = ()  # what those agents do while nothing is asked of them
@@ -112,31 +115,36 @@ class Episode:
 
 
 def open_stage(
-    path: str | Path, *, guest: bool = False, options: Mapping[str, Any] | None = None
+    path: str | Path,
+    *,
+    guest: bool = False,
+    options: Mapping[str, Any] | None = None,
+    shield: bool = False,
 ) -> Stage:
     """Return the stage of a policy file: the environment in which its team was trained, with changed `options`.
 
     With `guest` one more agent joins the team, driven by a person. Worlds say whether that is possible (`World.guest`).
+    With `shield`, what an instruction forbids is not available to the agents it addresses.
     """
     team = policy_file.load(path)
     config, task, preset = policy_file.origin(team)
     if options:
-        task = make_task(config.world, **{**config.options, **options})
+        task = task_of(config, **options)
     if guest:
         more = guest_options(team.facts)
         if more is None:
             raise StageError(f"nobody can join this team of {config.world}")
-        task = make_task(config.world, **more)
+        task = task_of(config, **more)
+    usual = ExperimentConfig(preset=config.preset).network
     return Stage(
         team=team,
-        instructed_env=make_run(config, preset, task, 0).test_env,
+        instructed_env=shielded(make_run(config, preset, task, 0).test_env, shield),
         lexicon=task.lexicon,
         hears=METHODS[config.method].hears,
+        own_words=config.hear == "kinds",
         seats=(len(team.agents),) if guest else (),
         resting_macros=api.world(config.world).resting_macros,
-        name=config.method
-        if config.network == "protected"
-        else f"{config.method} ({config.network})",
+        name=config.method if config.network == usual else f"{config.method} ({config.network})",
     )
 
 
@@ -190,7 +198,7 @@ def say(
     `agents` are names or numbers; None addresses all agents that no person drives. `hold` is in ticks; None holds the
     instruction until it is resolved or the episode ends. What the state forbids is not given but noted in `refused`.
     """
-    kind, phrase, text = meaning(stage.lexicon, words)
+    kind, phrase, text = meaning(stage.lexicon, words, stage.own_words)
     if not kind and not episode.instruction.kind.any():
         return episode
     if kind and not bool(turn.permitted(stage.instructed_env, episode.state)[kind]):
@@ -262,7 +270,7 @@ def last_frame(stage: Stage, episode: Episode) -> Frame:
     return _frame(stage, episode, state.state, macro, nobody, [None] * len(macro), None)
 
 
-def meaning(lexicon: Lexicon, words: str | Heard) -> tuple[int, int, str]:
+def meaning(lexicon: Lexicon, words: str | Heard, own_words: bool = False) -> tuple[int, int, str]:
     """Return the kind, the row of the lexicon and the text of what is said. Raise `StageError` if it is unclear."""
     heard = hear(lexicon, words) if isinstance(words, str) else words
     if heard.unsure:
@@ -270,7 +278,8 @@ def meaning(lexicon: Lexicon, words: str | Heard) -> tuple[int, int, str]:
         raise StageError(
             f"it is not clear what {heard.text!r} asks for; near it: {near or 'nothing'}"
         )
-    return lexicon.names.index(heard.kind), heard.row, heard.text
+    row = heard.own_row if own_words else heard.row
+    return lexicon.names.index(heard.kind), row, heard.text
 
 
 def addressed(

@@ -81,15 +81,16 @@ def prepare(
     """Return what a decision needs: the state in which all agents with a wish are idle, the present observations, the
     macros [N] of driven agents (-1: the team decides, or a macro goes on), and the key of the choices."""
     env = instructed_env.env
-    observation, available = env.observe(state.state), env.available(state.state)
-    macros = jnp.arange(available.shape[1])[None]
-    allowed = jnp.any(available & (macros == wish[:, None]), axis=1)
-    now = seated & allowed
+    observation = env.observe(state.state)
+    choices = steps.choices_of(instructed_env, state.state, state.instruction)
+    macros = jnp.arange(choices.available.shape[1])[None]
+    now = seated & jnp.any(choices.available & (macros == wish[:, None]), axis=1)
     after = replace(
         state,
         idle=state.idle | now,
         observation=jnp.where(now[:, None], observation, state.observation),
-        available=jnp.where(now[:, None], available, state.available),
+        available=jnp.where(now[:, None], choices.available, state.available),
+        forbidden=jnp.where(now[:, None], choices.forbidden, state.forbidden),
     )
     driven = jnp.where(now, wish, jnp.where(seated & state.idle, rest, -1))
     # this is the rollout's key, so a stage plays the very episode that the rollout plays

@@ -16,6 +16,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import jax.numpy as jnp
+
 from mavic.hints import suggest
 from mavic.preset import Preset
 from mavic.types import Array, ArrayLike, Scene, Tick
@@ -27,7 +29,11 @@ RENAMED_OPTIONS = {"rules": "dynamics"}  # options of version 0.1 and their pres
 
 @runtime_checkable
 class Env(Protocol):
-    """A cooperative environment whose agents run macro-actions, one tick at a time."""
+    """A cooperative environment whose agents run macro-actions, one tick at a time.
+
+    One more method is optional. `effective_macros(state) -> int [N, M]` returns the macro that each choice would count
+    as (`Tick.effective_macro`) if it were chosen now and nobody else moved. Without it every macro counts as itself.
+    """
 
     @property
     def name(self) -> str:
@@ -88,6 +94,15 @@ class Env(Protocol):
 def macro_count(env: Env) -> int:
     """Return M, the largest number of macros that any agent has."""
     return max(len(macros) for macros in env.macros)
+
+
+def effective_macros(env: Env, state: Any) -> Array:
+    """Return int [N, M], the macro that each choice would count as if it were chosen now and nobody else moved."""
+    own = getattr(env, "effective_macros", None)
+    if own is not None:
+        return own(state)
+    macros = jnp.arange(macro_count(env), dtype=jnp.int32)
+    return jnp.broadcast_to(macros, (len(env.agents), len(macros)))
 
 
 def options_of(env: Env) -> dict[str, Any]:

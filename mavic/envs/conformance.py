@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.envs import painting
+from mavic.envs import api, painting
 from mavic.envs.api import Env, macro_count
 from mavic.hints import suggest
 from mavic.types import Array, ArrayLike, Scene, Tick
@@ -100,6 +100,9 @@ def _check_shapes(env: Env, key: Array) -> Any:
     _require(seen.ndim == 2, f"observe must return [N, O], returned shape {seen.shape}")
     _expect("observe", seen, (agents, seen.shape[1]), jnp.floating)
     _expect("available", env.available(state), (agents, macros), jnp.bool_)
+    counted_as = api.effective_macros(env, state)
+    _expect("effective_macros", counted_as, (agents, macros), jnp.integer)
+    _require(((counted_as >= 0) & (counted_as < macros)).all(), "effective_macros names no macro")
     _expect("check", env.check(state), (len(env.preconditions),), jnp.bool_)
     zeros = jnp.zeros(agents, jnp.int32)
     tick = jax.eval_shape(env.tick, key, state, zeros, jnp.ones(agents, bool), zeros)

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from mavic.envs import api
 from mavic.experiments import records, runner, train
-from mavic.experiments.config import ExperimentConfig, make_task
+from mavic.experiments.config import ExperimentConfig, task_of
 from mavic.experiments.devices import over_runs
 from mavic.experiments.methods import preset_of
 from mavic.experiments.runs import make_run, stack
@@ -160,18 +160,17 @@ def _training(
     world: str, network: str, seeds: int, updates: int, changes: dict[str, Any]
 ) -> tuple[Callable, Callable]:
     """Return a job that makes `updates` more updates per call, and a function from its result to the ticks played."""
-    preset, task = preset_of("tuned", world, **changes), make_task(world)
-    static = task.static_config(preset, network)
     config = ExperimentConfig(world=world, network=network)
+    preset = preset_of("tuned", world, **changes)
+    task = task_of(config)
+    static = task.static_config(preset, network)
     runs = stack([make_run(config, preset, task, seed) for seed in range(seeds)])
     num_envs = runner.default_num_envs(preset.batch, task.env.horizon)
     state = train.init_states(static, runs)
 
     def job() -> Any:
         nonlocal state
-        state, metrics = train.train_updates(
-            static, num_envs, updates, task.lexicon.vectors, runs, state
-        )
+        state, metrics = train.train_updates(static, num_envs, updates, task.vectors, runs, state)
         return state, metrics
 
     return job, lambda result: float(result[1].ticks.sum())

@@ -6,6 +6,7 @@ Several configurations with the same network and preset run in one compiled prog
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -19,11 +20,19 @@ from mavic.experiments.methods import METHODS, NETWORKS, RULES, static_config_of
 from mavic.hints import look_up
 from mavic.instruct import schedule, spec
 from mavic.instruct.spec import InstructionFile
+from mavic.language import heard
 from mavic.language import lexicon as lexicons
+from mavic.language.heard import HEARINGS
 from mavic.language.lexicon import Lexicon
 from mavic.learn.update import StaticConfig
 from mavic.preset import Preset
+from mavic.types import Array
 
+BY_PRESET = {  # what a configuration takes if it does not say; presets of one's own are as tuned
+    "tuned": {"network": "residual", "hear": "kinds"},
+    "paper": {"network": "protected", "hear": "vectors"},
+}
+OLD_FIELDS = {"network": "protected", "hear": "vectors"}  # of files that do not say
 SWITCHES = ("overlap", "extras")  # of a condition, besides its schedule and rule
 
 
@@ -35,9 +44,12 @@ class ExperimentConfig:
     """Which world: see `mavic worlds`."""
     method: str = "mavic"
     """vanilla, naive, switch, mavic, mavic-shift, or random (random macros, for comparison)."""
-    network: str = "protected"
+    network: str = ""
     """shared (the paper's), protected (separate parts for instructed and uninstructed decisions) or residual
-    (protected, and the instructed actor adds to the logits of the uninstructed one)."""
+    (protected, and the instructed actor adds to the logits of the uninstructed one). Empty: by the preset."""
+    hear: str = ""
+    """What agents hear: kinds (what was understood: the probability of each kind) or vectors (a sentence's vector, the
+    paper's way). Empty: by the preset."""
     preset: str = "tuned"
     """The learner's numbers: tuned or paper."""
     schedule: str = "live"
@@ -56,6 +68,10 @@ class ExperimentConfig:
     """Options of the world, such as size=8."""
 
     def __post_init__(self) -> None:
+        for name, value in BY_PRESET.get(self.preset, BY_PRESET["tuned"]).items():
+            if not getattr(self, name):
+                object.__setattr__(self, name, value)
+        look_up(dict.fromkeys(HEARINGS), self.hear, "hearing")
         look_up(METHODS, self.method, "method")
         look_up(dict.fromkeys(NETWORKS), self.network, "network")
         look_up(dict.fromkeys(RULES), self.rule, "rule")
@@ -71,11 +87,16 @@ class ExperimentConfig:
         if "rules" in options:  # the name of version 0.1
             options["dynamics"] = options.pop("rules")
         changes = {"kinds": None if kinds is None else tuple(kinds), "options": options}
-        return cls(**{**fields, **changes})
+        return cls(**{**OLD_FIELDS, **fields, **changes})
 
     def table_group(self) -> str:
-        """Return the name of its group of rows in `table.json`: preset/network/condition."""
-        return f"{self.preset}/{self.network}/{self.condition()}"
+        """Return the name of its group of rows in `table.json`: preset/network/condition.
+
+        The network's name tells how agents hear if that is not what one expects of it.
+        """
+        expected = "kinds" if (self.network, self.preset) == ("residual", "tuned") else "vectors"
+        hearing = "" if self.hear == expected else f"+{self.hear}"
+        return f"{self.preset}/{self.network}{hearing}/{self.condition()}"
 
     def condition(self) -> str:
         """Return how the team is instructed: schedule/rule[/overlap][/extras]."""
@@ -114,11 +135,17 @@ class ExperimentConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A world's environment, its instruction file and its phrases as vectors."""
+    """A world's environment, its instruction file, its phrases, and what agents hear of them."""
 
     env: api.Env
     lexicon: Lexicon
     file: InstructionFile
+    hear: str = "vectors"
+
+    @functools.cached_property
+    def vectors(self) -> Array:
+        """What agents hear of each phrase of the lexicon, [P, D]."""
+        return heard.phrases_heard(self.lexicon, self.hear)
 
     def static_config(self, preset: Preset, network: str) -> StaticConfig:
         """Return the static part of a training on this task."""
@@ -131,8 +158,9 @@ class Task:
             observation=observation.shape[-1],
             macros=api.macro_count(self.env),
             agents=len(self.env.agents),
-            embedding=self.lexicon.vectors.shape[1],
+            embedding=self.vectors.shape[1],
             kinds=len(self.file.kinds) + 1,
+            hear=self.hear,
         )
 
 
@@ -147,8 +175,13 @@ def instructions_of(world: str) -> Path:
     return path
 
 
-def make_task(world: str, **options: Any) -> Task:
+def make_task(world: str, *, hear: str = "vectors", **options: Any) -> Task:
     """Return the task of a world with its own instruction file. `options` go to the environment."""
     env = api.make(world, **options)
     file = spec.read(instructions_of(world))
-    return Task(env=env, lexicon=lexicons.make(file), file=file)
+    return Task(env=env, lexicon=lexicons.make(file), file=file, hear=hear)
+
+
+def task_of(config: ExperimentConfig, **options: Any) -> Task:
+    """Return the task of a configuration. `options` change those of its environment."""
+    return make_task(config.world, hear=config.hear, **{**config.options, **options})

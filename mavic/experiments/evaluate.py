@@ -29,7 +29,8 @@ from mavic.learn.returns import CORRECTIONS, targets
 from mavic.learn.transitions import macro_transitions
 from mavic.learn.update import StaticConfig, TrainState, Values
 from mavic.rollout.rollout import rollout
-from mavic.types import Array, MacroTransitions, Timestep, record, replace
+from mavic.rollout.step import shielded
+from mavic.types import CONTEXTS, Array, MacroTransitions, Timestep, record, replace
 
 if TYPE_CHECKING:
     from mavic.experiments.runner import Trained
@@ -75,7 +76,7 @@ def play(
             lambda a, b: jnp.where(instructed, a, b), run.test_env.schedule, off
         )
         instructed_env = replace(run.test_env, schedule=schedule)
-        epsilon = jnp.stack([run.eval_epsilon] * 2)
+        epsilon = jnp.stack([run.eval_epsilon] * CONTEXTS)
         policy = rollout_policy(
             static, state.actor, vectors, epsilon, greedy & (run.eval_epsilon == 0)
         )
@@ -113,7 +114,11 @@ def evaluate_held_instruction(
     """
 
     def one_run(run: Run, state: TrainState) -> dict[str, Ratio]:
-        schedule = replace(make_schedule(), from_start=jnp.where(kind > 0, 1.0, 0.0))
+        schedule = replace(
+            make_schedule(),
+            from_start=jnp.where(kind > 0, 1.0, 0.0),
+            shield=run.test_env.schedule.shield,
+        )
         given = jnp.arange(run.test_env.rules.given.shape[0]) == kind
         rules = replace(run.test_env.rules, given=given)
         instructed_env = replace(run.test_env, schedule=schedule, rules=rules)
@@ -217,18 +222,19 @@ def progress(
 
 
 def evaluate(
-    trained: Trained, *, num_envs: int = 256, scale: float = 1.0
+    trained: Trained, *, num_envs: int = 256, scale: float = 1.0, shield: bool = False
 ) -> dict[ExperimentConfig, dict[str, Any]]:
     """Return the `score` lines of all configs of a group, evaluated together. Every number has one entry per seed.
 
-    With `scale` below 1 fewer episodes are played.
+    With `scale` below 1 fewer episodes are played. With `shield` instructions are enforced.
     """
     group, static, task = trained.group, trained.static, trained.task
     configs, trained_state = group.configs, trained.state
     places = np.array([place for config in configs for place in trained.places(config)])
     state = jax.tree.map(lambda x: x[places], trained_state)
     runs = stack([make_run(c, group.preset, task, s) for c in configs for s in group.seeds])
-    vectors = task.lexicon.vectors
+    runs = replace(runs, test_env=shielded(runs.test_env, shield))
+    vectors = task.vectors
     names = runs.test_env.rules.names
 
     def totals_of(section: Section) -> Totals:

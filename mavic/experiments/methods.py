@@ -16,6 +16,7 @@ from mavic.learn import gru, networks
 from mavic.learn.networks import Shape
 from mavic.learn.update import HyperParams, StaticConfig
 from mavic.preset import GENERAL, Preset
+from mavic.types import CONTEXTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +69,7 @@ def static_config_of(
     agents: int,
     embedding: int,
     kinds: int,
+    hear: str = "vectors",
 ) -> StaticConfig:
     """Return the static part of a training, from a preset, a network's name and the sizes of a task."""
     return StaticConfig(
@@ -80,6 +82,7 @@ def static_config_of(
                 hidden=preset.hidden,
                 projected=preset.hidden,
                 last_macro=preset.last_macro,
+                kind_heads=preset.kind_heads and hear == "kinds",
                 **look_up(networks.NETWORKS, network, "network"),
             )
         ),
@@ -88,6 +91,7 @@ def static_config_of(
         kinds=kinds,
         drop_unfinished=preset.drop_unfinished,
         target_network=preset.target_network,
+        allowed_loss=any(preset.allowed_loss),
     )
 
 
@@ -107,7 +111,15 @@ def hyperparams_of(preset: Preset) -> HyperParams:
         else preset.critic_final_lr_fraction,
     }
     leaves: dict[str, Any] = {
-        f.name: np.asarray(own[f.name], np.float32) for f in dataclasses.fields(HyperParams)
+        f.name: np.asarray(_widened(own[f.name]), np.float32)
+        for f in dataclasses.fields(HyperParams)
     }
     leaves["target_update_episodes"] = np.int32(preset.target_update_episodes)
     return HyperParams(**{name: jnp.asarray(leaf) for name, leaf in leaves.items()})
+
+
+def _widened(number: Any) -> Any:
+    """Return a number as it is, and numbers by context as one for each context."""
+    if not isinstance(number, tuple):
+        return number
+    return (*number, *number[-1:] * (CONTEXTS - len(number)))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,15 +25,18 @@ from safetensors.numpy import load_file, save_file
 from mavic.envs import api
 from mavic.experiments import shipped_teams
 from mavic.experiments.checkpoint import flatten, unflatten
-from mavic.experiments.config import ExperimentConfig, Task, make_task
+from mavic.experiments.config import OLD_FIELDS, ExperimentConfig, Task, task_of
 from mavic.hints import suggest
+from mavic.instruct import reward, schedule
+from mavic.language import heard
 from mavic.language import lexicon as lexicons
+from mavic.language.heard import Understood
 from mavic.learn import act, gru, networks
 from mavic.learn.gru import Net
 from mavic.learn.networks import Network, Scale, Shape
 from mavic.learn.update import TrainState
 from mavic.preset import Preset
-from mavic.types import Array, ArrayLike, record
+from mavic.types import Array, ArrayLike, Rules, record, replace
 
 FORMAT = 2
 READABLE = (1, FORMAT)
@@ -84,6 +87,7 @@ class TeamPolicy:
         self.facts = facts
         self.shape = Shape(**facts["shape"])
         self.network = gru.network(self.shape)
+        self.hear: str = facts.get("config", {}).get("hear", OLD_FIELDS["hear"])
         self.kinds: tuple[str, ...] = tuple(facts["kinds"])  # without "none"
         self.agents: tuple[str, ...] = tuple(facts["agents"])
         # [1 + kinds, N] bool: which agents each kind addresses; "none" comes first. Files without this field are of
@@ -91,6 +95,7 @@ class TeamPolicy:
         by_kind = facts.get("addressed") or [list(self.agents)] * len(self.kinds)
         self.addressed = np.array([[name in to for name in self.agents] for to in [[], *by_kind]])
         self._networks = lru_cache(CACHED_SENTENCES)(self._project)
+        self._understood = lru_cache(CACHED_SENTENCES)(self._understand)
 
     @property
     def world(self) -> str:
@@ -112,12 +117,18 @@ class TeamPolicy:
         *,
         available: ArrayLike | None = None,
         greedy: bool = False,
+        shield: bool = False,
+        effective_macros: ArrayLike | None = None,
     ) -> tuple[Array, Carry]:
         """Return the macros [N] and the memory after the decision.
 
         Agents that are not `idle` [N] keep their macro and memory; without `idle`, all agents decide. `text` is what
         is being said: one sentence to all agents that any kind addresses, or a list with a sentence or None for each
         agent. When it changes, all agents must be idle, as in training. `available` [N, M] masks the macros.
+
+        With `shield`, what the sentence forbids is not available to the agents it is said to. What it forbids follows
+        from the kind that the reader understands. `effective_macros` [N, M] says which macro's work each choice would
+        do now (`mavic.envs.api.effective_macros`); without it macros are judged by name.
         """
         shape = self.shape
         observation = jnp.asarray(observation, jnp.float32)
@@ -130,6 +141,9 @@ class TeamPolicy:
         if available is None:
             counts = jnp.asarray(self.facts["macro_counts"])
             available = counts[:, None] > jnp.arange(shape.macros)[None]
+        available = jnp.asarray(available)
+        if shield:
+            available = reward.enforce(available, self.allowed(text, effective_macros))
         return decide(
             self.network,
             self.listen(text),
@@ -137,9 +151,20 @@ class TeamPolicy:
             carry,
             observation,
             idle,
-            jnp.asarray(available),
+            available,
             jnp.asarray(greedy),
         )
+
+    def allowed(self, text: Text, effective_macros: ArrayLike | None = None) -> Array:
+        """Return bool [N, M], the macros that comply with what is being said, as the reader understands it."""
+        shape = self.shape
+        kind = np.array([self._understood(t)[1] if t else 0 for t in self._said_to_each(text)])
+        kind = np.where(self._rules.addressed[kind, np.arange(shape.agents)], kind, 0)
+        if effective_macros is None:
+            macros = jnp.arange(shape.macros)
+            effective_macros = jnp.broadcast_to(macros, (shape.agents, shape.macros))
+        instruction = replace(schedule.nobody(shape.agents), kind=jnp.asarray(kind, jnp.int32))
+        return reward.allowed_macros(instruction, jnp.asarray(effective_macros), self._rules)
 
     def values(
         self, carry: Carry, observation: ArrayLike, text: Text = None
@@ -164,31 +189,66 @@ class TeamPolicy:
         return dict(zip(names, np.asarray(found), strict=True))
 
     def listen(self, text: Text) -> Listening:
-        """Return the networks with what is being said projected. Repeated sentences come from a cache."""
-        if text is None or isinstance(text, str):
-            hears = np.any(self.addressed, axis=0, keepdims=True)[0]
-            texts = tuple(text if its else None for its in hears)
-        else:
-            texts = tuple(text)
-        if len(texts) != self.shape.agents:
-            raise PolicyError(f"{len(texts)} texts for {self.shape.agents} agents")
+        """Return the networks with what is being said projected. Repeated sentences come from a cache.
+
+        A team that hears kinds hears nothing of a sentence of which the reader is unsure.
+        """
+        texts = self._said_to_each(text)
+        if self.hear == "kinds":
+            texts = tuple(t if t and self._understood(t)[1] else None for t in texts)
         said = tuple(sorted({t for t in texts if t}))
         rows = [1 + len(self.kinds) + said.index(t) if t else 0 for t in texts]
         return Listening(*self._networks(said), np.array(rows, np.int32))
 
+    def _said_to_each(self, text: Text) -> tuple[str | None, ...]:
+        """Return what is said to each agent. One sentence for all is said to those that some kind addresses."""
+        if text is None or isinstance(text, str):
+            hears = np.any(self.addressed, axis=0, keepdims=True)[0]
+            return tuple(text if its else None for its in hears)
+        if len(text) != self.shape.agents:
+            raise PolicyError(f"{len(text)} texts for {self.shape.agents} agents")
+        return tuple(text)
+
+    @cached_property
+    def _task(self) -> Task:
+        return origin(self)[1]
+
+    @cached_property
+    def _rules(self) -> Rules:
+        config = ExperimentConfig.of(self.facts["config"])
+        return reward.rules_of(self._task.env, self._task.file, rule=config.rule)
+
+    def _understand(self, text: str) -> tuple[np.ndarray, int]:
+        """Return the probabilities of all kinds [C - 1] and the kind understood, 0 if the reader is unsure."""
+        found: Understood = heard.understood(self._task.lexicon, [text])
+        return found.shares[0], int(found.kind[0])
+
+    def _vectors(self, said: tuple[str, ...]) -> np.ndarray:
+        """Return what the team hears of each kind's example, then of what is being said."""
+        if self.hear == "kinds":
+            return np.stack(
+                [
+                    *np.eye(len(self.kinds), dtype=np.float32),
+                    *(self._understood(t)[0] for t in said),
+                ]
+            )
+        return lexicons.vectors((*self.facts["examples"], *said), self.facts["encoder"])
+
     def _project(self, said: tuple[str, ...]) -> tuple[Net, Net]:
         """Return actors and critics with phrase rows: silence, each kind's example, then what is being said."""
-        texts = (*self.facts["examples"], *said)
         blank = np.zeros((1, self.shape.embedding), np.float32)
-        rows = [blank, lexicons.vectors(texts, self.facts["encoder"]) if texts else blank[:0]]
+        rows = [blank, self._vectors(said) if self.kinds or said else blank[:0]]
         rows.append(np.repeat(blank, self.shape.agents - len(said), 0))  # one shape, one program
         made = _project(
             self.network, (self.weights.actor, self.weights.critic), np.concatenate(rows)
         )
         if not said:
             return made
-        actors, critics = (  # the cache holds the phrases of each entry but the weights only once
-            Net(known.trunk, new.table) for known, new in zip(self._networks(()), made, strict=True)
+        # The cache holds the phrases of each entry but the weights only once.
+        known = self._networks(())
+        actors, critics = (
+            old._replace(table=new.table, kinds=new.kinds)
+            for old, new in zip(known, made, strict=True)
         )
         return actors, critics
 
@@ -245,7 +305,7 @@ def decide(
         observed,
         idle[None],
         available[None],
-        jnp.zeros(networks.CONTEXTS),
+        jnp.zeros(1),
         draws[None],
         greedy,
     )
@@ -274,7 +334,7 @@ def values(
 def origin(team: TeamPolicy) -> tuple[ExperimentConfig, Task, Preset]:
     """Return how the team was trained: its config, its task and its preset. Raise if the team does not fit the task."""
     config = ExperimentConfig.of(team.facts["config"])
-    task = make_task(config.world, **config.options)
+    task = task_of(config)
     team.fits(task.env)
     _same("list of kinds", list(team.kinds), list(task.file.names()))
     return config, task, Preset.of(team.facts["preset"])

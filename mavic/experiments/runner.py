@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mavic.experiments import checkpoint, evaluate, policy_file, records, train
-from mavic.experiments.config import ExperimentConfig, Task, make_task
+from mavic.experiments.config import ExperimentConfig, Task, task_of
 from mavic.experiments.methods import METHODS, preset_of
 from mavic.experiments.runs import Run, make_run, stack
 from mavic.experiments.train import TrainMetrics
@@ -33,17 +33,19 @@ from mavic.preset import Preset
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Configurations of one world, network and preset, with their seeds."""
+    """Configurations of one world, network, hearing and preset, with their seeds."""
 
     configs: tuple[ExperimentConfig, ...]
     seeds: tuple[int, ...]
     preset: Preset
 
     def __post_init__(self) -> None:
-        shapes = {(c.world, c.network, c.preset, json.dumps(c.options)) for c in self.configs}
+        shapes = {
+            (c.world, c.network, c.hear, c.preset, json.dumps(c.options)) for c in self.configs
+        }
         if len(shapes) != 1:
             raise ValueError(
-                "configurations of one group must share world, network, preset and options"
+                "configurations of one group must share world, network, hearing, preset and options"
             )
 
     def trained(self) -> tuple[ExperimentConfig, ...]:
@@ -57,7 +59,8 @@ def groups_of(
     """Return the configurations sorted into groups. `changes` are preset numbers to override."""
     found: dict[tuple, list[ExperimentConfig]] = {}
     for config in configs:
-        found.setdefault((config.world, config.network, config.preset), []).append(config)
+        alike = (config.world, config.network, config.hear, config.preset)
+        found.setdefault(alike, []).append(config)
     return [
         Group(
             configs=tuple(members),
@@ -136,7 +139,7 @@ def train_group(
     """
     console = console or Console()
     preset, config = group.preset, group.configs[0]
-    task = make_task(config.world, **config.options)
+    task = task_of(config)
     static = task.static_config(preset, config.network)
     num_envs = num_envs or default_num_envs(preset.batch, task.env.horizon)
     configs = group.trained()
@@ -154,7 +157,7 @@ def train_group(
         while len(curve) < points:
             began = time.perf_counter()
             state, metrics = train.train_updates(
-                static, num_envs, updates, task.lexicon.vectors, runs, state
+                static, num_envs, updates, task.vectors, runs, state
             )
             jax.block_until_ready(state)
             rate = float(metrics.ticks.sum()) / (time.perf_counter() - began)
@@ -204,7 +207,7 @@ def _point(
     """Return one point of the curve: base return and compliance of every run, and metrics of the last updates."""
     return {
         "episodes": int(state.episodes[0]),
-        **evaluate.progress(static, num_envs, task.lexicon.vectors, runs, state),
+        **evaluate.progress(static, num_envs, task.vectors, runs, state),
         "value": np.asarray(metrics.update.value),
         "entropy": np.asarray(metrics.update.entropy),
         "steps_per_second": rate,

@@ -56,23 +56,31 @@ def make_run(config: ExperimentConfig, preset: Preset, task: Task, seed: int) ->
     ):  # it is evaluated under instructions but does not hear them: all phrases are silence
         phrases = replace(phrases, table=jnp.zeros_like(phrases.table))
 
-    def environment(schedule: str, **training: float) -> InstructedEnv:
-        clock = replace(schedule_of(config, schedule), **jax.tree.map(jnp.float32, training))
+    def environment(schedule: str, **training: float | bool) -> InstructedEnv:
+        clock = schedule_of(config, schedule)
+        numbers = {k: jnp.asarray(v, getattr(clock, k).dtype) for k, v in training.items()}
+        clock = replace(clock, **numbers)
         return InstructedEnv(env=task.env, rules=rules, schedule=clock, phrases=phrases)
 
     trained_under = {"none": "off", "interrupt": config.schedule, "per_episode": "from_start"}
-    training = dict(
-        spurious_interrupt_prob=preset.spurious_interrupt_prob,
-        uninstructed_episode_prob=preset.uninstructed_episode_prob,
-        hold_to_end_prob=preset.hold_to_end_prob,
-    )
+    drills = dict(drill_prob=preset.drill_prob)
+    training = {
+        "none": {},
+        "per_episode": drills,
+        "interrupt": drills
+        | dict(
+            spurious_interrupt_prob=preset.spurious_interrupt_prob,
+            uninstructed_episode_prob=preset.uninstructed_episode_prob,
+            hold_to_end_prob=preset.hold_to_end_prob,
+            from_start=preset.from_start_prob,
+            from_start_adds=True,
+            single_instruction=preset.single_instruction,
+        ),
+    }
     return Run(
         hyper=hyperparams_of(preset),
         correction=jax.tree.map(jnp.float32, CORRECTIONS[method.correction]),
-        train_env=environment(
-            trained_under[method.instructions],
-            **(training if method.instructions == "interrupt" else {}),
-        ),
+        train_env=environment(trained_under[method.instructions], **training[method.instructions]),
         test_env=environment(config.schedule),
         eval_epsilon=jnp.float32(method.random),
         key=jax.random.key(seed),
@@ -87,7 +95,10 @@ def stack(runs: list[Run]) -> Run:
 def rollout_policy(
     static: StaticConfig, actor: Any, vectors: Array, epsilon: Array, greedy: Array | bool = False
 ) -> Policy:
-    """Return a team as a rollout policy. `epsilon` [2] is for uninstructed and instructed decisions."""
+    """Return a team as a rollout policy. `epsilon` [CONTEXTS] is by context.
+
+    To a team that hears nothing, nothing is asked.
+    """
     network, backbone = static.network, BACKBONES[static.backbone]
     actors = act.project(network, actor, vectors)
 
@@ -98,6 +109,7 @@ def rollout_policy(
             last_macro=state.macro,
             phrase=state.instruction.phrase,
         )
+        context = jnp.where(observed.instructed, state.instruction.context, 0)
         return backbone.act(
             network,
             actors,
@@ -105,7 +117,7 @@ def rollout_policy(
             observed,
             state.idle,
             state.available,
-            epsilon,
+            epsilon[context],
             draws,
             greedy,
         )

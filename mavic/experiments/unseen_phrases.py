@@ -1,9 +1,9 @@
 """How teams follow instructions in phrases that they were not trained on: held-out, novel and the paper's own.
 
 When the reader is unsure what a phrase asks for, the team is not instructed. So two figures belong together: how many
-phrases are understood, and how many of the instructions given in them are followed. A team can hear such a phrase in
-two ways: as the nearest training phrase of the kind that the reader finds (ours), or as the phrase's own vector (the
-paper's).
+phrases are understood, and how many of the instructions given in them are followed. A team that hears vectors can hear
+such a phrase in two ways: as the nearest training phrase of the kind that the reader finds (ours), or as the phrase's
+own vector (the paper's). A team that hears kinds hears the reader's probabilities.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,7 @@ from mavic.experiments.config import ExperimentConfig, Task
 from mavic.experiments.methods import METHODS
 from mavic.experiments.runner import Trained
 from mavic.experiments.runs import make_run, stack
+from mavic.language import heard
 from mavic.language import lexicon as lexicons
 from mavic.language.lexicon import Lexicon
 from mavic.language.reader import phrase_file, read
@@ -32,11 +33,26 @@ from mavic.types import Phrases, replace
 
 SETS = {"novel": "blind", "paper": "published"}  # name in records → set in a world's phrases.toml
 
-# For each way: whether the team hears the phrase's own vector, and whether it hears it even if the reader is unsure.
+
+class Way(NamedTuple):
+    """A way of hearing an unseen phrase."""
+
+    own: bool  # as what is heard of the phrase itself; otherwise as a training phrase
+    anyway: bool = False  # even if the reader is unsure
+
+
+# By what a team hears, and by the name in records.
 WAYS = {
-    "per_instruction": (False, False),
-    "own_vector": (True, False),
-    "own_vector_anyway": (True, True),
+    "vectors": {
+        "per_instruction": Way(own=False),
+        "own_vector": Way(own=True),
+        "own_vector_anyway": Way(own=True, anyway=True),
+    },
+    "kinds": {
+        "per_instruction": Way(own=True),
+        "own_vector": Way(own=True),
+        "own_vector_anyway": Way(own=True, anyway=True),
+    },
 }
 
 
@@ -89,12 +105,12 @@ def counts(unseen: Unseen, given: np.ndarray) -> dict[str, int]:
     }
 
 
-def phrase_table(unseen: Unseen, first: int, kinds: int, longest: int, way: str) -> Phrases:
+def phrase_table(unseen: Unseen, first: int, kinds: int, longest: int, way: Way) -> Phrases:
     """Return the phrases as a schedule draws them: rows [kinds, longest] and counts [kinds].
 
-    The phrases' own vectors lie from row `first` on.
+    What is heard of the phrases themselves lies from row `first` on.
     """
-    own, anyway = WAYS[way]
+    own, anyway = way
     rows: list[list[int]] = [[] for _ in range(kinds)]
     for place, kind in enumerate(unseen.kinds):
         if unseen.understood[place] or anyway:
@@ -119,16 +135,17 @@ def evaluate(
     state = jax.tree.map(lambda x: x[places], trained.state)
     runs = stack([make_run(c, group.preset, task, s) for c in hearing for s in group.seeds])
     texts = [text for unseen in sets.values() for text in unseen.texts]
-    vectors = jnp.concatenate(
-        [task.lexicon.vectors, jnp.asarray(lexicons.vectors(texts, task.lexicon.encoder))]
-    )
+    own = heard.texts_heard(task.lexicon, texts, task.hear)
+    vectors = jnp.concatenate([task.vectors, jnp.asarray(own)])
     kinds = len(task.lexicon.names)
     longest = max(int(np.bincount(unseen.kinds).max()) for unseen in sets.values())
-    first = task.lexicon.vectors.shape[0]
+    first = task.vectors.shape[0]
     found: dict[str, dict[str, Any]] = {}
     for name, unseen in sets.items():
-        shares = {}
-        for way in WAYS:
+        by_way: dict[Way, np.ndarray] = {}
+        for way in WAYS[task.hear].values():
+            if way in by_way:
+                continue
             spoken = phrase_table(unseen, first, kinds, longest, way)
             rules = runs.test_env.rules
             test = replace(
@@ -143,9 +160,9 @@ def evaluate(
             totals = evaluation.until_enough(
                 trained.static, num_envs, vectors, replace(runs, test_env=test), state, section
             )
-            shares[way] = metrics.divide(totals.ratios[metrics.COMPLIANCE.name])
+            by_way[way] = metrics.divide(totals.ratios[metrics.COMPLIANCE.name])
         first += len(unseen.texts)
-        found[name] = shares
+        found[name] = {key: by_way[way] for key, way in WAYS[task.hear].items()}
     seeds = len(group.seeds)
 
     def of_config(number: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -130,6 +131,29 @@ def comply(
         rules.allowed[kind, agents, effective_macro],
     )
     return jnp.where(rules.lists_allowed[kind], by_name | by_work, by_name & by_work)
+
+
+def allowed_macros(
+    instruction: Instruction, effective_macros: Int[Array, "N M"], rules: Rules
+) -> Bool[Array, "N M"]:
+    """Return bool [N, M], what `comply` would say of every macro if it were chosen now.
+
+    `effective_macros` [N, M] is the macro whose work each choice would do (`mavic.envs.api.effective_macros`).
+    """
+    assert_rank("N", kind=instruction.kind)
+    assert_rank("N M", effective_macros=effective_macros)
+    macros = jnp.broadcast_to(jnp.arange(effective_macros.shape[1]), effective_macros.shape)
+    by_macro = jax.vmap(comply, in_axes=(None, 1, 1, None), out_axes=1)
+    return by_macro(instruction, macros, effective_macros, rules)
+
+
+def enforce(offered: Bool[Array, "N M"], allowed: Bool[Array, "N M"]) -> Bool[Array, "N M"]:
+    """Return what each agent may still choose of the `offered` macros [N, M] if only `allowed` ones [N, M] may be.
+
+    If nothing would be left to an agent, everything stays available to it.
+    """
+    left = offered & allowed
+    return jnp.where(left.any(-1, keepdims=True), left, offered)
 
 
 def verdict(

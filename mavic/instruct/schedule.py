@@ -20,7 +20,8 @@ from mavic.types import (
 )
 
 FOREVER = 1_000_000  # ticks: to the end of any episode
-DRAWS = 6  # uniform numbers that the clock uses in a tick: arrival, kind, phrase, hold, scope, spurious interrupt
+# Uniform numbers that the clock uses in a tick: arrival, kind, phrase, hold, scope, spurious interrupt, drill.
+DRAWS = 7
 UNRESOLVED_COUNTS_AFTER = 40  # ticks (D14): an instruction that no event resolved counts then
 
 SCHEDULES = {
@@ -42,9 +43,13 @@ def make_schedule(
     overlap: bool = False,
     one_agent: bool = False,
     from_start: float = 0.0,
+    from_start_adds: bool = False,
+    single_instruction: bool = False,
     uninstructed_episode_prob: float = 0.0,
     hold_to_end_prob: float = 0.0,
     spurious_interrupt_prob: float = 0.0,
+    drill_prob: float = 0.0,
+    shield: bool | Array = False,
 ) -> Schedule:
     """Return a schedule from plain numbers. The default gives no instructions."""
     return Schedule(
@@ -55,9 +60,13 @@ def make_schedule(
         overlap=jnp.asarray(overlap),
         one_agent=jnp.asarray(one_agent),
         from_start=jnp.float32(from_start),
+        from_start_adds=jnp.asarray(from_start_adds),
+        single_instruction=jnp.asarray(single_instruction),
         uninstructed_episode_prob=jnp.float32(uninstructed_episode_prob),
         hold_to_end_prob=jnp.float32(hold_to_end_prob),
         spurious_interrupt_prob=jnp.float32(spurious_interrupt_prob),
+        drill_prob=jnp.float32(drill_prob),
+        shield=jnp.asarray(shield),
     )
 
 
@@ -73,6 +82,8 @@ def nobody(agents: int) -> Instruction:
         decided=jnp.asarray(False),
         given=jnp.int32(0),
         uninstructed=jnp.asarray(False),
+        context=jnp.int32(0),
+        enforced=jnp.asarray(False),
     )
 
 
@@ -83,8 +94,9 @@ def begin(
     silence = replace(
         nobody(rules.addressed.shape[1]), uninstructed=draws[5] < schedule.uninstructed_episode_prob
     )
-    drawn, found = _draw(draws, possible, silence, rules, schedule, phrases)
-    drawn = replace(drawn, left=jnp.int32(FOREVER))
+    possible = possible & ~(schedule.from_start_adds & rules.replaces)
+    drawn, found = _draw(draws, possible, silence, rules, schedule, phrases, to_end=True)
+    drawn = replace(drawn, uninstructed=drawn.uninstructed | schedule.single_instruction)
     return _choose(found & ~silence.uninstructed & (draws[0] < schedule.from_start), drawn, silence)
 
 
@@ -167,7 +179,13 @@ def advance(
 
 
 def give(
-    instruction: Instruction, kind: Array, phrase: Array, agents: Array, hold: Array, rules: Rules
+    instruction: Instruction,
+    kind: Array,
+    phrase: Array,
+    agents: Array,
+    hold: Array,
+    rules: Rules,
+    enforced: Array | bool = False,
 ) -> ClockUpdate:
     """Give `kind` for `hold` ticks to those of `agents` [N] that it is meant for; kind 0 ends the active instruction.
 
@@ -187,6 +205,8 @@ def give(
         decided=jnp.asarray(False),
         given=instruction.given + target.any(),
         uninstructed=instruction.uninstructed,
+        context=_context(kind, target, rules),
+        enforced=target.any() & enforced,
     )
     return ClockUpdate(
         instruction=new,
@@ -205,8 +225,13 @@ def _draw(
     rules: Rules,
     schedule: Schedule,
     phrases: Phrases,
+    to_end: bool = False,
 ) -> tuple[Instruction, Array]:
-    """Return a new instruction, uniform over the possible kinds and then over phrases, and whether any was possible."""
+    """Return a new instruction, uniform over the possible kinds and then over phrases, and whether any was possible.
+
+    `to_end` says that it holds to the end of the episode. Of the prohibitions with rule add that do, some are drills:
+    they are enforced, so that the team meets the states in which something else must do.
+    """
     rank = jnp.floor(draws[1] * possible.sum())
     kind = jnp.argmax(jnp.cumsum(possible) > rank).astype(jnp.int32)
     count = phrases.count[kind]
@@ -218,6 +243,8 @@ def _draw(
     )
     length = jnp.where(rules.replaces[kind], draws[3], rest)  # uniform in [0, 1) in both cases
     hold = schedule.hold_min + jnp.minimum((length * span).astype(jnp.int32), span - 1)
+    drilled = (lasts | to_end) & ~rules.replaces[kind] & ~rules.lists_allowed[kind]
+    drilled &= draws[6] < schedule.drill_prob
     awaits = (rules.outcome[kind] != 0).any()
     meant = rules.addressed[kind]
     rank = jnp.floor(draws[4] * meant.sum())
@@ -226,14 +253,21 @@ def _draw(
     new = Instruction(
         kind=jnp.where(target, kind, 0),
         phrase=jnp.where(target, phrase, 0),
-        left=jnp.where(awaits | lasts, FOREVER, hold),
+        left=jnp.where(awaits | lasts | to_end, FOREVER, hold),
         held=jnp.int32(0),
         obeyed=jnp.asarray(True),
         decided=jnp.asarray(False),
         given=instruction.given + 1,
         uninstructed=instruction.uninstructed,
+        context=_context(kind, target, rules),
+        enforced=drilled | schedule.shield,
     )
     return new, possible.any()
+
+
+def _context(kind: Array, target: Array, rules: Rules) -> Array:
+    """Return the context [] of an instruction to `target` [N]: one of `mavic.types.CONTEXTS`."""
+    return jnp.where(target.any(), 1 + rules.replaces[kind], 0).astype(jnp.int32)
 
 
 def _choose(condition: Array, this: Instruction, other: Instruction) -> Instruction:

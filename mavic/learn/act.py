@@ -55,7 +55,7 @@ def decide(
     observed: Observed,
     idle: Bool[Array, "W N"],
     available: Bool[Array, "W N M"],
-    epsilon: Float[Array, " 2"],
+    epsilon: Float[Array, " W"],
     draws: Float[Array, "W N"],
     greedy: Bool[Array, ""] | bool = False,
 ) -> tuple[Int[Array, "W N"], Float[Array, "N P W H"]]:
@@ -63,16 +63,15 @@ def decide(
 
     `actors` comes from `project`. Agents that are not `idle` [W, N] keep their macro and memory. A macro is drawn from
     the mixture of the softmax and a uniform choice among `available` [W, N, M], with one uniform number each, `draws`
-    [W, N]. `epsilon` [2] is the share of the uniform choice without and with an instruction. `greedy` takes the
-    likeliest macro instead.
+    [W, N]. `epsilon` [W] is the share of the uniform choice. `greedy` takes the likeliest macro instead.
     """
     assert_rank("W N O", observation=observed.observation)
     assert_rank("W N", idle=idle, draws=draws, last_macro=observed.last_macro)
     assert_rank("W N M", available=available)
+    assert_rank("W", epsilon=epsilon)
     heads, memory = _step(network, actors, memory, observed, idle)
     logits = jax.vmap(lambda h: networks.logits(network.shape, h, observed.instructed))(heads)
-    explore = epsilon[observed.instructed.astype(jnp.int32)]
-    explore = jnp.broadcast_to(explore[:, None], draws.shape)
+    explore = jnp.broadcast_to(epsilon[:, None], draws.shape)
     chosen = choose(logits.swapaxes(0, 1), available, explore, draws, jnp.asarray(greedy))
     return jnp.where(idle, chosen, observed.last_macro), memory
 

@@ -94,18 +94,18 @@ def update_independent(
         state, actor = update.update_actor(
             config, hyper, vectors, now, loop, state, rows, advantage
         )
-        context = jax.nn.one_hot((rows.kind > 0).astype(jnp.int32), networks.CONTEXTS)
-        context = context * rows.valid[..., None].astype(jnp.float32)
-        count = jnp.maximum(context.sum((0, 1)), 1.0)
+        half = jax.nn.one_hot((rows.kind > 0).astype(jnp.int32), networks.VALUE_HEADS)
+        half = half * rows.valid[..., None].astype(jnp.float32)
+        count = jnp.maximum(half.sum((0, 1)), 1.0)
 
         def mean(x: Array) -> Array:
-            return (context * x[..., None]).sum((0, 1)) / count
+            return (half * x[..., None]).sum((0, 1)) / count
 
         return state, UpdateMetrics(
             value=mean(critic.value),
             target=mean(critic.target),
             entropy=mean(actor.entropy),
-            rows=context.sum((0, 1)),
+            rows=half.sum((0, 1)),
             critic_loss=critic.loss,
         )
 

@@ -14,7 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.learn.networks import CONTEXTS, Network, Seen, Shape, hearing_parts
+from mavic.learn import networks
+from mavic.learn.networks import (
+    VALUE_HEADS,
+    KindHeads,
+    Network,
+    Seen,
+    Shape,
+    hearing_parts,
+)
 from mavic.types import Array
 
 SLOPE = 0.01  # of the leaky rectifier, as in the reference
@@ -34,7 +42,7 @@ def init_actor(key: Array, shape: Shape) -> Any:
 
 def init_critic(key: Array, shape: Shape) -> Any:
     """Return the parameters of one agent's critic, [P, ...]. Each context has its own output and its own scale."""
-    return _init(key, shape, 2 * shape.projected, CONTEXTS, ("own", "team"))
+    return _init(key, shape, 2 * shape.projected, VALUE_HEADS, ("own", "team"))
 
 
 def _init(key: Array, shape: Shape, extra: int, out: int, projections: tuple[str, ...]) -> Any:
@@ -71,14 +79,16 @@ def _init(key: Array, shape: Shape, extra: int, out: int, projections: tuple[str
         ]
         return jax.tree.unflatten(tree, arrays)
 
-    return jax.vmap(part)(jax.random.split(key, shape.parts))
+    made = jax.vmap(part)(jax.random.split(key, shape.parts))
+    return {**made, **networks.init_kind_heads(shape, out)}
 
 
 class Net(NamedTuple):
-    """Weights [P, ...], and what each phrase adds to the first layer of the part that hears phrases."""
+    """Weights [P, ...], what each phrase adds to the first layer of the part that hears, and the kinds' layers."""
 
     trunk: Any
     table: dict[str, Array]
+    kinds: KindHeads | None = None
 
 
 def with_phrases(params: Any, vectors: Array) -> Net:
@@ -98,9 +108,10 @@ def with_phrases(params: Any, vectors: Array) -> Net:
         start += width
     if bits:
         table["bit"] = weight[-1, start:]
-    trunk = {name: layer for name, layer in params.items() if name != "project"}
+    apart = ("project", "kind_heads")
+    trunk = {name: layer for name, layer in params.items() if name not in apart}
     trunk["first"] = {"w": weight[:, :plain], "b": params["first"]["b"]}
-    return Net(trunk, table)
+    return Net(trunk, table, networks.kind_heads_of(params, vectors))
 
 
 @jax.custom_vjp
@@ -197,20 +208,28 @@ def _cell(gru: dict[str, Array], carry: Array, gates_in: Array) -> Array:
     return new + update * (carry - new)
 
 
-def _leave(part: Any, carry: Array) -> Array:
-    """Return the head's output from the GRU's memory."""
-    return _apply(part["head"], _leaky(_apply(part["third"], carry)))
+def _leave(part: Any, carry: Array) -> tuple[Array, Array]:
+    """Return the head's output from the GRU's memory, and the head's input."""
+    features = _leaky(_apply(part["third"], carry))
+    return _apply(part["head"], features), features
+
+
+def _with_kinds(net: Net, seen: Seen, heads: Array, features: Array) -> Array:
+    """Return the heads [P, ..., out] with what the layers of the kind that is heard add."""
+    phrase = networks.head_phrase(seen.phrases, is_actor="bit" in net.table)
+    return networks.with_kind_heads(net.kinds, phrase, heads, features, _product)
 
 
 def step(shape: Shape, net: Net, carry: Array, seen: Seen) -> tuple[Array, Array]:
     """Return the new memory [P, ..., H] and the heads [P, ..., out] of one decision."""
     heard = _heard(shape, net.table, seen.phrases)
 
-    def one(part: Any, hears: Array, carry: Array) -> tuple[Array, Array]:
+    def one(part: Any, hears: Array, carry: Array) -> tuple[Array, tuple[Array, Array]]:
         carry = _cell(part["gru"], carry, _enter(part, _first(shape, part, hears * heard, seen)))
         return carry, _leave(part, carry)
 
-    return jax.vmap(one)(net.trunk, hearing_parts(shape), carry)
+    carry, left = jax.vmap(one)(net.trunk, hearing_parts(shape), carry)
+    return carry, _with_kinds(net, seen, *left)
 
 
 def unroll(
@@ -228,7 +247,9 @@ def unroll(
     """
     heard = _heard(shape, net.table, seen.phrases)
 
-    def one(part: Any, hears: Array, carry: Array, known: Any) -> tuple[Array, Array, Array]:
+    def one(
+        part: Any, hears: Array, carry: Array, known: Any
+    ) -> tuple[Array, Array, tuple[Array, Array]]:
         gates = _enter(part, _first(shape, part, hears * heard, seen))
         if known is None:
             carries = _remember(part["gru"], carry, gates, first)
@@ -237,7 +258,8 @@ def unroll(
         return carries[-1], carries, _leave(part, carries)
 
     over_parts = jax.vmap(one, in_axes=(0, 0, 0, 1), out_axes=(0, 1, 0))
-    return over_parts(net.trunk, hearing_parts(shape), carry, known)
+    carry, carries, left = over_parts(net.trunk, hearing_parts(shape), carry, known)
+    return carry, carries, _with_kinds(net, seen, *left)
 
 
 def _remember(gru: dict[str, Array], carry: Array, gates: Array, first: Array) -> Array:

@@ -9,6 +9,8 @@ from mavic.learn import networks
 from mavic.learn.networks import Network, Scale, Seen
 from mavic.types import Array, Bool, Float, assert_rank, record
 
+LEAST_LOG_ALLOWED = -50.0  # where nothing is allowed; it has no gradient
+
 
 @record
 class CriticRows:
@@ -35,6 +37,10 @@ class ActorRows:
     entropy: Array  # weight of the entropy bonus
     advantage: Array
     weight: Array
+    forbidden: Array  # [B, W, M] what the instruction forbids, available or not
+    allowed_weight: Array | None = (
+        None  # of the loss on the allowed probability; None: there is no such loss
+    )
 
 
 @record
@@ -63,7 +69,8 @@ def actor_loss(
 ) -> tuple[Array, Array, ActorOutputs]:
     """Return the memory after the block, the policy-gradient loss minus the entropy bonus, and outputs.
 
-    The gradient goes through the ε-mixture.
+    The gradient goes through the ε-mixture. With `allowed_weight`, the loss also holds minus the log-probability of
+    all allowed macros together.
     """
     memory, _, heads = network.unroll(network.shape, net, memory, rows.seen, rows.first, known)
     logits = networks.logits(network.shape, heads, rows.instructed)
@@ -72,7 +79,24 @@ def actor_loss(
     taken = jnp.take_along_axis(log_mixed, rows.macro[..., None], axis=-1)[..., 0]
     entropy = -(jnp.exp(soft) * jnp.where(rows.available, soft, 0.0)).sum(-1)
     loss = -(rows.weight * (rows.advantage * taken + rows.entropy * entropy)).sum()
+    if rows.allowed_weight is not None:
+        found = log_allowed(logits, rows.available, rows.forbidden)
+        loss = loss - (rows.allowed_weight * found).sum()
     return memory, loss, ActorOutputs(log_prob=taken, entropy=entropy)
+
+
+def log_allowed(
+    logits: Float[Array, "*batch M"],
+    available: Bool[Array, "*batch M"],
+    forbidden: Bool[Array, "*batch M"],
+) -> Float[Array, "*batch"]:
+    """Return the log-probability, under the softmax, that the choice is allowed; at least LEAST_LOG_ALLOWED.
+
+    A forbidden macro counts even where a drill took it away: it is to be given up, not only missed.
+    """
+    every = jax.nn.logsumexp(jnp.where(available | forbidden, logits, -1e9), axis=-1)
+    allowed = jax.nn.logsumexp(jnp.where(available & ~forbidden, logits, -1e9), axis=-1)
+    return jnp.maximum(allowed - every, LEAST_LOG_ALLOWED)
 
 
 def critic_loss(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ NETWORKS = {  # by name, the fields of `Shape` that differ
     "protected": {"parts": 2},
     "residual": {"parts": 2, "residual": True},
 }
-CONTEXTS = 2  # uninstructed, instructed
+VALUE_HEADS = 2  # of a critic: uninstructed, instructed
 
 
 @record
@@ -40,6 +40,9 @@ class Shape:
     parts: int = static(default=2)
     last_macro: bool = static(default=False)
     residual: bool = static(default=False)
+    kind_heads: bool = static(
+        default=False
+    )  # the part that hears has one more output layer for each number heard
 
 
 @record
@@ -55,12 +58,13 @@ class Seen:
 class Network:
     """An actor and a critic for agents of one shape. All functions are pure.
 
-    `P` parts, `B` rows in order, `W` lanes, `H` memory, `out` is M for an actor and CONTEXTS for a critic.
+    `P` parts, `B` rows in order, `W` lanes, `H` memory, `out` is M for an actor and VALUE_HEADS for a critic.
     """
 
     shape: Shape
     init_actor: Callable[[Array, Shape], Any]
-    """Key → one agent's parameters [P, ...]: a dictionary whose entry "head" is the linear output layer {"w", "b"}."""
+    """Key → one agent's parameters [P, ...]: a dictionary whose entry "head" is the linear output layer {"w", "b"}. A
+    shape with `kind_heads` has them beside it, from `init_kind_heads`."""
     init_critic: Callable[[Array, Shape], Any]
     project: Callable[[Any, Array], Any]
     """Parameters and the vectors of all phrases → what `step` and `unroll` take; done once for many decisions."""
@@ -95,7 +99,7 @@ def _cell_functions(init: Callable, cell: Callable) -> tuple[Callable, ...]:
     def initialize(key: Array, shape: Shape, role: str) -> Any:
         extra = shape.projected + (1 if role == "actor" else shape.projected)
         inputs = shape.observation + shape.macros * shape.last_macro + extra
-        outputs = shape.macros if role == "actor" else CONTEXTS
+        outputs = shape.macros if role == "actor" else VALUE_HEADS
         projections = ("own",) if role == "actor" else ("own", "team")
 
         def dense(key: Array, rows: int, columns: int) -> Array:
@@ -113,19 +117,24 @@ def _cell_functions(init: Callable, cell: Callable) -> tuple[Callable, ...]:
                 },
             }
 
-        return jax.vmap(part)(jax.random.split(key, shape.parts))
+        made = jax.vmap(part)(jax.random.split(key, shape.parts))
+        return {**made, **init_kind_heads(shape, outputs)}
 
     def project(params: Any, vectors: Array) -> Any:
         tables = jax.vmap(lambda p: jax.tree.map(lambda w: vectors @ w, p))(params["project"])
-        return {"cell": params["cell"], "head": params["head"], "table": tables}
+        parts = {"cell": params["cell"], "head": params["head"], "table": tables}
+        return {"parts": parts, "kinds": kind_heads_of(params, vectors)}
 
     def step(shape: Shape, net: Any, memory: Array, seen: Seen) -> tuple[Array, Array]:
-        def part(net: Any, hears: Array, memory: Array) -> tuple[Array, Array]:
+        def part(net: Any, hears: Array, memory: Array) -> tuple[Array, Array, Array]:
             memory, features = cell(net["cell"], memory, _inputs(shape, net["table"], hears, seen))
             bias = jax.lax.broadcast_to_rank(net["head"]["b"], features.ndim)
-            return memory, features @ net["head"]["w"] + bias
+            return memory, features @ net["head"]["w"] + bias, features
 
-        return jax.vmap(part)(net, hearing_parts(shape), memory)
+        memory, heads, features = jax.vmap(part)(net["parts"], hearing_parts(shape), memory)
+        is_actor = "team" not in net["parts"]["table"]
+        phrase = head_phrase(seen.phrases, is_actor)
+        return memory, with_kind_heads(net["kinds"], phrase, heads, features)
 
     def unroll(
         shape: Shape, net: Any, memory: Array, seen: Seen, first: Array, known: Any = None
@@ -161,6 +170,57 @@ def _inputs(shape: Shape, table: dict[str, Array], hears: Array, seen: Seen) -> 
     return jnp.concatenate(parts, axis=-1)
 
 
+class KindHeads(NamedTuple):
+    """The output layers of the kinds, and the numbers that each phrase switches them on with."""
+
+    weight: Array  # [E, H, out]
+    bias: Array  # [E, out]
+    heard: Array  # [phrases, E]
+
+
+def init_kind_heads(shape: Shape, outputs: int) -> dict[str, Any]:
+    """Return the entry "kind_heads" of an untrained agent's parameters: all zero. A shape without them has no entry."""
+    if not shape.kind_heads:
+        return {}
+    size = (shape.embedding, shape.hidden, outputs)
+    return {"kind_heads": {"w": jnp.zeros(size), "b": jnp.zeros((size[0], outputs))}}
+
+
+def kind_heads_of(params: Any, vectors: Array) -> KindHeads | None:
+    """Return the kinds' output layers of an agent's parameters, or None if it has none."""
+    layers = params.get("kind_heads")
+    return None if layers is None else KindHeads(layers["w"], layers["b"], vectors)
+
+
+def head_phrase(phrases: Array, is_actor: bool) -> Array:
+    """Return the phrase [...] by which the kinds' layers go, from those of all agents [..., N], own first.
+
+    It is the actor's own phrase. A critic goes by anybody's: all that are addressed hear the same kind.
+    """
+    return phrases[..., 0] if is_actor else phrases.max(-1)
+
+
+def with_kind_heads(
+    kinds: KindHeads | None,
+    phrase: Array,
+    heads: Array,
+    features: Array,
+    product: Callable[[Array, Array], Array] = jnp.matmul,
+) -> Array:
+    """Return heads [P, ..., out] to which the layers of the kind that is heard add: sum_e heard[e] (h K[e] + k[e]).
+
+    `features` [P, ..., H] are the inputs of the heads. Only the last part, which hears, has such layers. `phrase` [...]
+    comes from `head_phrase`. Silence adds nothing.
+    """
+    if kinds is None:
+        return heads
+    heard = jax.lax.stop_gradient(kinds.heard)[phrase]
+    flat = jnp.moveaxis(kinds.weight, 0, 1).reshape(kinds.weight.shape[1], -1)  # [H, E * out]
+    each = product(features[-1], flat).reshape(*heard.shape, heads.shape[-1])
+    each = each + jax.lax.broadcast_to_rank(kinds.bias, each.ndim)
+    return heads.at[-1].add((heard[..., None] * each).sum(-2))
+
+
 def own_first_order(agents: int) -> Array:
     """Return [N, N], for each agent the order of all agents in which it takes in their phrases: itself first."""
     return (jnp.arange(agents)[:, None] + jnp.arange(agents)[None]) % agents
@@ -188,7 +248,7 @@ def logits(shape: Shape, heads: Array, instructed: Array) -> Array:
 
 
 def value(heads: Array, instructed: Array, scale: Scale) -> Array:
-    """Return the value [...] in the task's units from a critic's heads [P, ..., CONTEXTS]."""
+    """Return the value [...] in the task's units from a critic's heads [P, ..., VALUE_HEADS]."""
     raw = of_context(heads, instructed)
     raw = jnp.where(instructed, raw[..., 1], raw[..., 0])
     return scale.unscale(raw, instructed)
@@ -198,16 +258,16 @@ def value(heads: Array, instructed: Array, scale: Scale) -> Array:
 class Scale:
     """PopArt statistics of one agent's values for each context. Without PopArt: mean 0 and spread `value_scale`."""
 
-    mean: Array  # [CONTEXTS]
-    square: Array  # [CONTEXTS]
-    weight: Array  # [CONTEXTS] how much has been averaged, for debiasing
+    mean: Array  # [VALUE_HEADS]
+    square: Array  # [VALUE_HEADS]
+    weight: Array  # [VALUE_HEADS] how much has been averaged, for debiasing
 
     def centre(self) -> Array:
-        """Return the mean [CONTEXTS] that values are shifted by."""
+        """Return the mean [VALUE_HEADS] that values are shifted by."""
         return jnp.where(self.weight > 0, self.mean / jnp.maximum(self.weight, 1e-8), 0.0)
 
     def spread(self) -> Array:
-        """Return the standard deviation [CONTEXTS] that values are divided by."""
+        """Return the standard deviation [VALUE_HEADS] that values are divided by."""
         square = self.square / jnp.maximum(self.weight, 1e-8)
         return jnp.where(
             self.weight > 0, jnp.sqrt(jnp.maximum(square - self.centre() ** 2, 1e-2)), 1.0
@@ -221,12 +281,17 @@ class Scale:
 
 def scale_of(size: Array | float) -> Scale:
     """Return statistics for values in units of `size`. Their weight is tiny, so PopArt's first batch replaces them."""
-    weight = jnp.full(CONTEXTS, 1e-6, jnp.float32)
-    return Scale(mean=jnp.zeros(CONTEXTS), square=weight * size**2, weight=weight)
+    weight = jnp.full(VALUE_HEADS, 1e-6, jnp.float32)
+    return Scale(mean=jnp.zeros(VALUE_HEADS), square=weight * size**2, weight=weight)
 
 
-def rescale(head: dict[str, Array], old: Scale, new: Scale) -> dict[str, Array]:
-    """Return a value head {"w", "b"} that gives the same values under new statistics (PopArt)."""
+def rescale(critic: dict[str, Any], old: Scale, new: Scale) -> dict[str, Any]:
+    """Return a critic's parameters that give the same values under new statistics (PopArt)."""
+    head, kinds = critic["head"], critic.get("kind_heads")
     before, after = old.spread()[None], new.spread()[None]
     moved = (head["b"] * before + old.centre()[None] - new.centre()[None]) / after
-    return {"w": head["w"] * (before / after)[None], "b": moved}
+    made = {**critic, "head": {"w": head["w"] * (before / after)[None], "b": moved}}
+    if kinds is not None:  # what they add has no mean of its own
+        ratio = before / after
+        made["kind_heads"] = {"w": kinds["w"] * ratio[None], "b": kinds["b"] * ratio}
+    return made

@@ -107,10 +107,12 @@ def macro_transitions(
     return MacroTransitions(
         observation=pick(rows.observation),
         available=pick(rows.available),
+        forbidden=pick(rows.forbidden),
         last_macro=pick(rows.last_macro),
         macro=pick(rows.macro),
         phrases=pick(rows.phrase[..., own_first_order(agents)]),
         kind=pick(everyone(rows.kind.max(axis=-1))),
+        context=pick(everyone(rows.context)),
         reward=pick(gathered),
         discount=pick(discount),
         next_observation=pick(rows.next_observation),

@@ -22,7 +22,7 @@ from mavic.types import Array, MacroTransitions, record, replace, static
 
 @record
 class HyperParams:
-    """The learner's numbers as arrays, so a grid of them is one `vmap`. Pairs are [uninstructed, instructed].
+    """The learner's numbers as arrays, so a grid of them is one `vmap`. Some are by context [CONTEXTS].
 
     `mavic.preset.Preset` explains each number.
     """
@@ -34,18 +34,20 @@ class HyperParams:
     critic_final_lr_fraction: Array
     td_lambda: Array
     epsilon_start: Array
-    epsilon_end: Array  # [2]
+    epsilon_end: Array  # [CONTEXTS]
     epsilon_episodes: Array
-    entropy_start: Array  # [2]
-    entropy_end: Array  # [2]
+    entropy_start: Array  # [CONTEXTS]
+    entropy_end: Array  # [CONTEXTS]
     entropy_episodes: Array
-    actor_hysteresis: Array  # [2]
-    actor_hysteresis_end: Array  # [2]
-    critic_hysteresis: Array  # [2]
-    critic_hysteresis_end: Array  # [2]
+    actor_hysteresis: Array  # [CONTEXTS]
+    actor_hysteresis_end: Array  # [CONTEXTS]
+    critic_hysteresis: Array  # [CONTEXTS]
+    critic_hysteresis_end: Array  # [CONTEXTS]
     balance_kinds: Array
-    center_advantages: Array  # [2]
-    normalize_advantages: Array  # [2]
+    center_advantages: Array  # [CONTEXTS]
+    normalize_advantages: Array  # [CONTEXTS]
+    advantage_scale: Array  # [CONTEXTS]
+    allowed_loss: Array  # [CONTEXTS]
     discount_actor_loss: Array
     value_scale: Array
     critic_init_scale: Array
@@ -67,6 +69,7 @@ class StaticConfig:
     kinds: int = static(default=2)
     drop_unfinished: bool = static(default=False)
     target_network: bool = static(default=False)  # otherwise the target is the critic itself
+    allowed_loss: bool = static(default=False)  # some context has a loss on the allowed probability
 
 
 @record
@@ -88,7 +91,7 @@ BY_AGENT = TrainState(**{**dict.fromkeys(TrainState.__dataclass_fields__, 0), "e
 
 @record
 class Annealed:
-    """The present values of the numbers that change during training. Pairs are [uninstructed, instructed]."""
+    """The present values of the numbers that change during training. All but the step sizes are by context."""
 
     epsilon: Array
     entropy: Array
@@ -250,7 +253,7 @@ def update_critic(
     rows: MacroTransitions,
 ) -> tuple[TrainState, CriticOutputs]:
     """Take one agent's critic step: targets from the target critic, squared error, Adam."""
-    context = (rows.kind > 0).astype(jnp.int32)
+    instructed = (rows.kind > 0).astype(jnp.int32)
     found = agent_values(config, vectors, state.target, state.scale, rows, loop)
     target = targets(
         reward=rows.reward,
@@ -264,10 +267,9 @@ def update_critic(
         td_lambda=hyper.td_lambda,
     )
     valid = rows.valid.astype(jnp.float32)
-    scale = _track(state.scale, target, context, valid, hyper.popart_step)
+    scale = _track(state.scale, target, instructed, valid, hyper.popart_step)
     critic, copied = (
-        {**params, "head": networks.rescale(params["head"], state.scale, scale)}
-        for params in (state.critic, state.target)
+        networks.rescale(params, state.scale, scale) for params in (state.critic, state.target)
     )
     grads, loss, value = _gradient(
         config.network,
@@ -279,7 +281,7 @@ def update_critic(
             first=rows.first,
             instructed=rows.kind > 0,
             target=target,
-            hysteresis=now.critic_hysteresis[context],
+            hysteresis=now.critic_hysteresis[rows.context],
             weight=_weigh(rows.kind, valid, config.kinds, hyper.balance_kinds),
         ),
         loop.blocks,
@@ -301,17 +303,20 @@ def update_actor(
     advantage: Array,
 ) -> tuple[TrainState, ActorOutputs]:
     """Take one agent's actor step: policy gradient of `advantage` [K, W], entropy, Adam."""
-    context = (rows.kind > 0).astype(jnp.int32)
+    context = rows.context
     valid = rows.valid.astype(jnp.float32)
+    weight = _weigh(rows.kind, valid, config.kinds, hyper.balance_kinds)
     advantage = _normalize(
         advantage,
         rows.kind,
         valid,
         config.kinds,
-        hyper.center_advantages,
-        hyper.normalize_advantages,
+        hyper.center_advantages[context],
+        hyper.normalize_advantages[context],
     )
     advantage *= jnp.where(advantage < 0, now.actor_hysteresis[context], 1.0)
+    advantage *= hyper.advantage_scale[context]
+    addressed = rows.phrases[..., 0] > 0
     timed = jnp.where(hyper.discount_actor_loss > 0, hyper.gamma**rows.time, 1.0)
     grads, _, acted = _gradient(
         config.network,
@@ -327,7 +332,11 @@ def update_actor(
             epsilon=now.epsilon[context],
             entropy=now.entropy[context],
             advantage=advantage,
-            weight=_weigh(rows.kind, valid, config.kinds, hyper.balance_kinds) * timed,
+            weight=weight * timed,
+            forbidden=rows.forbidden,
+            allowed_weight=weight * hyper.allowed_loss[context] * addressed
+            if config.allowed_loss
+            else None,
         ),
         loop.blocks,
     )
@@ -405,22 +414,21 @@ def _normalize(
 ) -> Array:
     """Return the advantages centred and divided by their root mean square, kind by kind.
 
-    `center` and `divide` [2] switch this on by context. Kinds pay on different scales, and a critic that lags behind
+    `center` and `divide` [K, W] switch this on. Kinds pay on different scales, and a critic that lags behind
     shifts all advantages of a kind by the same amount.
     """
     hot = jax.nn.one_hot(kind, kinds) * valid[..., None]
     count = jnp.maximum(hot.sum((0, 1)), 1.0)
-    context = (jnp.arange(kinds) > 0).astype(jnp.int32)
-    mean = (hot * advantage[..., None]).sum((0, 1)) / count * center[context]
-    advantage = advantage - hot @ mean
+    mean = (hot * advantage[..., None]).sum((0, 1)) / count
+    advantage = advantage - (hot @ mean) * center
     square = (hot * advantage[..., None] ** 2).sum((0, 1)) / count
-    divisor = jnp.where(divide[context] > 0, jnp.sqrt(square) + 1e-6, 1.0)
-    return advantage * (hot @ (1.0 / divisor))
+    unit = hot @ (1.0 / (jnp.sqrt(square) + 1e-6))
+    return advantage * jnp.where(divide > 0, unit, valid)
 
 
-def _track(scale: Scale, target: Array, context: Array, valid: Array, beta: Array) -> Scale:
-    """Return the running statistics of values after this batch's targets, for each context (PopArt)."""
-    hot = jax.nn.one_hot(context, networks.CONTEXTS) * valid[..., None]
+def _track(scale: Scale, target: Array, instructed: Array, valid: Array, beta: Array) -> Scale:
+    """Return the running statistics of values after this batch's targets, for each value head (PopArt)."""
+    hot = jax.nn.one_hot(instructed, networks.VALUE_HEADS) * valid[..., None]
     count = hot.sum((0, 1))
     mean = (hot * target[..., None]).sum((0, 1)) / jnp.maximum(count, 1.0)
     square = (hot * target[..., None] ** 2).sum((0, 1)) / jnp.maximum(count, 1.0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from mavic.envs import api
 from mavic.envs.api import Env
 from mavic.instruct import reward, schedule
 from mavic.rollout import threefry
@@ -13,6 +14,7 @@ from mavic.types import (
     Array,
     Float,
     InstructedState,
+    Instruction,
     Int,
     Phrases,
     Rules,
@@ -22,6 +24,10 @@ from mavic.types import (
     record,
     replace,
 )
+
+# The drill's number came later than the others. It is drawn behind the environment's key, so that every episode of
+# earlier versions is played again bit for bit.
+LATER_DRAWS = 1
 
 
 @record
@@ -58,23 +64,49 @@ def begin(instructed: InstructedEnv, drawn: EpisodeDraws) -> InstructedState:
     env = instructed.env
     state = env.reset(drawn.state)
     nothing = jnp.full(len(env.agents), -1, jnp.int32)
+    instruction = schedule.begin(
+        drawn.draws,
+        schedule.possible_kinds(env.check(state), instructed.rules),
+        instructed.rules,
+        instructed.schedule,
+        instructed.phrases,
+    )
+    choices = choices_of(instructed, state, instruction)
     return InstructedState(
         state=state,
         macro=nothing,
         last_macro=nothing,
         idle=jnp.ones(len(env.agents), bool),
         observation=env.observe(state),
-        available=env.available(state),
-        instruction=schedule.begin(
-            drawn.draws,
-            schedule.possible_kinds(env.check(state), instructed.rules),
-            instructed.rules,
-            instructed.schedule,
-            instructed.phrases,
-        ),
+        available=choices.available,
+        forbidden=choices.forbidden,
+        instruction=instruction,
         time=jnp.int32(0),
         key=drawn.key,
     )
+
+
+class Choices(NamedTuple):
+    """What agents may choose in a state, [N, M] each."""
+
+    available: Array  # what the environment offers, less what an enforced instruction forbids
+    forbidden: Array  # what the environment offers and the instruction forbids, enforced or not
+
+
+def choices_of(instructed: InstructedEnv, state: Any, instruction: Instruction) -> Choices:
+    """Return what each agent may choose in this state of the environment, and what the instruction forbids."""
+    env = instructed.env
+    offered = env.available(state)
+    effective = api.effective_macros(env, state)
+    allowed = reward.allowed_macros(instruction, effective, instructed.rules)
+    available = reward.enforce(offered, allowed | ~instruction.enforced)
+    return Choices(available, offered & ~allowed)
+
+
+def shielded(instructed: InstructedEnv, shield: bool = True) -> InstructedEnv:
+    """Return the environment with the shield on or off: whether every instruction is enforced."""
+    clock = instructed.schedule
+    return replace(instructed, schedule=replace(clock, shield=jnp.full_like(clock.shield, shield)))
 
 
 def draws_for(state: InstructedState) -> Array:
@@ -82,20 +114,22 @@ def draws_for(state: InstructedState) -> Array:
 
     They depend only on the episode's key and the time, so an episode is the same in any batch.
     """
-    return threefry.uniform(threefry.fold_in(state.key, state.time), _draw_count(state))
+    key, block = threefry.fold_in(state.key, state.time), _key_block(state)
+    numbers = threefry.uniform(key, block + 1 + LATER_DRAWS)
+    return jnp.concatenate([numbers[:block], numbers[block + 1 :]])
 
 
 def tick_key(state: InstructedState) -> Array:
     """Return the environment's key in this tick.
 
-    It is the cipher block after those of `draws_for`, so the environment's random numbers are independent of those of
+    It is a cipher block that `draws_for` leaves out, so the environment's random numbers are independent of those of
     the agents and the clock.
     """
-    return threefry.fold_in(threefry.fold_in(state.key, state.time), _draw_count(state))
+    return threefry.fold_in(threefry.fold_in(state.key, state.time), _key_block(state))
 
 
-def _draw_count(state: InstructedState) -> int:
-    return state.macro.shape[0] + schedule.DRAWS
+def _key_block(state: InstructedState) -> int:
+    return state.macro.shape[0] + schedule.DRAWS - LATER_DRAWS
 
 
 def step(
@@ -135,14 +169,17 @@ def step(
     )
     ended = tick.ended | clock.switched | clock.spurious | over
     seen = env.observe(tick.state)
+    choices = choices_of(instructed, tick.state, clock.instruction)
     timestep = Timestep(
         observation=state.observation,
         available=state.available,
+        forbidden=state.forbidden,
         last_macro=last_macro,
         macro=macro,
         fresh=state.idle,
         kind=instruction.kind,
         phrase=instruction.phrase,
+        context=instruction.context,
         reward=paid,
         task_reward=tick.reward.mean(),
         complied=complied,
@@ -167,7 +204,8 @@ def step(
         last_macro=last_macro,
         idle=ended,
         observation=jnp.where(ended[:, None], seen, state.observation),
-        available=jnp.where(ended[:, None], env.available(tick.state), state.available),
+        available=jnp.where(ended[:, None], choices.available, state.available),
+        forbidden=jnp.where(ended[:, None], choices.forbidden, state.forbidden),
         instruction=clock.instruction,
         time=state.time + 1,
     )
@@ -187,13 +225,16 @@ def interrupt(
     `agents` [N] bool says who is addressed. Kind 0 ends the active instruction. The returned update says whether the
     instruction that ended was followed.
     """
-    clock = schedule.give(state.instruction, kind, phrase, agents, hold, instructed.rules)
+    shield = instructed.schedule.shield
+    clock = schedule.give(state.instruction, kind, phrase, agents, hold, instructed.rules, shield)
     env, ended = instructed.env, clock.switched
+    choices = choices_of(instructed, state.state, clock.instruction)
     after = replace(
         state,
         idle=state.idle | ended,
         observation=jnp.where(ended, env.observe(state.state), state.observation),
-        available=jnp.where(ended, env.available(state.state), state.available),
+        available=jnp.where(ended, choices.available, state.available),
+        forbidden=jnp.where(ended, choices.forbidden, state.forbidden),
         instruction=clock.instruction,
     )
     return after, clock

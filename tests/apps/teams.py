@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from mavic.experiments import runner
-from mavic.experiments.config import ExperimentConfig, make_task
+from mavic.experiments.config import ExperimentConfig, task_of
 from mavic.experiments.methods import preset_of
 from mavic.learn import update
 
@@ -25,7 +25,7 @@ def untrained(folder: Path, world: str, method: str = "mavic", seed: int = 0) ->
     """Write `folder/<world>/<method>` as training would, with random weights."""
     config = ExperimentConfig(world=world, method=method)
     preset = preset_of("tuned", "box_pushing")  # for its sizes: nothing is trained
-    task = make_task(world)
+    task = task_of(config)
     static = task.static_config(preset, config.network)
     blank = jax.eval_shape(lambda key: update.init(key, static), jax.random.key(0))
     random = np.random.default_rng(seed)

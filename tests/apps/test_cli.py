@@ -127,7 +127,7 @@ def test_worlds_shows_agents_macros_and_kinds():
 def test_train_leaves_records_and_policies(trained):
     folder, said = trained
     for method, learns in (("mavic", True), ("random", False)):
-        name = f"{method}-tuned-protected-live-by-kind"
+        name = f"{method}-tuned-residual-live-by-kind"
         for ending in ("safetensors", "json"):
             assert (folder / f"{name}.{ending}").is_file() == learns
         record = records.read(folder / f"{name}.jsonl")
@@ -140,7 +140,7 @@ def test_train_leaves_records_and_policies(trained):
 
 def test_the_same_command_goes_on_where_it_was(trained, monkeypatch):
     folder, _ = trained
-    path = folder / "mavic-tuned-protected-live-by-kind.jsonl"
+    path = folder / "mavic-tuned-residual-live-by-kind.jsonl"
     before = records.read(path)
     brief(monkeypatch)
     monkeypatch.setattr(train, "train_updates", None)  # nothing is left to train
@@ -173,11 +173,11 @@ def test_report_makes_tables_from_that_folder(trained, tmp_path):
     status, said, complaint = run(f"report {folder} --out {tmp_path}")
     assert (status, complaint) == (0, "")
     table = json.loads((tmp_path / "table.json").read_text())
-    row = table["tuned/protected/live/by-kind"]["mavic"]
-    score = records.read(folder / "mavic-tuned-protected-live-by-kind.jsonl").score
+    row = table["tuned/residual/live/by-kind"]["mavic"]
+    score = records.read(folder / "mavic-tuned-residual-live-by-kind.jsonl").score
     np.testing.assert_allclose(row["base_mean"], score["base"]["discounted"][0], rtol=1e-3)
     assert row["seeds"] == 1
-    assert set(table["tuned/protected/live/by-kind"]) == {"mavic", "random"}
+    assert set(table["tuned/residual/live/by-kind"]) == {"mavic", "random"}
     assert "mavic" in said and list((tmp_path / "figures").iterdir())
 
 

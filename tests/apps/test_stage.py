@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mavic.apps import hearing, stage
+from mavic.apps.playground import catalog
 from mavic.apps.recording import record
 from mavic.apps.stage import StageError
 from mavic.envs.box_pushing.optimum import BEST_PLAN as BEST
@@ -157,7 +158,24 @@ def test_a_free_sentence_is_heard_as_a_training_phrase_of_its_kind(task, env):
     row = lexicon.texts.index(heard)
     assert lexicon.names[int(lexicon.kind[row])] == "dont-push" and not bool(lexicon.held_out[row])
     assert hearing.hear(lexicon, text).row == row
-    assert hearing.hear(lexicon, text, own_words=True).row == lexicons.spare_row(lexicon)
+    assert hearing.hear(lexicon, text).own_row == lexicons.spare_row(lexicon)
+
+
+def test_a_team_that_hears_kinds_hears_a_free_sentence_itself(task, env):
+    text = "Please don't push any of the boxes!"
+    team = Planner([[STAY, STAY]])
+    recording = record(team, env, task.lexicon, KEY, [(0, text, None, 2)], ticks=2, own_words=True)
+    assert recording.frames[0]["instruction"]["kind"] == "dont-push"
+    assert set(team.heard[0]) == {text}
+
+
+def test_under_the_shield_a_persons_instruction_is_followed(task, env):
+    """A team from a policy file; the planner above would choose what is not available."""
+    opened = stage.open_stage(catalog.shipped() / "box_pushing" / "mavic", shield=True)
+    script = [(1, "stay", None, None)]
+    args = (opened.team, opened.instructed_env, opened.lexicon, KEY, script, 4)
+    recording = record(*args, name="deaf", hears=False)
+    assert [a["macro"] for f in recording.frames[1:4] for a in f["agents"]] == ["STAY"] * 6
 
 
 @pytest.mark.parametrize(
@@ -236,7 +254,7 @@ def test_an_episode_on_a_stage_is_the_rollouts_episode(task, env, drawn):
     static, team = drawn
     often = schedule.make_schedule(rate=0.3, hold_min=1, hold_max=9)
     env = dataclasses.replace(env, schedule=often)
-    policy = rollout_policy(static, team.weights.actor, task.lexicon.vectors, jnp.zeros(2))
+    policy = rollout_policy(static, team.weights.actor, task.vectors, jnp.zeros(3))
     run = jax.jit(lambda key: rollout(env, policy, key, episodes=4, num_envs=1))
     played = jax.device_get(run(KEY))
     rows = jax.tree.map(lambda leaf: leaf[:, 0][played.rows.alive[:, 0]], played.rows)

@@ -199,7 +199,7 @@ def test_every_config_is_evaluated_under_its_own_condition(scores):
 def test_every_config_is_evaluated_with_its_own_team(trained, scores):
     runs = stack([make_run(config, GROUP.preset, trained.task, 6) for config in (MAVIC, LATER)])
     played = evaluate.play(
-        trained.static, 32, 128, metrics.measured(["base"]), trained.task.lexicon.vectors, runs, trained.state,
+        trained.static, 32, 128, metrics.measured(["base"]), trained.task.vectors, runs, trained.state,
         jax.random.key(evaluate.EVALUATION_KEY), jnp.int32(0), jnp.asarray(False), jnp.asarray(False),
     )  # fmt: skip
     base = metrics.divide(played.ratios["base"])
@@ -321,7 +321,7 @@ def told(trained):
 def filmed(trained, told):
     """Four greedy episodes, one per environment, by the rollout of evaluation."""
     actor = jax.tree.map(lambda leaf: leaf[0], trained.state.actor)
-    policy = rollout_policy(trained.static, actor, trained.task.lexicon.vectors, jnp.zeros(2), True)
+    policy = rollout_policy(trained.static, actor, trained.task.vectors, jnp.zeros(3), True)
     play = jax.jit(lambda key: rollout(told, policy, key, episodes=ENVS, num_envs=ENVS).rows)
     return jax.tree.map(np.asarray, play(SEED))
 
@@ -376,7 +376,7 @@ def test_its_values_are_the_critics(trained, team):
         for tree in (trained.state.critic, trained.state.scale)
     )
     network = trained.static.network
-    critics = act.project(network, critic, lexicon.vectors)
+    critics = act.project(network, critic, trained.task.vectors)
     spread, centre = jax.vmap(networks.Scale.spread)(scale), jax.vmap(networks.Scale.centre)(scale)
     for kind, row in (("none", 0), (team.kinds[2], lexicon.texts.index(text))):
         observed = act.Observed(

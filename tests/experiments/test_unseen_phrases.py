@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mavic.experiments import runner, train, unseen_phrases
-from mavic.experiments.config import ExperimentConfig, make_task
+from mavic.experiments import evaluate, runner, train, unseen_phrases
+from mavic.experiments.config import ExperimentConfig, task_of
 from mavic.experiments.methods import preset_of
 from mavic.experiments.runner import Group, Trained
 from mavic.experiments.runs import make_run, stack
-from mavic.experiments.unseen_phrases import Unseen, phrase_table
+from mavic.experiments.unseen_phrases import WAYS, Unseen, phrase_table
 from mavic.language import lexicon as lexicons
+from mavic.language.reader import read
 
 CONFIGS = tuple(
     ExperimentConfig(world="warehouse", method=method) for method in ("mavic", "vanilla")
@@ -20,9 +21,9 @@ CONFIGS = tuple(
 
 @pytest.fixture(scope="module")
 def untrained():
-    task = make_task("warehouse")
+    task = task_of(CONFIGS[0])
     preset = preset_of("tuned", "warehouse")
-    static = task.static_config(preset, "protected")
+    static = task.static_config(preset, CONFIGS[0].network)
     runs = stack([make_run(config, preset, task, 0) for config in CONFIGS])
     return Trained(
         group=Group(configs=CONFIGS, seeds=(0,), preset=preset),
@@ -38,12 +39,12 @@ def test_the_schedule_draws_understood_phrases_of_the_meant_kind():
     unseen = Unseen(
         kinds=(1, 2, 2), texts=("a", "b", "c"), understood=(True, True, False), trained=(5, 6, 7)
     )
-    ours = phrase_table(unseen, 100, 4, 2, "per_instruction")
+    ours = phrase_table(unseen, 100, 4, 2, WAYS["vectors"]["per_instruction"])
     assert ours.count.tolist() == [0, 1, 1, 0]
     assert ours.table[1].tolist() == [5, 5] and ours.table[2].tolist() == [6, 6]
-    own = phrase_table(unseen, 100, 4, 2, "own_vector")
+    own = phrase_table(unseen, 100, 4, 2, WAYS["vectors"]["own_vector"])
     assert own.count.tolist() == [0, 1, 1, 0] and own.table[2].tolist() == [101, 101]
-    anyway = phrase_table(unseen, 100, 4, 2, "own_vector_anyway")
+    anyway = phrase_table(unseen, 100, 4, 2, WAYS["vectors"]["own_vector_anyway"])
     assert anyway.count.tolist() == [0, 1, 2, 0] and anyway.table[2].tolist() == [101, 102]
 
 
@@ -80,12 +81,30 @@ def test_the_closest_phrase_is_of_the_kind_asked_for(untrained):
     assert lexicons.closest(lexicon, lexicon.vectors[1], 0) == 0
 
 
-def test_every_hearing_method_is_evaluated_in_every_set(untrained):
+def test_every_hearing_method_is_evaluated_in_every_set(untrained, monkeypatch):
+    """A team that hears kinds hears the reader's probabilities, not what the author meant."""
+    played, play = [], evaluate.until_enough
+    monkeypatch.setattr(evaluate, "until_enough", lambda *args: played.append(args) or play(*args))
     found = unseen_phrases.evaluate(untrained, num_envs=16, scale=0.005)
+    lexicon, sets = untrained.task.lexicon, unseen_phrases.sets_of(untrained.task)
+    texts = [text for unseen in sets.values() for text in unseen.texts]
+    shares = np.array(
+        [
+            [answer.probabilities.get(name, 0.0) for name in lexicon.names[1:]]
+            for answer in read.understand_all(lexicon, texts)
+        ]
+    )
+    assert len(played) == 2 * len(sets)  # understood ones, and all
+    first = len(lexicon.texts)
+    for args in played:
+        np.testing.assert_allclose(args[2][first:], shares, atol=1e-6)
+        table = np.asarray(args[3].test_env.phrases.table)[0]
+        assert table[1:].min() >= first and not table[0].any()
+    assert (shares.max(1) < 0.999).any()  # so they are no one-hot vectors of the kinds meant
     assert set(found) == {CONFIGS[0]}  # vanilla hears nothing
     for name, entry in found[CONFIGS[0]].items():
         assert 0 < entry["understood"] <= entry["phrases"], name
-        for way in unseen_phrases.WAYS:
+        for way in WAYS["kinds"]:
             assert entry[way].shape == (1,) and 0 <= entry[way][0] <= 1
 
 

@@ -177,6 +177,82 @@ def test_a_lasting_share_of_those_that_leave_the_task_on_holds_to_the_end(drawn,
     assert int(new.left) == left
 
 
+@pytest.mark.parametrize("single", [True, False])
+def test_after_one_from_the_start_another_may_follow_or_none(single):
+    """An event ends the first one. With `single_instruction` the rest of the episode is silent."""
+    clock = make_schedule(rate=1.0, from_start=1.0, single_instruction=single)
+    ring = EVERY & (jnp.arange(4) == RING)
+    first = BEGIN(draws(**ARRIVES), ring, RULES, clock, PHRASES)
+    assert first.kind.tolist() == [RING, 0]
+    after = advance(first, clock, events=BELL).instruction
+    assert after.kind.tolist() == [0, 0]
+    assert advance(after, clock, **ARRIVES).instruction.kind.any() == (not single)
+    silent = BEGIN(draws(), EVERY, RULES, make_schedule(single_instruction=single), PHRASES)
+    assert not bool(silent.uninstructed)  # nothing was given at reset, so instructions may come
+
+
+@pytest.mark.parametrize("adds", [True, False])
+def test_episodes_may_begin_only_under_kinds_that_leave_the_task_on(adds):
+    clock = make_schedule(from_start=1.0, from_start_adds=adds)
+    kinds = [
+        int(BEGIN(draws(**ARRIVES, kind=k), EVERY, RULES, clock, PHRASES).kind.max())
+        for k in (0.0, 0.34, 0.99)
+    ]
+    assert kinds == ([HURRY, HURRY, RING] if adds else [WALK, HURRY, RING])
+
+
+def by_kind(kind):
+    return EVERY & (jnp.arange(4) == kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "lasts", "drill", "enforced"),
+    [
+        (HURRY, True, 0.49, True),  # a lasting prohibition
+        (HURRY, True, 0.51, False),
+        (HURRY, False, 0.0, False),  # it comes and goes
+        (WALK, True, 0.0, False),  # it replaces the task
+        (RING, True, 0.49, True),
+    ],
+)
+def test_drills_are_some_of_the_lasting_prohibitions(kind, lasts, drill, enforced):
+    clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, hold_to_end_prob=0.5, drill_prob=0.5)
+    drawn = draws(**ARRIVES, hold=0.4 if lasts else 0.6, drill=drill)
+    struck = GO(
+        drawn, nobody(2), jnp.ones(2, bool), jnp.zeros(2, bool), jnp.zeros(3), by_kind(kind),
+        jnp.asarray(False), RULES, clock, PHRASES,
+    )  # fmt: skip
+    assert bool(struck.instruction.enforced) is enforced
+    from_start = replace(clock, from_start=jnp.float32(1.0), hold_to_end_prob=jnp.float32(0.0))
+    begun = BEGIN(drawn, by_kind(kind), RULES, from_start, PHRASES)
+    assert bool(begun.enforced) is (drill < 0.5 and kind != WALK)
+
+
+def test_a_command_is_never_a_drill_and_the_shield_enforces_everything():
+    commands = replace(RULES, replaces=jnp.zeros(4, bool))  # as under rule "add"
+    for rules, clock, enforced in (
+        (commands, dict(drill_prob=1.0), False),
+        (RULES, dict(shield=True), True),
+    ):
+        begun = BEGIN(
+            draws(**ARRIVES, drill=0.0), by_kind(WALK), rules,
+            make_schedule(from_start=1.0, **clock), PHRASES,
+        )  # fmt: skip
+        assert begun.kind.tolist() == [WALK, WALK] and bool(begun.enforced) is enforced
+
+
+@pytest.mark.parametrize(("kind", "context"), [(WALK, 2), (HURRY, 1), (RING, 1)])
+def test_the_context_tells_whether_the_task_goes_on(kind, context):
+    clock = make_schedule(rate=1.0, hold_min=1, hold_max=1)
+    told_now = advance(nobody(2), clock, possible=by_kind(kind), **ARRIVES).instruction
+    assert int(told_now.context) == context and int(nobody(2).context) == 0
+    assert int(advance(told_now, clock, events=BELL).instruction.context) == 0  # it has ended
+    phrase, hold = jnp.int32(1), jnp.int32(5)
+    for agents, found in ((jnp.ones(2, bool), context), (jnp.zeros(2, bool), 0)):
+        given = schedule.give(told_now, jnp.int32(kind), phrase, agents, hold, RULES)
+        assert int(given.instruction.context) == found
+
+
 def test_without_from_start_an_episode_begins_in_silence():
     clock = make_schedule(rate=1.0, hold_min=5, hold_max=5)
     assert BEGIN(draws(arrival=0.0), EVERY, RULES, clock, PHRASES).kind.tolist() == [0, 0]

@@ -33,7 +33,7 @@ def played(network: str, seed: int):
     busy = make_schedule(rate=0.2, hold_min=2, hold_max=6, one_agent=True)
     state = update.init(jax.random.key(seed), static)
     state = replace(state, actor=jax.tree.map(lambda x: x * 3.0, state.actor))
-    policy = rollout_policy(static, state.actor, VECTORS, jnp.zeros(2), greedy=True)
+    policy = rollout_policy(static, state.actor, VECTORS, jnp.zeros(3), greedy=True)
     env = replace(run.train_env, schedule=busy)
     rows = rollout(env, policy, jax.random.key(seed), episodes=12, num_envs=NUM_ENVS).rows
     return state, macro_transitions(rows, PRESET.gamma)

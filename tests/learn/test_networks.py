@@ -100,18 +100,47 @@ def test_the_uninstructed_part_never_hears_a_phrase():
 
 def test_popart_keeps_values_while_it_moves_the_scale():
     state, _ = played("shared", 7)
-    head = first_agent(state.critic)["head"]
+    kinds = {"w": jax.random.normal(jax.random.key(1), (3, 32, 2)), "b": jnp.ones((3, 2))}
+    critic = {**first_agent(state.critic), "kind_heads": kinds}
     old = networks.scale_of(1.0)
     new = networks.Scale(
         mean=jnp.array([20.0, -3.0]), square=jnp.array([900.0, 25.0]), weight=jnp.array([0.5, 0.9])
     )
-    moved = networks.rescale(head, old, new)
-    hidden = jax.random.normal(jax.random.key(0), (7, 32))
+    moved = networks.rescale(critic, old, new)
+    hidden = jax.random.normal(jax.random.key(0), (1, 7, 32))
+    vectors, phrase = jnp.eye(4, 3, -1), jnp.arange(7) % 4  # row 0 is silence
+
+    def outputs(critic):
+        head = critic["head"]
+        heads = hidden @ head["w"] + head["b"][:, None]
+        kinds = networks.kind_heads_of(critic, vectors)
+        return networks.with_kind_heads(kinds, phrase, heads, hidden)
+
     for context in (False, True):
         flag = jnp.full(7, context)
-        before = networks.value(hidden @ head["w"] + head["b"][:, None], flag, old)
-        after = networks.value(hidden @ moved["w"] + moved["b"][:, None], flag, new)
+        before = networks.value(outputs(critic), flag, old)
+        after = networks.value(outputs(moved), flag, new)
         np.testing.assert_allclose(before, after, rtol=1e-4, atol=1e-3)
+
+
+def test_the_layers_of_a_kind_add_to_the_part_that_hears():
+    random = np.random.default_rng(0)
+    weight, bias = random.normal(size=(3, 5, 4)), random.normal(size=(3, 4))
+    vectors = np.array([[0, 0, 0], [1, 0, 0], [0.2, 0.5, 0.1]])  # silence, a kind, a reading
+    heads, features = random.normal(size=(2, 6, 4)), random.normal(size=(2, 6, 5))
+    phrases = np.array([[0, 0], [1, 1], [2, 2], [0, 1], [1, 0], [0, 2]])
+    params = {"kind_heads": {"w": jnp.asarray(weight), "b": jnp.asarray(bias)}}
+    kinds = networks.kind_heads_of(params, jnp.asarray(vectors))
+    for is_actor, said in ((True, phrases[:, 0]), (False, phrases.max(1))):
+        phrase = networks.head_phrase(jnp.asarray(phrases), is_actor)
+        found = networks.with_kind_heads(kinds, phrase, jnp.asarray(heads), jnp.asarray(features))
+        np.testing.assert_array_equal(found[0], np.float32(heads[0]))
+        for row, number in enumerate(said):
+            added = sum(
+                vectors[number, e] * (features[1, row] @ weight[e] + bias[e]) for e in range(3)
+            )
+            np.testing.assert_allclose(found[1, row], heads[1, row] + added, rtol=1e-4, atol=1e-5)
+    assert networks.with_kind_heads(None, phrase, found, found) is found
 
 
 def test_values_are_in_units_of_the_value_scale():

@@ -43,10 +43,11 @@ def played(draw):
     )  # only told apart where the task ends
     for name in ("switched", "terminal", "truncated", "alive"):
         rows[name] = np.zeros((T, W), bool)
+    rows["context"] = rng.integers(3, size=(T, W)).astype(np.int32)
     for name in ("macro", "last_macro", "kind", "phrase"):
         rows[name] = np.zeros((T, W, N), np.int32)
     rows["time"] = np.zeros((T, W), np.int32)
-    rows["available"] = np.zeros((T, W, N, M), bool)
+    rows["available"], rows["forbidden"] = np.zeros((2, T, W, N, M), bool)
     rows["observation"], rows["next_observation"] = np.zeros_like(stamp), stamp
     rows["reward"] = reward
 
@@ -74,6 +75,7 @@ def played(draw):
             rows["macro"][t, w], rows["last_macro"][t, w] = macro, last_macro
             rows["kind"][t, w], rows["phrase"][t, w] = kind, 10 * kind
             rows["observation"][t, w], rows["available"][t, w] = memory, masks
+            rows["forbidden"][t, w] = ~masks
             memory = np.where(ended[:, None], stamp[t, w], memory)
             kind = kinds[t, w] if switched else kind
             begun, time, start = ended, time + 1, over
@@ -103,10 +105,12 @@ def by_loop(rows, gamma, drop_unfinished):
                         SimpleNamespace(
                             observation=rows.observation[t, w, i],
                             available=rows.available[t, w, i],
+                            forbidden=rows.forbidden[t, w, i],
                             last_macro=rows.last_macro[t, w, i],
                             macro=rows.macro[t, w, i],
                             phrases=everyone,
                             kind=max(rows.kind[t, w]),
+                            context=rows.context[t, w],
                             reward=reward,
                             discount=0.0
                             if rows.terminal[t, w] and not rows.bootstraps_from_self[t, w, i]

@@ -12,7 +12,7 @@ from small_team import NUM_ENVS, PRESET, TASK, VECTORS, by_agent, first_agent, p
 from mavic.experiments import train
 from mavic.experiments.config import ExperimentConfig
 from mavic.experiments.runs import make_run, stack
-from mavic.learn import backbones, bptt, losses, networks, update
+from mavic.learn import backbones, bptt, gru, losses, networks, update
 from mavic.learn.losses import ActorRows
 from mavic.learn.networks import from_cell
 from mavic.learn.returns import CORRECTIONS
@@ -33,6 +33,7 @@ def actor_rows(rows, key):
         entropy=jnp.full(shape, 0.05),
         advantage=jax.random.normal(key, shape),
         weight=rows.valid.astype(jnp.float32),
+        forbidden=rows.forbidden,
     )
 
 
@@ -75,6 +76,62 @@ def test_contexts_do_not_touch_each_others_parameters(name):
     instructed = (rows.kind > 0).astype(jnp.float32)
     assert size(instructed, 0) == 0.0 < size(instructed, 1)
     assert size(1 - instructed, 1) == 0.0 < size(1 - instructed, 0)
+
+
+def test_the_loss_on_the_allowed_probability_by_hand():
+    """Its gradient on the logits, against numpy: rows in which all, some and none of the macros are allowed, and a
+    drill, in which forbidden macros are not available and count all the same."""
+    random = np.random.default_rng(0)
+    logits = random.normal(size=(5, 4)).astype(np.float32)
+    available = np.array(
+        [[1, 1, 1, 0], [1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 1, 1], [1, 0, 0, 0]], bool
+    )
+    forbidden = np.array(
+        [[0, 0, 0, 0], [0, 1, 1, 0], [1, 1, 0, 0], [0, 1, 0, 0], [0, 1, 1, 1]], bool
+    )
+    masks = jnp.asarray(available), jnp.asarray(forbidden)
+    found = losses.log_allowed(jnp.asarray(logits), *masks)
+    slope = jax.grad(lambda x: losses.log_allowed(x, *masks).sum())(jnp.asarray(logits))
+    for row in range(5):
+        counted, kept = available[row] | forbidden[row], available[row] & ~forbidden[row]
+        share = np.where(counted, np.exp(logits[row]), 0.0)
+        if not kept.any():
+            assert float(found[row]) == losses.LEAST_LOG_ALLOWED and not slope[row].any()
+            continue
+        total = share[kept].sum() / share.sum()
+        np.testing.assert_allclose(found[row], np.log(total), rtol=1e-5, atol=1e-6)
+        among_kept = np.where(kept, share, 0.0) / share[kept].sum()
+        np.testing.assert_allclose(slope[row], among_kept - share / share.sum(), atol=1e-5)
+
+
+def test_the_allowed_loss_reaches_addressed_agents_by_context():
+    """Actors change by it only through rows of agents that are addressed, in a context that has a weight."""
+    state, transitions = played("residual", 4)
+    state, transitions = replace(state, episodes=jnp.int32(900)), bptt.pad(transitions)
+    hyper = make_run(ExperimentConfig(), PRESET, TASK, 0).hyper
+    cut = jax.tree.map(jnp.float32, CORRECTIONS["cut"])
+
+    @partial(jax.jit, static_argnames="on")
+    def moved(weights, forbidden, on=True):
+        static = replace(static_config("residual"), allowed_loss=on)
+        numbers = replace(hyper, allowed_loss=weights)
+        rows = replace(transitions, forbidden=forbidden)
+        after = BACKBONE.update(static, numbers, cut, VECTORS, state, rows)[0]
+        return jax.tree.leaves(after.actor_optimizer[1].mu)
+
+    def differ(one, two):
+        return any(not np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+    own, context = transitions.phrases[..., 0] > 0, transitions.context
+    assert {0, 1, 2} == set(np.unique(context[transitions.valid]).tolist())
+    forbidden, nothing = transitions.forbidden, jnp.zeros_like(transitions.forbidden)
+    weights = jnp.array([0.0, 0.5, 0.0])
+    off = moved(jnp.zeros(3), forbidden)
+    assert not differ(off, moved(weights, forbidden, on=False))
+    assert differ(off, moved(weights, forbidden))
+    counts = (own & (context == 1))[..., None]
+    assert differ(moved(weights, nothing), moved(weights, forbidden & counts))
+    assert not differ(moved(weights, forbidden), moved(weights, forbidden & counts))
 
 
 def update_once(static, state, transitions):
@@ -227,14 +284,37 @@ def plain_init(key, inputs, hidden):
 def as_plain(params):
     """The fast network's weights in the layout of `from_cell`."""
     layers = {name: params[name] for name in ("first", "second", "gru", "third")}
-    return {"cell": layers, "head": params["head"], "project": params["project"]}
+    others = {name: layer for name, layer in params.items() if name not in layers}
+    return {"cell": layers, **others}
+
+
+def with_kind_heads(params, seed):
+    """Every agent's parameters with random output layers for the kinds in place of zeros."""
+    random = np.random.default_rng(seed)
+    layers = jax.tree.map(lambda x: random.normal(0, 0.1, x.shape), params["kind_heads"])
+    return {**params, "kind_heads": jax.tree.map(jnp.float32, layers)}
 
 
 @pytest.mark.parametrize("name", [pytest.param("shared", marks=pytest.mark.slow), "residual"])
 def test_a_users_network_learns_as_the_fast_one_does(name):
+    """The residual one has an output layer for each kind, too."""
     static = static_config(name)
-    plain = replace(static, network=from_cell(static.network.shape, plain_init, plain_cell))
     state, transitions = played(name, 9)
+    if name == "residual":
+        shape = replace(static.network.shape, kind_heads=True)
+        static = replace(static, network=gru.network(shape))
+        blank = update.init(jax.random.key(0), static)
+        assert not any(layer.any() for layer in jax.tree.leaves(blank.actor["kind_heads"]))
+        parts = ("actor", "critic", "target")
+        layers = {part: getattr(blank, part)["kind_heads"] for part in parts}
+        state = replace(
+            blank,
+            **{
+                part: with_kind_heads({**getattr(state, part), "kind_heads": layers[part]}, n)
+                for n, part in enumerate(parts)
+            },
+        )
+    plain = replace(static, network=from_cell(static.network.shape, plain_init, plain_cell))
     state = replace(state, episodes=jnp.int32(900))
     own = replace(
         jax.jit(partial(update.init, config=plain))(jax.random.key(0)),

@@ -256,6 +256,12 @@ def test_the_environments_key_comes_from_no_block_of_the_draws():
     """Otherwise what happens in the environment would depend on what an agent happens to choose."""
     state = reset(instructed(), KEY)
     this_tick = threefry.fold_in(state.key, state.time)
-    used = [threefry.fold_in(this_tick, block) for block in range(draws_for(state).shape[0])]
-    words = [jax.random.key_data(key).tolist() for key in (*used, tick_key(state))]
-    assert len({tuple(pair) for pair in words}) == len(words) == 2 + DRAWS + 1
+    blocks = range(2 + DRAWS + 1)
+    numbers, key = threefry.uniform(this_tick, len(blocks)), jax.random.key_data(tick_key(state))
+    (own,) = [
+        block
+        for block in blocks
+        if (jax.random.key_data(threefry.fold_in(this_tick, block)) == key).all()
+    ]
+    assert draws_for(state).tolist() == [x for i, x in enumerate(numbers.tolist()) if i != own]
+    assert own == 2 + 6  # as when the clock had six numbers: recorded episodes are played again

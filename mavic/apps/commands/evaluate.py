@@ -10,7 +10,7 @@ from typing import Any
 from tyro.conf import Positional
 
 from mavic.apps import console
-from mavic.apps.commands.command import Command
+from mavic.apps.commands.command import Command, Problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,8 @@ class Evaluate(Command):
     """Evaluate with a quarter of the episodes."""
     words: bool = False
     """Also evaluate with phrases that the team was not trained on: held-out ones, novel ones and the paper's own."""
+    shield: bool = False
+    """Enforce instructions: what they forbid is not available to the agents they address."""
     json: bool = False
     """Print the whole score as one JSON object."""
 
@@ -37,10 +39,12 @@ class Evaluate(Command):
 
         from mavic.experiments import evaluate, records, runner, unseen_phrases
 
+        if self.shield and self.words:
+            raise Problem("--words is evaluated without the shield: give one of --words, --shield")
         scale = 0.25 if self.quick else 1.0
         trained = runner.trained_of(self.policy, self.condition)
         (config,) = trained.group.configs
-        score = evaluate.evaluate(trained, scale=scale)[config]
+        score = evaluate.evaluate(trained, scale=scale, shield=self.shield)[config]
         if self.words:
             score["words"] = unseen_phrases.evaluate(trained, scale=scale).get(config, {})
         if self.json:

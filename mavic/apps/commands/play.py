@@ -25,6 +25,8 @@ class Play(Command):
     """Another policy file of the same world, to compare with it."""
     policies: Path | None = None
     """The folder of the teams, with a folder for each world (default: the shipped teams)."""
+    shield: bool = False
+    """Enforce instructions: what they forbid is not available to the agents they address."""
     host: str = "127.0.0.1"
     """The address to listen on. Other machines can connect only if you name an address that they reach; they are then
     asked for a token."""
@@ -44,7 +46,7 @@ class Play(Command):
         from mavic.apps.playground import catalog
 
         catalog.prepare()
-        teams = catalog.open_catalog(self.policies, self.policy, self.against)
+        teams = catalog.open_catalog(self.policies, self.policy, self.against, shield=self.shield)
         server.play(teams, self.host, self.port, _say, browser=self.browser)
 
 

@@ -34,6 +34,8 @@ class Replay(Command):
     """Stop after this many ticks."""
     options: tuple[tuple[str, str], ...] = ()
     """Options of the world that differ from the team's training, such as: --options third_cook true."""
+    shield: bool = False
+    """Enforce instructions: what they forbid is not available to the agents they address."""
     out: Path = Path("replay.html")
     """The file to write. It ends in .html or .gif."""
 
@@ -46,7 +48,7 @@ class Replay(Command):
         paths = [self.policy] + ([self.against] if self.against else [])
         options = options_from(self.options)
         made = [
-            recording.record_policy(path, self.seed, self.say, self.ticks, options)
+            recording.record_policy(path, self.seed, self.say, self.ticks, options, self.shield)
             for path in paths
         ]
         if self.out.suffix == ".gif":

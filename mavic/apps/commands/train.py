@@ -53,9 +53,13 @@ class Train(Command):
     """The world to train in. `mavic worlds` lists all worlds."""
     methods: tuple[str, ...] = ("mavic",)
     """vanilla, naive, switch, mavic, mavic-shift, random, or all. The paper's dual method is naive on protected."""
-    networks: tuple[str, ...] = ("protected",)
+    networks: tuple[str, ...] = ()
     """shared is the paper's network. protected has separate parts for instructed and uninstructed decisions. residual
-    is protected, and its instructed actor adds to the logits of the uninstructed one."""
+    is protected, and its instructed actor adds to the logits of the uninstructed one. The default is residual, and
+    protected with the preset paper."""
+    hear: str | None = None
+    """What agents hear: kinds (the probability of each kind, as the reader understands a sentence) or vectors (the
+    sentence's vector, as in the paper). The default is kinds, and vectors with the preset paper."""
     conditions: tuple[str, ...] = ("live/by-kind",)
     """How agents are instructed: schedule/rule[/overlap][/extras]. The schedule is live (instructions come and go) or
     paper (at most one per episode). The rule is by-kind (what the instruction file says) or add (a penalty for every
@@ -107,11 +111,12 @@ class Train(Command):
         from mavic.experiments.methods import METHODS
 
         methods = tuple(METHODS) if self.methods == ("all",) else self.methods
-        for network, condition, method in product(self.networks, self.conditions, methods):
+        for network, condition, method in product(self.networks or ("",), self.conditions, methods):
             yield ExperimentConfig(
                 world=self.world,
                 method=method,
                 network=network,
+                hear=self.hear or "",
                 preset=self.preset,
                 options=options_from(self.options),
             ).with_condition(condition)

@@ -79,6 +79,7 @@ class Catalog:
     """The teams by world and name. A stage is made when it is first asked for, and then kept."""
 
     teams: dict[str, dict[str, Entry]]
+    shield: bool = False  # instructions are enforced
     _stages: dict[tuple[str, str, bool], Stage] = field(default_factory=dict)
     _compiled: set[tuple[str, str, bool]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -98,7 +99,8 @@ class Catalog:
         with self._lock:
             if (world, name, guest) not in self._stages:
                 made = stages.open_stage(entry.path, guest=guest)
-                silent = replace(made.instructed_env, schedule=schedule.make_schedule())
+                clock = schedule.make_schedule(shield=self.shield)
+                silent = replace(made.instructed_env, schedule=clock)
                 self._stages[world, name, guest] = dataclasses.replace(
                     made, name=name, instructed_env=silent
                 )
@@ -154,9 +156,16 @@ def _hint(name: str, names: Iterable[str]) -> str:
 
 
 def open_catalog(
-    folder: Path | None = None, policy: Path | None = None, against: Path | None = None
+    folder: Path | None = None,
+    policy: Path | None = None,
+    against: Path | None = None,
+    *,
+    shield: bool = False,
 ) -> Catalog:
-    """Return the catalog of the shipped teams, or of those in `folder`, with the user's own teams before them."""
+    """Return the catalog of the shipped teams, or of those in `folder`, with the user's own teams before them.
+
+    With `shield`, instructions are enforced: what they forbid is not available to the agents they address.
+    """
     if against is not None and policy is None:
         raise CatalogError("--against needs --policy: name both teams to compare")
     own: list[Entry] = []
@@ -180,7 +189,7 @@ def open_catalog(
     teams: dict[str, dict[str, Entry]] = {}
     for entry in found:
         teams.setdefault(entry.world, {})[entry.name] = entry
-    return Catalog(teams=teams)
+    return Catalog(teams=teams, shield=shield)
 
 
 def _free_name(path: Path, taken: list[str]) -> str:

@@ -17,9 +17,16 @@ import numpy as np
 
 from mavic.envs.overcooked import controllers, scripted_cook
 from mavic.envs.overcooked.grid import look_up, step_from
-from mavic.envs.overcooked.interactions import interact
+from mavic.envs.overcooked.interactions import interact, macro_of_work
 from mavic.envs.overcooked.kitchen import Kitchen, load
-from mavic.envs.overcooked.macros import NO_MACRO, MacroTable, Mode, enum_for, table_for
+from mavic.envs.overcooked.macros import (
+    NO_MACRO,
+    MacroTable,
+    Mode,
+    Primitive,
+    enum_for,
+    table_for,
+)
 from mavic.envs.overcooked.memory import remember
 from mavic.envs.overcooked.observation import (
     REFERENCE_TASKS,
@@ -182,6 +189,26 @@ class Overcooked:
         """Return all true [N, M]: every macro is always available."""
         del state
         return jnp.ones((self.cooks, len(self.macros[0])), bool)
+
+    @jax.jit
+    def effective_macros(self, state: State) -> Array:
+        """Return [N, M], the macro that each choice would count as if it were chosen now and nobody else moved.
+
+        A one-tick move against something may do another macro's work. All others count as themselves.
+        """
+        table, cooks = self._table(), jnp.arange(self.cooks, dtype=jnp.int32)
+        mode, primitive = np.asarray(table.mode), np.asarray(table.primitive)
+        own = jnp.broadcast_to(jnp.arange(len(mode), dtype=jnp.int32), (self.cooks, len(mode)))
+        if self.dynamics != "paper":
+            return own
+        moves = np.flatnonzero((mode == Mode.MOVE) & (primitive != Primitive.STAY))
+        against = jax.vmap(step_from, in_axes=(None, 0), out_axes=1)(
+            state.cook[: self.cooks], jnp.asarray(primitive[moves], jnp.int32)
+        )
+        by_move = jax.vmap(partial(macro_of_work, self.kitchen, table, state), in_axes=(None, 0))
+        found = jax.vmap(by_move)(cooks, against)
+        found = jnp.where(found == NO_MACRO, jnp.asarray(moves, jnp.int32)[None], found)
+        return own.at[:, moves].set(found)
 
     def scene(self, state: State, macro: ArrayLike) -> Scene:
         """Return a picture of the kitchen. This runs on the host."""

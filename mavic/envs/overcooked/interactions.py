@@ -100,6 +100,14 @@ def interact(
     )
 
 
+def macro_of_work(
+    kitchen: Kitchen, macros: MacroTable, state: State, cook: Array, against: Array
+) -> Array:
+    """Return the macro that does the same work as cook number `cook` would do against a cell, or `NO_MACRO`."""
+    contact = _contact(kitchen, state, cook, against)
+    return _name(kitchen, macros, state, contact, _decide(kitchen, state, contact))
+
+
 def _contact(kitchen: Kitchen, state: State, cook: Array, against: Array) -> Contact:
     """Return what the cook meets at the cell."""
     station = look_up(place_of_cell(kitchen), against)

@@ -27,6 +27,8 @@ PRESETS = {
         entropy_start=(0.05, 0.05),
         entropy_episodes=125_000,
         critic_init_scale=1.0,
-        uninstructed_episode_prob=0.3,
+        uninstructed_episode_prob=0.4,
+        hold_to_end_prob=0.6,
+        drill_prob=0.5,
     ),
 }
