@@ -6,7 +6,7 @@ GOLDEN ?= $(MAVIC_GOLDEN)
 DEMO := runs/demo/box_pushing
 METHODS := mavic naive vanilla
 
-.PHONY: help demo play test test-browser slow bench reproduce report clean
+.PHONY: help demo play test test-wheel test-browser slow bench reproduce report clean
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -59,6 +59,13 @@ test-browser: $(VENV)/browser  ## The pages in a real browser; installs Debian's
 	    $$(test "$$(id -u)" = 0 || echo sudo) apt-get update -q && \
 	    $$(test "$$(id -u)" = 0 || echo sudo) apt-get install -q -y --no-install-recommends chromium; }
 	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -m browser
+
+$(VENV)/build: pyproject.toml | $(VENV)/pip
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[build]'
+	@touch $@
+
+test-wheel: $(VENV)/build  ## Build the wheel, install it in an empty environment, run the README there
+	JAX_PLATFORMS=cpu $(BIN)/python tests/check_wheel.py
 
 slow: $(VENV)/dev  ## Learning thresholds and long proofs (tens of minutes)
 	MAVIC_GOLDEN=$(GOLDEN) $(BIN)/python -m pytest -m slow

@@ -8,6 +8,8 @@ from pathlib import Path
 # The older code generator compiles three times as fast. XLA reads this when it is first used.
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false"
 
+os.environ["MAVIC_CACHE_MB"] = "0"  # tests compile anew and leave nothing in the user's cache
+
 import jax
 from jaxtyping import install_import_hook
 

@@ -61,17 +61,19 @@ def run_blocks(folder: Path, slow: bool) -> dict:
     return names
 
 
-def test_the_readmes_team_obeys(monkeypatch, capsys):
+def test_the_readmes_team_obeys(monkeypatch, capsys, tmp_path):
     """The block of the README as it stands: a shipped team that is instructed not to push does not push."""
-    monkeypatch.chdir(ROOT)
+    monkeypatch.chdir(tmp_path)
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     ((_, _, text),) = FENCE.findall(page)
     watched = text.replace(
-        "    tick = env", "    assert not said or 4 not in macro.tolist()\n    tick = env"
+        "    now = tick", "    assert not said or 4 not in macro.tolist()\n    now = tick"
     )
     assert watched != text
     exec(compile(watched, "README.md", "exec", dont_inherit=True), {})
-    assert "dont-push" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "dont-push" in said
+    assert "reward 299.9" in said.splitlines()[-2]  # the episode ends when the big box is home
 
 
 def test_the_page_of_extensions_runs(workshop):

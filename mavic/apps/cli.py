@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from mavic.apps import console
 from mavic.apps.commands.bench import Bench
+from mavic.apps.commands.cache import Cache
 from mavic.apps.commands.command import Command, Problem
 from mavic.apps.commands.evaluate import Evaluate
 from mavic.apps.commands.play import Play
@@ -23,7 +24,7 @@ from mavic.apps.commands.words import Words
 from mavic.apps.commands.worlds import Worlds
 from mavic.preset import RENAMED
 
-COMMANDS = Train | Evaluate | Report | Replay | Play | Worlds | Words | Bench
+COMMANDS = Train | Evaluate | Report | Replay | Play | Worlds | Words | Bench | Cache
 RENAMED_OPTIONS = {  # of version 0.1, by command
     "train": {"--settings": "--conditions"},
     "evaluate": {"--setting": "--condition"},
@@ -72,12 +73,14 @@ def renamed(args: Sequence[str]) -> Iterator[str]:
 
 
 def _run(command: Command) -> None:
+    from mavic.apps import cache
     from mavic.language.encoder import EncoderError
 
     if isinstance(command, Train | Bench):
         from mavic.experiments import devices
 
         devices.use_cores()  # before a plugin computes anything
+    cache.keep_compiled()
     for module in command.plugins:
         _import(module)
     try:

@@ -22,7 +22,7 @@ from mavic.hints import suggest
 from mavic.instruct import schedule
 from mavic.instruct.spec import InstructionFile, read
 from mavic.language import lexicon as lexicons
-from mavic.language.encoder import EncoderError, cache_folder
+from mavic.language.encoder import EncoderError
 from mavic.types import replace
 
 ORDER = ("mavic", "naive")  # these teams are listed first
@@ -203,12 +203,6 @@ def words_of(world: str) -> InstructionFile:
 
 
 def prepare() -> None:
-    """Configure JAX before anything is compiled.
-
-    Programs as small as these run fastest on the CPU. They are cached on disk, so that the next start is fast.
-    """
+    """Configure JAX before anything is compiled: programs as small as these run fastest on the CPU."""
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_compilation_cache_dir", str(cache_folder().parent / "compiled"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
