@@ -35,7 +35,7 @@ def build(folder: Path) -> Path:
     run(sys.executable, "-m", "build", "--outdir", folder, cwd=ROOT)
     run(sys.executable, "-m", "twine", "check", "--strict", *folder.iterdir(), cwd=ROOT)
     (wheel,) = folder.glob("*.whl")
-    size = wheel.stat().st_size / 1e6
+    size = wheel.stat().st_size / 2**20
     print(f"{wheel.name}: {size:.1f} MB", flush=True)
     if size > MOST_MEGABYTES:
         sys.exit(f"the wheel has {size:.1f} MB; at most {MOST_MEGABYTES} are allowed")
