@@ -105,5 +105,7 @@ def _machine() -> str:
     facts = [platform.machine(), platform.processor()]
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        facts += sorted({line for line in lines if line.startswith(("flags", "Features", "model name"))})
+        facts += sorted(
+            {line for line in lines if line.startswith(("flags", "Features", "model name"))}
+        )
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import tyro
 from rich.markup import escape
@@ -16,10 +16,11 @@ from mavic.apps.commands.bench import Bench
 from mavic.apps.commands.cache import Cache
 from mavic.apps.commands.command import Command, Problem
 from mavic.apps.commands.evaluate import Evaluate
+from mavic.apps.commands.help_texts import join_lines
 from mavic.apps.commands.play import Play
 from mavic.apps.commands.replay import Replay
 from mavic.apps.commands.report import Report
-from mavic.apps.commands.train import Numbers, Train
+from mavic.apps.commands.train import Train, from_file
 from mavic.apps.commands.words import Words
 from mavic.apps.commands.worlds import Worlds
 from mavic.preset import RENAMED
@@ -37,19 +38,27 @@ def main(args: Sequence[str] | None = None) -> None:
     try:
         for complaint in renamed(args):
             raise Problem(complaint)
-        command = tyro.cli(
-            COMMANDS,
-            args=args,
-            prog="mavic",
-            description="Train, evaluate and play with teams that obey instructions and still do their task.",
-        )
-        _run(command)
+        _run(parse(args))
     except (Problem, ValueError, ImportError, OSError) as error:
         console.ERR.print("[red]mavic:[/] " + escape(str(error)), highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         console.ERR.print("stopped")
         sys.exit(130)
+
+
+def parse(args: Sequence[str]) -> Command:
+    """Return the command that the arguments ask for."""
+    for command in get_args(COMMANDS):
+        join_lines(command)
+    if args[:1] == ["train"] and (default := from_file(args[1:])) is not None:
+        return tyro.cli(Train, args=args[1:], default=default, prog="mavic train")
+    return tyro.cli(
+        COMMANDS,
+        args=args,
+        prog="mavic",
+        description="Train, evaluate and play with teams that obey instructions and still do their task.",
+    )
 
 
 def renamed(args: Sequence[str]) -> Iterator[str]:
@@ -60,16 +69,13 @@ def renamed(args: Sequence[str]) -> Iterator[str]:
     if command == "report" and rest[:1] == ["words"]:
         yield "mavic report words is now mavic words --report"
     options = RENAMED_OPTIONS.get(command, {})
-    flags = {field.name for field in fields(Numbers)}
     for arg in rest:
         name = arg.partition("=")[0]
         if name in options:
             yield f"{name} is now {options[name]}"
         number = name.removeprefix("--").replace("-", "_")
         if command == "train" and name.startswith("--") and number in RENAMED:
-            new = RENAMED[number]
-            option = f"--{new.replace('_', '-')}"
-            yield f"{name} is now {option}" + ("" if new in flags else ", which has no option yet")
+            yield f"{name} is now --{RENAMED[number].replace('_', '-')}"
 
 
 def _run(command: Command) -> None:

@@ -51,7 +51,6 @@ def preset_of(name: str, world: str, **changes: Any) -> Preset:
     If `episodes` changes, `epsilon_episodes` and `entropy_episodes` change in proportion.
     """
     preset = api.world(world).presets.get(name) or look_up(GENERAL, name, "preset")
-    changes = {k: v for k, v in changes.items() if v is not None}
     share = changes.get("episodes", preset.episodes) / preset.episodes
     along = {
         k: max(1, round(getattr(preset, k) * share))

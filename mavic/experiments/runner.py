@@ -23,7 +23,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from mavic.experiments import checkpoint, evaluate, policy_file, records, train
 from mavic.experiments.config import ExperimentConfig, Task, task_of
+from mavic.experiments.loggers import OnPoint, Point
 from mavic.experiments.methods import METHODS, preset_of
+from mavic.experiments.policy_file import TeamPolicy
 from mavic.experiments.runs import Run, make_run, stack
 from mavic.experiments.train import TrainMetrics
 from mavic.instruct import reward
@@ -38,6 +40,7 @@ class Group:
     configs: tuple[ExperimentConfig, ...]
     seeds: tuple[int, ...]
     preset: Preset
+    initial: str = ""  # a policy whose weights every run starts from; empty: random weights
 
     def __post_init__(self) -> None:
         shapes = {
@@ -54,9 +57,15 @@ class Group:
 
 
 def groups_of(
-    configs: Iterable[ExperimentConfig], seeds: Sequence[int], **changes: Any
+    configs: Iterable[ExperimentConfig],
+    seeds: Sequence[int],
+    initial: str | Path | None = None,
+    **changes: Any,
 ) -> list[Group]:
-    """Return the configurations sorted into groups. `changes` are preset numbers to override."""
+    """Return the configurations sorted into groups. `changes` are preset numbers to override.
+
+    With `initial`, a policy file or a shipped team, every run starts from its weights.
+    """
     found: dict[tuple, list[ExperimentConfig]] = {}
     for config in configs:
         alike = (config.world, config.network, config.hear, config.preset)
@@ -66,6 +75,7 @@ def groups_of(
             configs=tuple(members),
             seeds=tuple(seeds),
             preset=preset_of(members[0].preset, members[0].world, **changes),
+            initial=str(initial or ""),
         )
         for members in found.values()
     ]
@@ -130,12 +140,14 @@ def train_group(
     *,
     points: int = 20,
     num_envs: int | None = None,
+    on_point: Sequence[OnPoint] = (),
     console: Console | None = None,
     stop_after: int | None = None,
 ) -> Trained:
     """Train all configurations and seeds of a group. Resume if `folder` holds a checkpoint of the same group.
 
-    `points` is how often training is evaluated and saved. `stop_after` stops as Ctrl-C does, after so many points.
+    `points` is how often training is evaluated and saved. `on_point` are called with every new point.
+    `stop_after` stops as Ctrl-C does, after so many points.
     """
     console = console or Console()
     preset, config = group.preset, group.configs[0]
@@ -147,11 +159,15 @@ def train_group(
     updates = max(1, math.ceil(preset.episodes / preset.batch / points))
     points = math.ceil(preset.episodes / preset.batch / updates)
     state = train.init_states(static, runs)
+    if group.initial:
+        state = start_from(state, policy_file.load(group.initial))
     curve: list[dict[str, Any]] = []
     if folder is not None and checkpoint.exists(folder):
         state, curve = checkpoint.load(folder, group, state, updates * preset.batch)
         console.print(f"resuming {folder} after {len(curve)} of {points} points")
     label = f"{config.world} {config.network} {config.preset} · {len(configs)} × {len(group.seeds)} runs"
+    if not console.is_terminal:
+        console.print(f"{label}: compiling…", highlight=False)
     with _progress(console) as progress:
         bar = progress.add_task(label, total=points, completed=len(curve), note="compiling…")
         while len(curve) < points:
@@ -167,6 +183,17 @@ def train_group(
             base, compliance = (np.asarray(curve[-1][k]) for k in ("base", "compliance"))
             note = f"base {base.mean():.1f} · compliance {np.nanmean(compliance):.0%} · {rate:,.0f} steps/s"
             progress.update(bar, completed=len(curve), note=note)
+            if not console.is_terminal:  # a log has a line for each point and no moving bar
+                console.print(f"{label}: {len(curve)}/{points} · {note}", highlight=False)
+            point = Point(
+                configs=configs,
+                seeds=group.seeds,
+                number=len(curve),
+                total=points,
+                values=curve[-1],
+            )
+            for call in on_point:
+                call(point)
             if stop_after is not None and len(curve) >= stop_after:
                 raise KeyboardInterrupt
     rates = [point["steps_per_second"] for point in curve[-max(1, points - 1) :]]
@@ -192,7 +219,37 @@ def _progress(console: Console) -> Progress:
         TextColumn("{task.fields[note]}"),
         console=console,
         transient=False,
+        disable=not console.is_terminal,
     )
+
+
+def start_from(state: TrainState, team: TeamPolicy) -> TrainState:
+    """Return untrained states [runs, ...] with the team's weights in every run. Optimizers begin anew."""
+
+    def spread(like: Any, own: Any) -> Any:
+        if jax.tree.structure(like) != jax.tree.structure(own) or any(
+            new.shape[1:] != old.shape
+            for new, old in zip(jax.tree.leaves(like), jax.tree.leaves(own), strict=True)
+        ):
+            raise ValueError(
+                f"the team to start from has another network: {team.facts['shape']} and what it hears "
+                f"({team.hear}) must be those of the training"
+            )
+        return jax.tree.map(lambda new, old: jnp.broadcast_to(old, new.shape), like, own)
+
+    own = team.weights
+    parts = {
+        name: spread(getattr(state, name), getattr(own, name))
+        for name in ("actor", "critic", "scale")
+    }
+    if state.target is not None:
+        parts["target"] = parts["critic"]
+    placed = jax.tree.map(
+        lambda new, old: jax.device_put(new, old.sharding if old.committed else None),
+        parts,
+        {name: getattr(state, name) for name in parts},
+    )
+    return dataclasses.replace(state, **placed)
 
 
 def _point(
@@ -267,6 +324,14 @@ def addressed_of(task: Task) -> list[list[str]]:
     return [[name for name, to in zip(task.env.agents, row, strict=True) if to] for row in rows]
 
 
+def team_of(trained: Trained, config: ExperimentConfig, seed: int) -> TeamPolicy:
+    """Return the team of one seed."""
+    place = trained.places(config)[trained.group.seeds.index(seed)]
+    one = jax.tree.map(lambda x: x[place], trained.state)
+    weights = policy_file.Weights(actor=one.actor, critic=one.critic, scale=one.scale)
+    return TeamPolicy(weights, records.plain(facts_of(trained, config, seed)))
+
+
 def save_policy(path: Path, trained: Trained, config: ExperimentConfig, seed: int) -> Path:
     """Write the team of one seed to a policy file."""
     place = trained.places(config)[trained.group.seeds.index(seed)]
@@ -289,4 +354,6 @@ def record_lines(
     run = records.run_line(
         config, trained.group.preset, trained.group.seeds, steps_per_second=trained.steps_per_second
     )
+    if trained.group.initial:
+        run["initial"] = trained.group.initial
     return [run, *curve, *([score] if score else [])]

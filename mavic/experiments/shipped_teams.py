@@ -26,4 +26,3 @@ def find(path: str | Path) -> Path:
     bare = Path(path).with_suffix("")
     own = any(bare.with_suffix(ending).is_file() for ending in ENDINGS)
     return folder() / bare if not own and bare.as_posix() in names() else bare
-

@@ -10,7 +10,7 @@ from typing import Any
 from tyro.conf import Positional
 
 from mavic.apps import console
-from mavic.apps.commands.command import Command, Problem
+from mavic.apps.commands.command import Command
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,16 +37,15 @@ class Evaluate(Command):
         """Carry out the command."""
         import json
 
-        from mavic.experiments import evaluate, records, runner, unseen_phrases
+        from mavic.experiments import records, study
 
-        if self.shield and self.words:
-            raise Problem("--words is evaluated without the shield: give one of --words, --shield")
-        scale = 0.25 if self.quick else 1.0
-        trained = runner.trained_of(self.policy, self.condition)
-        (config,) = trained.group.configs
-        score = evaluate.evaluate(trained, scale=scale, shield=self.shield)[config]
-        if self.words:
-            score["words"] = unseen_phrases.evaluate(trained, scale=scale).get(config, {})
+        score = study.evaluate_policy(
+            self.policy,
+            condition=self.condition,
+            quick=self.quick,
+            words=self.words,
+            shield=self.shield,
+        )
         if self.json:
             print(json.dumps(records.plain(score)))
             return

@@ -180,7 +180,9 @@ def open_catalog(
     for entry in own:
         policy_file.load(entry.path)  # a broken file is refused before a page is opened
     taken = {(entry.world, entry.name) for entry in own}
-    found = own + [e for e in entries(folder or shipped_teams.folder()) if (e.world, e.name) not in taken]
+    found = own + [
+        e for e in entries(folder or shipped_teams.folder()) if (e.world, e.name) not in taken
+    ]
     if not found:
         raise CatalogError(
             f"no teams in {folder or shipped_teams.folder()}; train one (mavic train box_pushing) and name it: "
