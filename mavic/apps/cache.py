@@ -55,7 +55,7 @@ def keep_compiled() -> None:
     A folder that the user gave to JAX is left as it is.
     """
     limit = limit_mb()
-    if limit <= 0 or jax.config.jax_compilation_cache_dir:
+    if limit <= 0 or jax.config.jax_compilation_cache_dir:  # type: ignore[attr-defined]
         return
     place = folder() / "compiled"
     prune(place, limit)

@@ -44,7 +44,7 @@ class Point:
                 yield config.name(), seed, self._numbers(row * len(self.seeds) + column)
 
     def _numbers(self, run: int) -> dict[str, float]:
-        found = {}
+        found: dict[str, float] = {}
         for name in LOGGED:
             if name in self.values:
                 own = np.asarray(self.values[name])[run]

@@ -227,15 +227,13 @@ def start_from(state: TrainState, team: TeamPolicy) -> TrainState:
     """Return untrained states [runs, ...] with the team's weights in every run. Optimizers begin anew."""
 
     def spread(like: Any, own: Any) -> Any:
-        if jax.tree.structure(like) != jax.tree.structure(own) or any(
-            new.shape[1:] != old.shape
-            for new, old in zip(jax.tree.leaves(like), jax.tree.leaves(own), strict=True)
-        ):
+        try:
+            return jax.tree.map(lambda new, old: jnp.broadcast_to(old[None], new.shape), like, own)
+        except ValueError:  # other shapes, or another structure
             raise ValueError(
-                f"the team to start from has another network: {team.facts['shape']} and what it hears "
-                f"({team.hear}) must be those of the training"
-            )
-        return jax.tree.map(lambda new, old: jnp.broadcast_to(old, new.shape), like, own)
+                f"the team to start from has another network: its shape {team.facts['shape']} and "
+                f"what it hears ({team.hear}) must be those of the training"
+            ) from None
 
     own = team.weights
     parts = {

@@ -41,6 +41,7 @@ def test_python_trains_what_is_asked_for(monkeypatch, tmp_path):
     groups, points = [], []
     monkeypatch.setattr(runner, "train_group", train_group)
     score = {
+        "type": "score",
         "base": {"discounted": np.array([3.0])},
         "compliance": {"per_instruction": np.array([0.5])},
     }
