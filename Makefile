@@ -92,6 +92,7 @@ reproduce: $(VENV)/play  ## All tables of the README from nothing (for a GPU; da
 
 report: $(VENV)/run  ## Remake tables and figures from the committed records
 	@for world in results/*/; do $(BIN)/mavic report $$world; done
+	@$(BIN)/python -m mavic.reporting.headline README.md docs/results.md
 
 clean:  ## Remove .venv and caches; keeps runs/
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -11,8 +11,22 @@ KINDS = ("go-small-boxes", "push", "stay")
 VERSIONS = {"mavic": "0.1.0", "python": "3.11.9", "jax": "0.10.2", "device": "cpu"}
 
 
+def config_of(**fields):
+    """A configuration on the protected network that hears vectors, unless it is said otherwise."""
+    return ExperimentConfig(**{"network": "protected", "hear": "vectors", **fields})
+
+
 def score_of(
-    base, compliance, leak, *, optimum=300.0, given=1000, kinds=KINDS, greedy=None, episodes=96_000
+    base,
+    compliance,
+    leak,
+    *,
+    optimum=300.0,
+    given=1000,
+    kinds=KINDS,
+    greedy=None,
+    episodes=96_000,
+    shield=False,
 ):
     """A score line: every kind is given equally often and followed alike."""
     seeds = len(base)
@@ -29,12 +43,25 @@ def score_of(
     def live(rates):
         return {
             "episodes": 512,
+            "discounted": [v / 2 for v in base],
+            "solved": [0.875] * seeds,
             "per_instruction": list(rates),
             "per_decision": [1 - (1 - r) / 10 for r in rates],
             "per_step": [1 - (1 - r) / 4 for r in rates],
             "given": {kind: [given] * seeds for kind in kinds},
             "followed": {kind: [given * r for r in rates] for kind in kinds},
         }
+
+    def under(share):
+        """Only the first kind leaves the task on; it has a twin."""
+        first = {
+            "task": [share * v / 4 for v in base],
+            "solved": [0.5] * seeds,
+            "obeyed": [0.25] * seeds,
+            "twin": [0.125] * seeds,
+            "twin_uninstructed": [0.0625] * seeds,
+        }
+        return {kinds[0]: first, **dict.fromkeys(kinds[1:], dict.fromkeys(first, [None] * seeds))}
 
     return {
         "type": "score",
@@ -45,11 +72,19 @@ def score_of(
         "compliance": live(compliance),
         "compliance_greedy": live(greedy or compliance),
         "leak": {"none": list(leak), **{kind: [2 * x for x in leak] for kind in kinds}},
-        "held": {
-            "none": {"task": list(base), "solved": [1.0] * seeds},
-            kinds[0]: {"task": [v / 4 for v in base], "solved": [0.5] * seeds},
-            **{kind: {"task": [None] * seeds, "solved": [None] * seeds} for kind in kinds[1:]},
-        },
+        "optima": {kinds[0]: None if optimum is None else optimum / 2, **dict.fromkeys(kinds[1:])},
+        "under": under(1.0),
+        **(
+            {
+                "shield": {
+                    "compliance": live([1.0] * seeds),
+                    "compliance_greedy": live([1.0] * seeds),
+                    "under": under(0.5),
+                }
+            }
+            if shield
+            else {}
+        ),
     }
 
 
@@ -97,7 +132,7 @@ def record_of(tmp_path, config, base, compliance, leak, **more) -> Record:
 def only_row(tmp_path, base, compliance=None, leak=None, **more) -> Row:
     compliance = compliance or [1.0] * len(base)
     leak = leak or [0.0] * len(base)
-    (row,) = table([record_of(tmp_path, ExperimentConfig(), base, compliance, leak, **more)])
+    (row,) = table([record_of(tmp_path, config_of(), base, compliance, leak, **more)])
     return row
 
 
@@ -112,14 +147,14 @@ def study(folder: Path) -> None:
             rates = [rate - drop * rate - 0.01 * s for s in range(3)]
             save(
                 folder,
-                ExperimentConfig(method=method, network=network),
+                config_of(method=method, network=network),
                 base,
                 rates,
                 [0.01, 0.02, 0.03],
             )
     save(
         folder,
-        ExperimentConfig(method="switch"),
+        config_of(method="switch"),
         [1, 2, 3],
         [0.5, 0.5, 0.5],
         [0.0, 0.1, 0.2],

@@ -1,8 +1,9 @@
 """Evaluation of trained teams (D14-D16): the programs that play episodes, and the score lines made of their sums.
 
 What is measured stands in `mavic.experiments.metrics`. Teams are evaluated with final parameters. `play` plays
-episodes with or without instructions. `evaluate_held_instruction` plays episodes in which one instruction holds from
-the start, and compares the critic's values with the returns. `evaluate` runs both and makes the score lines.
+episodes without exploration: uninstructed, with instructions that come and go, or under one kind from the start; with
+or without the shield. `evaluate_held_instruction` plays at the last exploration of training and compares the critic's
+values with the returns. `evaluate` runs both and makes the score lines.
 """
 
 from __future__ import annotations
@@ -21,25 +22,31 @@ from mavic.experiments import metrics
 from mavic.experiments.config import ExperimentConfig, Task
 from mavic.experiments.devices import over_runs
 from mavic.experiments.methods import METHODS
-from mavic.experiments.metrics import HELD, SECTIONS, Metric, Played, Ratio, Section, divide
+from mavic.experiments.metrics import SECTIONS, UNDER, Metric, Ratio, Section, divide
+from mavic.experiments.quantities import Played, episodes_over
 from mavic.experiments.runs import Run, make_run, rollout_policy, stack
 from mavic.instruct.schedule import make_schedule
+from mavic.instruct.spec import InstructionFile
 from mavic.learn.backbones import BACKBONES
 from mavic.learn.returns import CORRECTIONS, targets
 from mavic.learn.transitions import macro_transitions
 from mavic.learn.update import StaticConfig, TrainState, Values
 from mavic.rollout.rollout import rollout
-from mavic.rollout.step import shielded
-from mavic.types import CONTEXTS, Array, MacroTransitions, Timestep, record, replace
+from mavic.types import CONTEXTS, Array, MacroTransitions, Rules, Timestep, record, replace
 
 if TYPE_CHECKING:
     from mavic.experiments.runner import Trained
 
 EVALUATION_KEY = 20_260_000  # shared by all methods and seeds, so that all meet the same episodes
 HELD_EPISODES = 256  # D15
+UNDER_EPISODES = 512  # of each kind that holds from the start
 MAX_BATCHES = 64
 SILENT_BATCHES = 4  # after which a condition that gives no instruction is believed to give none
 PROGRESS_EPISODES = 128  # of a point of the learning curve
+PLAYED = (*SECTIONS, UNDER)
+"""The sections whose numbers come from `play`. All are summed in every call, so that one program serves them."""
+SHIELDED = (*(name for name, section in SECTIONS.items() if section.instructed), UNDER)
+"""The sections that are evaluated a second time with the shield. Without an instruction it changes nothing."""
 
 
 @record
@@ -48,6 +55,84 @@ class Totals:
 
     episodes: Any
     ratios: dict[str, Ratio]
+
+
+@record
+class Episodes:
+    """Which episodes are played. All fields are arrays, so one program serves all combinations."""
+
+    instructed: Array  # [] bool: by the schedule of the run's condition; otherwise by `kind`
+    kind: Array  # [] the kind that holds from the start until the episode ends or an event resolves it; 0: none
+    greedy: Array  # [] bool: always the most likely macro
+    shield: Array  # [] bool: what the instruction forbids is unavailable
+    twins: Array  # [C, N, M] bool: what a kind's twin forbids and the kind allows
+
+
+def episodes_of(
+    twins: Array,
+    *,
+    instructed: bool = False,
+    kind: int = 0,
+    greedy: bool = False,
+    shield: bool = False,
+) -> Episodes:
+    """Return which episodes to play, from plain values."""
+    flags = (jnp.asarray(flag) for flag in (instructed, greedy, shield))
+    return Episodes(
+        **dict(zip(("instructed", "greedy", "shield"), flags, strict=True)),
+        kind=jnp.int32(kind),
+        twins=twins,
+    )
+
+
+def twins_of(rules: Rules, file: InstructionFile) -> Array:
+    """Return bool [C, N, M], the macros that a kind's twin forbids and the kind itself allows; none without a twin."""
+    allowed = np.asarray(rules.allowed)
+    found = np.zeros_like(allowed)
+    for number, kind in enumerate(file.kinds, start=1):
+        if kind.twin is not None:
+            found[number] = ~allowed[1 + file.names().index(kind.twin)] & allowed[number]
+    return jnp.asarray(found)
+
+
+def _rows(
+    static: StaticConfig,
+    num_envs: int,
+    episodes: int,
+    vectors: Array,
+    run: Run,
+    state: TrainState,
+    key: Array,
+    first: Array | int,
+    which: Episodes,
+    epsilon: Array,
+) -> Timestep:
+    """Return the ticks of a run's episodes from number `first` on."""
+    test, rules = run.test_env, run.test_env.rules
+    held = replace(make_schedule(), from_start=jnp.where(which.kind > 0, 1.0, 0.0))
+    schedule = jax.tree.map(
+        lambda live, one: jnp.where(which.instructed, live, one), test.schedule, held
+    )
+    schedule = replace(schedule, shield=which.shield)
+    only = jnp.arange(rules.given.shape[0]) == which.kind
+    given = jnp.where(which.instructed, rules.given, only)
+    policy = rollout_policy(
+        static, state.actor, vectors, epsilon, which.greedy & (run.eval_epsilon == 0)
+    )
+    env = replace(test, schedule=schedule, rules=replace(rules, given=given))
+    return rollout(env, policy, key, episodes=episodes, num_envs=num_envs, first=first).rows
+
+
+def _played(run: Run, rows: Timestep, which: Episodes, **more: Array) -> Played:
+    rules = run.test_env.rules
+    return Played(
+        rows=rows,
+        gamma=run.hyper.gamma,
+        kinds=rules.allowed.shape[0],
+        twins=which.twins,
+        addressed=rules.addressed,
+        **more,
+    )
 
 
 @partial(jax.jit, static_argnames=("static", "num_envs", "episodes", "measured"))
@@ -61,39 +146,20 @@ def play(
     state: TrainState,
     key: Array,
     first: Array,
-    instructed: Array,
-    greedy: Array,
+    which: Episodes,
 ) -> Totals:
     """Play `episodes` episodes of each run from number `first` on, without exploration. Return the metrics' sums.
 
-    All runs share `key`, so all meet the same random numbers. The flags `instructed` and `greedy` are arrays, so one
-    program serves all four combinations.
+    All runs share `key`, so all meet the same random numbers.
     """
 
     def one_run(run: Run, state: TrainState) -> Totals:
-        off = make_schedule()
-        schedule = jax.tree.map(
-            lambda a, b: jnp.where(instructed, a, b), run.test_env.schedule, off
-        )
-        instructed_env = replace(run.test_env, schedule=schedule)
         epsilon = jnp.stack([run.eval_epsilon] * CONTEXTS)
-        policy = rollout_policy(
-            static, state.actor, vectors, epsilon, greedy & (run.eval_epsilon == 0)
-        )
-        rows = rollout(
-            instructed_env, policy, key, episodes=episodes, num_envs=num_envs, first=first
-        ).rows
-        played = _played(run, rows)
-        return Totals(
-            episodes=metrics.episodes_over(played), ratios=metrics.measure(measured, played)
-        )
+        rows = _rows(static, num_envs, episodes, vectors, run, state, key, first, which, epsilon)
+        played = _played(run, rows, which)
+        return Totals(episodes=episodes_over(played), ratios=metrics.measure(measured, played))
 
     return over_runs(one_run)(runs, state)
-
-
-def _played(run: Run, rows: Timestep, **more: Array) -> Played:
-    kinds = run.test_env.rules.allowed.shape[0]
-    return Played(rows=rows, gamma=run.hyper.gamma, kinds=kinds, **more)
 
 
 @partial(jax.jit, static_argnames=("static", "num_envs", "episodes", "measured"))
@@ -106,27 +172,19 @@ def evaluate_held_instruction(
     runs: Run,
     state: TrainState,
     key: Array,
-    kind: Array,
+    which: Episodes,
 ) -> dict[str, Ratio]:
-    """Play episodes in which `kind` (0: none) holds from the start until the episode ends or an event resolves it.
+    """Play episodes at the final ε of training, and compare the critic's values under `which.kind` with the returns.
 
-    Episodes are played at the final ε of training. Return the two sums of each metric, [runs] each.
+    Return the two sums of each metric, [runs] each.
     """
 
     def one_run(run: Run, state: TrainState) -> dict[str, Ratio]:
-        schedule = replace(
-            make_schedule(),
-            from_start=jnp.where(kind > 0, 1.0, 0.0),
-            shield=run.test_env.schedule.shield,
-        )
-        given = jnp.arange(run.test_env.rules.given.shape[0]) == kind
-        rules = replace(run.test_env.rules, given=given)
-        instructed_env = replace(run.test_env, schedule=schedule, rules=rules)
         epsilon = jnp.maximum(run.hyper.epsilon_end, run.eval_epsilon)
-        policy = rollout_policy(static, state.actor, vectors, epsilon)
-        rows = rollout(instructed_env, policy, key, episodes=episodes, num_envs=num_envs).rows
-        error, realised = value_errors(static, vectors, state, rows, run.hyper.gamma, kind)
-        played = _played(run, rows, value_error=error, realised=realised)
+        rows = _rows(static, num_envs, episodes, vectors, run, state, key, 0, which, epsilon)
+        gamma = run.hyper.gamma
+        error, realised = value_errors(static, vectors, state, rows, gamma, which.kind)
+        played = _played(run, rows, which, value_error=error, realised=realised)
         return metrics.measure(measured, played)
 
     return over_runs(one_run)(runs, state)
@@ -175,6 +233,7 @@ def until_enough(
     runs: Run,
     state: TrainState,
     section: Section,
+    which: Episodes,
 ) -> Totals:
     """Play batches of episodes until every run has `section.enough` episodes, or instructions in an instructed section.
 
@@ -182,11 +241,13 @@ def until_enough(
     """
     key = jax.random.key(EVALUATION_KEY)
     episodes = num_envs * 4
+    if jax.default_backend() != "cpu":  # there consecutive ticks cost more than idle environments
+        num_envs = episodes
     total: Totals | None = None
     for batch in range(MAX_BATCHES):
         played = play(
-            static, num_envs, episodes, metrics.measured(SECTIONS), vectors, runs, state, key,
-            jnp.int32(batch * episodes), jnp.asarray(section.instructed), jnp.asarray(section.greedy),
+            static, num_envs, episodes, metrics.measured(PLAYED), vectors, runs, state, key,
+            jnp.int32(batch * episodes), which,
         )  # fmt: skip
         sums = jax.tree.map(lambda x: np.asarray(x, np.float64), played)
         total = sums if total is None else jax.tree.map(np.add, total, sums)
@@ -209,12 +270,13 @@ def progress(
 ) -> dict[str, np.ndarray]:
     """Return a point of the learning curve: `base` return and `compliance`, [runs] each; 0 if nothing was asked."""
     key = jax.random.key(EVALUATION_KEY + 1)
+    no_twins = jnp.zeros(runs.test_env.rules.allowed.shape[1:], bool)
 
     def played(metric: Metric) -> np.ndarray:
-        instructed = SECTIONS[metric.section].instructed
+        which = episodes_of(no_twins, instructed=SECTIONS[metric.section].instructed)
         totals = play(
             static, num_envs, PROGRESS_EPISODES, metrics.measured(SECTIONS), vectors, runs, state,
-            key, jnp.int32(0), jnp.asarray(instructed), jnp.asarray(False),
+            key, jnp.int32(0), which,
         )  # fmt: skip
         return np.nan_to_num(divide(totals.ratios[metric.name]))
 
@@ -222,52 +284,69 @@ def progress(
 
 
 def evaluate(
-    trained: Trained, *, num_envs: int = 256, scale: float = 1.0, shield: bool = False
+    trained: Trained, *, num_envs: int = 256, scale: float = 1.0, shield: bool = True
 ) -> dict[ExperimentConfig, dict[str, Any]]:
     """Return the `score` lines of all configs of a group, evaluated together. Every number has one entry per seed.
 
-    With `scale` below 1 fewer episodes are played. With `shield` instructions are enforced.
+    With `scale` below 1 fewer episodes are played. With `shield` everything under an instruction is played again while
+    what is forbidden is unavailable; these numbers stand under "shield", in the same sections.
     """
     group, static, task = trained.group, trained.static, trained.task
     configs, trained_state = group.configs, trained.state
     places = np.array([place for config in configs for place in trained.places(config)])
     state = jax.tree.map(lambda x: x[places], trained_state)
     runs = stack([make_run(c, group.preset, task, s) for c in configs for s in group.seeds])
-    runs = replace(runs, test_env=shielded(runs.test_env, shield))
-    vectors = task.vectors
-    names = runs.test_env.rules.names
+    vectors, rules = task.vectors, runs.test_env.rules
+    twins = twins_of(jax.tree.map(lambda x: x[0], rules), task.file)
+    given = np.atleast_1d(np.asarray(rules.given).any(axis=0))
+    asked = {name: i for i, name in enumerate(rules.names) if given[i]}
+    replaces = np.asarray(rules.replaces)
 
-    def totals_of(section: Section) -> Totals:
+    def totals_of(section: Section, **how: Any) -> Totals:
         fewer = dataclasses.replace(section, enough=section.enough * scale)
-        return until_enough(static, num_envs, vectors, runs, state, fewer)
+        which = episodes_of(twins, instructed=section.instructed, greedy=section.greedy, **how)
+        return until_enough(static, num_envs, vectors, runs, state, fewer, which)
 
-    def held(kind: int) -> dict[str, Ratio]:
+    def value_bias(kind: int) -> np.ndarray:
         episodes = max(32, math.ceil(HELD_EPISODES * scale))
-        return evaluate_held_instruction(
-            static, episodes // 4, episodes, metrics.measured(HELD), vectors, runs, state,
-            jax.random.key(EVALUATION_KEY), jnp.int32(kind),
-        )  # fmt: skip
+        (ratio,) = evaluate_held_instruction(
+            static, episodes // 4, episodes, metrics.measured(["leak"]), vectors, runs, state,
+            jax.random.key(EVALUATION_KEY), episodes_of(twins, kind=kind),
+        ).values()  # fmt: skip
+        return divide(ratio)
 
-    given = np.atleast_1d(np.asarray(runs.test_env.rules.given).any(axis=0))
-    replaces = np.asarray(runs.test_env.rules.replaces)
-    by_kind = {
-        name: _held_entries(held(i), replaces[:, i])
-        for i, name in enumerate(names)
-        if i == 0 or given[i]
-    }
-    found = {
-        **{
-            name: section_entries(name, totals_of(section), names)
-            for name, section in SECTIONS.items()
-        },
-        **{name: {kind: entry[name] for kind, entry in by_kind.items()} for name in HELD},
-    }
+    def sections(names: tuple[str, ...], shield: bool) -> dict[str, Any]:
+        """Return the entries of these sections, and with `base` at hand those of UNDER."""
+        found: dict[str, Any] = {}
+        for name in names:
+            if name in SECTIONS:
+                played[name] = totals_of(SECTIONS[name], shield=shield)
+                found[name] = section_entries(name, played[name], rules.names)
+        one_kind = Section(instructed=False, greedy=False, enough=UNDER_EPISODES)
+        found[UNDER] = {
+            name: _under_entries(
+                {UNDER: totals_of(one_kind, kind=i, shield=shield), "base": played["base"]},
+                i,
+                replaces=replaces[:, i],
+                has_twin=bool(twins[i].any()),
+            )
+            for name, i in asked.items()
+            if not replaces[:, i].all()
+        }
+        return found
+
+    played: dict[str, Totals] = {}
+    found = sections(PLAYED, shield=False)
+    found["leak"] = {name: value_bias(i) for name, i in ({metrics.OVERALL: 0} | asked).items()}
+    if shield:
+        found["shield"] = sections(SHIELDED, shield=True)
     seeds = len(group.seeds)
     return {
         config: {
             "type": "score",
             "episodes": int(trained_state.episodes[0]),
             "optimum": best_return(config, task, group.preset.gamma),
+            "optima": {name: best_return(config, task, group.preset.gamma, name) for name in asked},
             **_one_count(_of_config(config, found, slice(n * seeds, (n + 1) * seeds))),
         }
         for n, config in enumerate(configs)
@@ -285,25 +364,28 @@ def section_entries(section: str, totals: Totals, kinds: tuple[str, ...]) -> dic
     return found
 
 
-def _held_entries(ratios: dict[str, Ratio], replaces: np.ndarray) -> dict[str, Any]:
-    """Return the entries of one kind in the sections of held instructions, by section.
+def _under_entries(
+    totals: dict[str, Totals], kind: int, *, replaces: np.ndarray, has_twin: bool
+) -> dict[str, Any]:
+    """Return the entries of a kind in the section UNDER, [runs] each, from the totals of UNDER and of other sections.
 
-    In the section `held`, the numbers of a kind that replaces the task are nan: the team is not paid for the task.
+    They are nan for runs in which the kind replaces the task, and the use of a twin is nan for a kind without one.
     """
-    found: dict[str, Any] = {section: {} for section in HELD}
-    for metric in metrics.measured(HELD):
-        value = divide(ratios[metric.name])
-        if metric.section == "held":
-            found["held"][metric.key] = np.where(replaces, np.nan, value)
-        else:
-            found[metric.section] = value
+    found: dict[str, Any] = {}
+    for key, metric in metrics.entries(UNDER).items():
+        ratio = totals[metric.episodes or UNDER].ratios[metric.name]
+        value = divide(Ratio(*(part[:, kind] if part.ndim > 1 else part for part in ratio)))
+        unknown = replaces | (metric.numerator is metrics.TWIN and not has_twin)
+        found[key] = np.where(unknown, np.nan, value)
     return found
 
 
-def best_return(config: ExperimentConfig, task: Task, gamma: float) -> float | None:
-    """Return the best discounted return of the uninstructed task (D23), or None where it is not known."""
+def best_return(
+    config: ExperimentConfig, task: Task, gamma: float, kind: str | None = None
+) -> float | None:
+    """Return the best discounted return of the task (D23) if `kind` is obeyed from the start; None if unknown."""
     optimum = api.world(config.world).optimum
-    return None if optimum is None else optimum(task.env, gamma, None)
+    return None if optimum is None else optimum(task.env, gamma, kind)
 
 
 def _of_config(config: ExperimentConfig, found: dict[str, Any], places: slice) -> dict[str, Any]:
@@ -322,7 +404,11 @@ def _of_config(config: ExperimentConfig, found: dict[str, Any], places: slice) -
 
 def _one_count(score: dict[str, Any]) -> dict[str, Any]:
     """Return the score with one number of episodes per section: the smallest over seeds."""
+
+    def part(entry: Any) -> Any:
+        return int(np.min(entry)) if not isinstance(entry, dict) else _one_count(entry)
+
     return {
-        name: {**part, "episodes": int(np.min(part["episodes"]))} if "episodes" in part else part
-        for name, part in score.items()
+        name: part(value) if name == "episodes" or isinstance(value, dict) else value
+        for name, value in score.items()
     }

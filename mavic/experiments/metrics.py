@@ -7,38 +7,34 @@ definitions read `METRICS`. A new row there is a new metric everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.types import Array, Timestep, record, static
+from mavic.experiments.quantities import (
+    DECISIONS,
+    EPISODES,
+    FOLLOWED,
+    GIVEN,
+    MACRO_TICKS,
+    RETURN,
+    SOLVED,
+    TICKS,
+    TWIN,
+    Played,
+    Quantity,
+    addressed_ticks,
+    agents_mean,
+    count,
+    decides,
+)
 
 OVERALL = "none"
 """The kind "none". Sections of held instructions keep the number without an instruction under it. In rows it stands for
 the number that is not split by kind."""
-
-
-@record
-class Played:
-    """What one run played: the input of every numerator and denominator."""
-
-    rows: Timestep  # [T, W, …]
-    gamma: Array  # []
-    kinds: int = static()  # C, "none" included
-    value_error: Array | None = None  # [N] mean of V − G; only where one instruction is held
-    realised: Array | None = None  # [N] mean of G; only where one instruction is held
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """Something that is summed over episodes: its description, and the function that sums it."""
-
-    text: str
-    total: Callable[[Played], Array]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +73,10 @@ SECTIONS = {  # D15
     "compliance": Section(instructed=True, greedy=False, enough=2000),
     "compliance_greedy": Section(instructed=True, greedy=True, enough=2000 / 4),
 }
-HELD = (
-    "leak",
-    "held",
-)  # sections with one entry per kind, from episodes under one held instruction
+UNDER = "under"
+"""The section of episodes in which one kind holds from the start, played without exploration."""
+HELD = ("leak", UNDER)
+"""Sections with one entry per kind, from episodes under one held instruction."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,11 +101,16 @@ class Metric:
     counts: tuple[str, str] | None = None
     """Both sums are counts by kind [C]; the score line keeps them under these names, besides their ratio."""
     per: str = ""
-    """A number of the score line by which reports divide the recorded number."""
+    """Where the score line keeps a number by which reports divide the recorded one, such as `optimum` or
+    `base.discounted`. It may differ between seeds or between kinds."""
+    episodes: str = ""
+    """The section whose episodes it is summed over, if that is not its own."""
     json: str = ""
     """Its key in `table.json`; empty if it is not there."""
     json_spread: bool = False
     """`table.json` holds `<json>_mean`, `_std`, `_min` and `_ci` instead of the mean alone."""
+    json_min: bool = False
+    """`table.json` also holds `<json>_min`, the worst seed."""
     optional: bool = False
     """Older records do not hold it; it is unknown there."""
     headline: bool = False
@@ -122,8 +123,8 @@ class Metric:
 
     @property
     def overall(self) -> bool:
-        """Return whether there is a number that is not split by kind. The section `held` has only numbers by kind."""
-        return self.section != "held"
+        """Return whether there is a number that is not split by kind. The section `under` has only numbers by kind."""
+        return self.section != UNDER
 
     def path(self, kind: str = OVERALL) -> tuple[str, ...]:
         """Return where its numbers, one per seed, stand in a score line."""
@@ -166,60 +167,6 @@ def entries(section: str) -> dict[str, Metric]:
     return {metric.key: metric for metric in measured([section.removesuffix("_greedy")])}
 
 
-def _count(flags: Array) -> Array:
-    return flags.sum().astype(jnp.float32)
-
-
-def episodes_over(played: Played) -> Array:
-    """Return the number of finished episodes: ended by the task or cut by the horizon."""
-    rows = played.rows
-    return _count(rows.alive & (rows.terminal | rows.truncated))
-
-
-def _discounted(played: Played) -> Array:
-    rows = played.rows
-    return (played.gamma**rows.time * rows.task_reward * rows.alive).sum()
-
-
-def _closed(played: Played) -> Array:
-    """Return [T, W, C], the one-hot kind of the instruction that was counted after each tick; 0 where none was."""
-    kind = jnp.where(played.rows.alive, played.rows.closed, 0)
-    return jax.nn.one_hot(kind, played.kinds).at[..., 0].set(0.0)
-
-
-def _addressed(played: Played) -> Array:
-    """Return bool [T, W, N], whether the agent is under an instruction in this tick."""
-    return (played.rows.kind > 0) & played.rows.alive[..., None]
-
-
-def _decides(played: Played) -> Array:
-    """Return bool [T, W, N], whether the agent is under an instruction and chose its macro in this tick."""
-    return _addressed(played) & played.rows.fresh
-
-
-def _agents_mean(values: Array | None) -> Array:
-    if values is None:
-        raise ValueError("value errors are known only where one instruction is held")
-    return values.mean()
-
-
-EPISODES = Quantity("episodes", episodes_over)
-SOLVED = Quantity(
-    "episodes in which the task was completed",
-    lambda p: _count((p.rows.events[..., 0] > 0) & p.rows.alive),
-)
-RETURN = Quantity(
-    "sum over episodes of Σ_t γ^t r_t",
-    _discounted,
-)
-GIVEN = Quantity("instructions given and counted", lambda p: _closed(p).sum((0, 1)))
-FOLLOWED = Quantity(
-    "instructions followed",
-    lambda p: (_closed(p) * p.rows.followed[..., None]).sum((0, 1)),
-)
-DECISIONS = Quantity("decisions of addressed agents", lambda p: _count(_decides(p)))
-TICKS = Quantity("ticks × addressed agents", lambda p: _count(_addressed(p)))
-
 BASE = Metric(
     name="base",
     section="base",
@@ -245,6 +192,39 @@ COMPLIANCE = Metric(
     json="compliance",
     json_spread=True,
     headline=True,
+)
+LIVE = Metric(
+    name="live",
+    section="compliance",
+    key="discounted",
+    numerator=RETURN,
+    denominator=EPISODES,
+    title="Live return",
+    caption="the discounted task return of episodes with instructions, without penalties",
+    table="compliance",
+    optional=True,
+)
+UNDER_TASK = Metric(
+    name="under_task",
+    section=UNDER,
+    key="task",
+    numerator=RETURN,
+    denominator=EPISODES,
+    title="Task return",
+    caption="the discounted return of the task alone, without penalties",
+    format=Format(digits=1),
+    optional=True,
+)
+UNDER_TWIN = Metric(
+    name="under_twin",
+    section=UNDER,
+    key="twin",
+    numerator=TWIN,
+    denominator=MACRO_TICKS,
+    title="Twin",
+    caption="the share of addressed agents' ticks in which a macro runs that the kind's twin would forbid",
+    format=Format(percent=True),
+    optional=True,
 )
 _ROWS = (
     BASE,
@@ -285,7 +265,7 @@ _ROWS = (
         name="length",
         section="base",
         key="length",
-        numerator=Quantity("ticks", lambda p: _count(p.rows.alive)),
+        numerator=Quantity("ticks", lambda p: count(p.rows.alive)),
         denominator=EPISODES,
         title="Length",
         caption="the length of an episode in ticks",
@@ -308,7 +288,7 @@ _ROWS = (
         key="per_decision",
         numerator=Quantity(
             "decisions of addressed agents for an allowed macro",
-            lambda p: _count(_decides(p) & p.rows.complied),
+            lambda p: count(decides(p) & p.rows.complied),
         ),
         denominator=DECISIONS,
         title="Per decision",
@@ -323,7 +303,7 @@ _ROWS = (
         key="per_step",
         numerator=Quantity(
             "ticks × addressed agents whose running macro is allowed",
-            lambda p: _count(_addressed(p) & p.rows.complied),
+            lambda p: count(addressed_ticks(p) & p.rows.complied),
         ),
         denominator=TICKS,
         title="Per step",
@@ -353,17 +333,19 @@ _ROWS = (
         caption="the share of episodes with instructions in which the task was completed",
         format=Format(percent=True, digits=1),
         table="compliance",
+        json="live_solved",
+        json_min=True,
         optional=True,
     ),
     Metric(
         name="leak",
         section="leak",
         numerator=Quantity(
-            "mean of V(h, c) − G over decisions and agents", lambda p: _agents_mean(p.value_error)
+            "mean of V(h, c) − G over decisions and agents", lambda p: agents_mean(p.value_error)
         ),
         denominator=Quantity(
             "absolute mean of G over the same decisions",
-            lambda p: jnp.abs(_agents_mean(p.realised)),
+            lambda p: jnp.abs(agents_mean(p.realised)),
         ),
         title="Value bias (leak)",
         caption="the mean of V − G over decisions without an instruction, as a share of the mean of G",
@@ -372,20 +354,30 @@ _ROWS = (
         json="leak",
         headline=True,
     ),
-    Metric(
-        name="held_task",
-        section="held",
-        key="task",
-        numerator=RETURN,
-        denominator=EPISODES,
-        title="Task return",
-        caption="the discounted return of the task alone, without penalties, mean over seeds (worst seed)",
-        format=Format(digits=1),
-        optional=True,
+    LIVE,
+    replace(
+        LIVE,
+        name="live_share",
+        per="base.discounted",
+        title="Of base",
+        caption="the live return as a share of the base return",
+        format=Format(percent=True, digits=1, worst=True),
+        json="live_share",
+        json_min=True,
+    ),
+    UNDER_TASK,
+    replace(
+        UNDER_TASK,
+        name="under_share",
+        per="optima",
+        title="Of the best obedient plan",
+        caption="the task return under the kind as a share of that of the best plan that obeys it",
+        format=Format(percent=True, digits=1),
+        headline=True,
     ),
     Metric(
-        name="held_solved",
-        section="held",
+        name="under_solved",
+        section=UNDER,
         key="solved",
         numerator=SOLVED,
         denominator=EPISODES,
@@ -393,6 +385,28 @@ _ROWS = (
         caption="the share of episodes in which the task was completed",
         format=Format(percent=True, digits=1),
         optional=True,
+        headline=True,
+    ),
+    Metric(
+        name="under_obeyed",
+        section=UNDER,
+        key="obeyed",
+        numerator=FOLLOWED,
+        denominator=GIVEN,
+        title="Obeyed",
+        caption="the share of these instructions that was followed to the end",
+        format=Format(percent=True, digits=1),
+        optional=True,
+        headline=True,
+    ),
+    UNDER_TWIN,
+    replace(
+        UNDER_TWIN,
+        name="twin_uninstructed",
+        key="twin_uninstructed",
+        episodes="base",
+        title="Twin, nothing asked",
+        caption="the same share in episodes without instructions",
     ),
 )
 METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}
@@ -408,10 +422,10 @@ def definitions() -> str:
         name = f"**{metric.name}**" if metric.headline else metric.name
         denominator = metric.denominator.text
         if metric.per:
-            denominator += f" × `{metric.per}` of the score line"
-        played = (
-            SECTIONS[metric.section].text if metric.section in SECTIONS else "one held instruction"
-        )
+            by_kind = ".KIND" if metric.section in HELD else ""
+            denominator += f" × `{metric.per}{by_kind}` of the score line"
+        section = metric.episodes or metric.section
+        played = SECTIONS[section].text if section in SECTIONS else "one held instruction"
         place = ".".join(metric.path("KIND"))
         key = f"`{metric.json}{'_mean' * metric.json_spread}`" if metric.json else ""
         lines.append(

@@ -3,7 +3,9 @@
 One file per configuration, `<method>-<preset>-<network>-<schedule>-<rule>[-overlap][-extras].jsonl`. Its first line is
 of type `run` (configuration, preset numbers, seeds, versions). Lines of type `curve` follow, one for each evaluation
 during training, and one line `score` with the final evaluation. A number that differs between seeds is a list with one
-entry per seed; seeds are never averaged on disk. `given` and `followed` count instructions by kind.
+entry per seed; seeds are never averaged on disk. `given` and `followed` count instructions by kind. The score has the
+sections of `mavic.experiments.metrics` and, under `shield`, those with instructions a second time: the same team while
+what the instruction forbids was unavailable. `optima` has the returns of the best plans that obey each kind.
 """
 
 from __future__ import annotations

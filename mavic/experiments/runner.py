@@ -337,6 +337,12 @@ def save_policy(path: Path, trained: Trained, config: ExperimentConfig, seed: in
     return policy_file.save(path, one, facts_of(trained, config, seed))
 
 
+def median_seed(seeds: Sequence[int], score: dict[str, Any]) -> int:
+    """Return the seed with the median base return: the lower one of the middle two, the first of equals."""
+    order = np.argsort(np.asarray(score["base"]["discounted"], float), kind="stable")
+    return seeds[order[(len(order) - 1) // 2]]
+
+
 def record_lines(
     trained: Trained, config: ExperimentConfig, score: dict[str, Any] | None
 ) -> list[dict[str, Any]]:

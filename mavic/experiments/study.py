@@ -32,7 +32,7 @@ class Result:
     record: Path | None
     """The record's file, if anything was written."""
     policy: Path | None
-    """The policy file of the first seed, if anything was written."""
+    """The policy file of the median seed, if anything was written."""
 
     @property
     def base(self) -> Any:
@@ -45,8 +45,8 @@ class Result:
         return self.score["compliance"]["per_instruction"]
 
     def team(self, seed: int | None = None) -> TeamPolicy:
-        """Return the trained team of a seed (default: the first)."""
-        seed = self.trained.group.seeds[0] if seed is None else seed
+        """Return the trained team of a seed (default: the median one, which the policy file holds)."""
+        seed = runner.median_seed(self.trained.group.seeds, self.score) if seed is None else seed
         return runner.team_of(self.trained, self.config, seed)
 
 
@@ -113,8 +113,8 @@ def _result(
         record = folder / f"{config.name()}.jsonl"
         records.write(record, runner.record_lines(trained, config, score))
         if not METHODS[config.method].random:
-            first = trained.group.seeds[0]
-            policy = runner.save_policy(folder / config.name(), trained, config, first)
+            seed = runner.median_seed(trained.group.seeds, score)
+            policy = runner.save_policy(folder / config.name(), trained, config, seed)
     return Result(config=config, score=score, trained=trained, record=record, policy=policy)
 
 
@@ -165,13 +165,15 @@ def evaluate_policy(
     condition: str | None = None,
     quick: bool = False,
     words: bool = False,
-    **more: Any,
+    shield: bool = False,
 ) -> dict[str, Any]:
     """Return the score of a policy file or a shipped team; `mavic.evaluate` describes the arguments."""
     scale = QUICK if quick else 1.0
     trained = runner.trained_of(policy, condition)
     (config,) = trained.group.configs
-    score = evaluate.evaluate(trained, scale=scale, **more)[config]
+    score = evaluate.evaluate(trained, scale=scale, shield=shield)[config]
+    if shield:
+        score |= score.pop("shield")
     if words:
         score["words"] = unseen_phrases.evaluate(trained, scale=scale).get(config, {})
     return score

@@ -157,8 +157,12 @@ def evaluate(
             )
             section = metrics.SECTIONS[metrics.COMPLIANCE.section]
             section = dataclasses.replace(section, enough=section.enough * scale)
+            which = evaluation.episodes_of(
+                jnp.zeros(rules.allowed.shape[1:], bool), instructed=True
+            )
+            spoken_to = replace(runs, test_env=test)
             totals = evaluation.until_enough(
-                trained.static, num_envs, vectors, replace(runs, test_env=test), state, section
+                trained.static, num_envs, vectors, spoken_to, state, section, which
             )
             by_way[way] = metrics.divide(totals.ratios[metrics.COMPLIANCE.name])
         first += len(unseen.texts)

@@ -16,6 +16,7 @@ Optional keys of a kind:
 
     agents = ["robot_0"]          # who is addressed (default: everybody)
     penalty = -50                 # rule add: once for each forbidden macro chosen
+    paper_penalty = -50           # the same where every kind has the rule add, as in the paper (default: penalty)
     bonus = 0                     # rule add: once for each allowed macro chosen
     pay = 1                       # rule replace: each tick
     given_if = "..."              # a precondition of the environment that must hold when the instruction is given
@@ -23,6 +24,7 @@ Optional keys of a kind:
     resolved_by = { event = 1 }   # an event that fulfils (1) or breaks (-1) the instruction and ends it
     credit = 0                    # what fulfilling pays and breaking costs
     extra = true                  # given only when extra kinds are asked for
+    twin = "..."                  # the kind that forbids the same elsewhere: what it forbids can be used instead
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ KEYS: dict[str, type | tuple[type, ...]] = {
     "forbid": (list, dict),
     "agents": list,
     "penalty": (int, float),
+    "paper_penalty": (int, float),
     "bonus": (int, float),
     "pay": (int, float),
     "given_if": str,
@@ -52,6 +55,7 @@ KEYS: dict[str, type | tuple[type, ...]] = {
     "resolved_by": dict,
     "credit": (int, float),
     "extra": bool,
+    "twin": str,
     "train": list,
     "held_out": list,
 }
@@ -72,6 +76,7 @@ class Kind:
     forbid: Macros | None
     agents: tuple[str, ...] | None = None
     penalty: float = -50.0
+    paper_penalty: float = -50.0
     bonus: float = 0.0
     pay: float = 1.0
     given_if: str | None = None
@@ -79,6 +84,7 @@ class Kind:
     resolved_by: dict[str, int] = field(default_factory=dict)
     credit: float = 0.0
     extra: bool = False
+    twin: str | None = None
     train: tuple[str, ...] = ()
     held_out: tuple[str, ...] = ()
 
@@ -138,6 +144,10 @@ def parse(raw: dict[str, Any], source: str) -> InstructionFile:
             if folded in seen:
                 raise refuse(where, f"the phrase {phrase!r} stands twice (also in {seen[folded]})")
             seen[folded] = where
+    for kind in kinds:
+        if kind.twin is not None and kind.twin not in tables:
+            why = f"{kind.twin!r} is unknown; {suggest(kind.twin, tuple(tables))}"
+            raise refuse(f"kinds.{kind.name}.twin", why)
     return InstructionFile(world=raw["world"], kinds=tuple(kinds), source=source)
 
 
@@ -175,6 +185,7 @@ def _kind(name: str, table: dict[str, Any], where: str, refuse: Any) -> Kind:
         forbid=_macros(table.get("forbid"), f"{where}.forbid", refuse),
         agents=tuple(table["agents"]) if "agents" in table else None,
         penalty=float(table.get("penalty", -50.0)),
+        paper_penalty=float(table.get("paper_penalty", table.get("penalty", -50.0))),
         bonus=float(table.get("bonus", 0.0)),
         pay=float(table.get("pay", 1.0)),
         given_if=table.get("given_if"),
@@ -182,6 +193,7 @@ def _kind(name: str, table: dict[str, Any], where: str, refuse: Any) -> Kind:
         resolved_by=dict(table.get("resolved_by", {})),
         credit=float(table.get("credit", 0.0)),
         extra=table.get("extra", False),
+        twin=table.get("twin"),
         **phrases,
     )
 

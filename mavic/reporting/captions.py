@@ -24,10 +24,16 @@ MAIN = (
     "Compliance: {compliance}; an instruction is followed if {followed_means}; {given} instructions per seed. "
     "Worst: the worst seed. Greedy: every decision takes the most likely macro. "
     "{leak_title}: {leak}; Δ: the difference from vanilla in percentage points, with its interval "
-    "(same: it contains 0). {deaf} {dual} "
+    "(same: it contains 0). {under} {shield} {deaf} {dual} "
     "Paper: base return and compliance ± σ as the paper reports them, 5 seeds, its own conditions{note}."
 )
 SHARE = "Of optimum: {caption}, {optimum} (≥: the worst seed)."
+UNDER_MAIN = (
+    "Under: one kind that leaves the task on holds from start to end; {share}, mean over kinds and seeds; worst: the "
+    "worst kind of the worst seed; solved, obeyed: the share of these episodes, worst kind and seed. "
+    "Live: {live} (≥: the worst seed), and how many of these episodes were solved."
+)
+SHIELD = "Shield: the same teams, evaluated while what the instruction forbids was unavailable."
 NO_OPTIMUM = "The best possible return is not known."
 DEAF = "Hears nothing: {methods} hear no instructions; their compliance is chance."
 DEAF_ONE = "Hears nothing: {methods} hears no instructions; its compliance is chance."
@@ -44,11 +50,12 @@ KINDS = (
     "Instructions followed / given by kind, in %: mean over seeds (worst seed). "
     "{given} instructions per seed, {given_by_kind} per kind."
 )
-HELD = (
+UNDER = (
     "One instruction is given at the start of an episode and holds until the episode ends or the instruction is "
-    "fulfilled. Only kinds that keep the task reward are listed; `none` is the task without an instruction. "
-    "First line: {held_task}. Second line: {held_solved}. Teams explore as at the end of training."
+    "fulfilled. Only kinds that leave the task on are listed. Policies are sampled without exploration. "
+    "{lines}, each as the mean over seeds (worst seed). Best: the return of the best plan that obeys the kind."
 )
+TWIN = "Twin, for mirrored kinds: {twin} (without an instruction)."
 UNSEEN = (
     "Instructions in phrases that were not in training. Understood: phrases of which the reader is sure; the others "
     "ask for nothing. Followed: instructions followed / given in understood phrases, each heard as the nearest "
@@ -74,7 +81,7 @@ def main(rows: Sequence[Row]) -> str:
     share = NO_OPTIMUM
     if optimum is not None:
         share = SHARE.format(caption=METRICS["share"].caption, optimum=number(optimum))
-    deaf = list(dict.fromkeys(row.label for row in rows if not row.method.hears))
+    deaf = list(dict.fromkeys(row.label for row in rows if not (row.method.hears or row.shield)))
     hears_nothing = (DEAF if len(deaf) > 1 else DEAF_ONE).format(methods=" and ".join(deaf))
     text = MAIN.format(
         base=METRICS["base"].caption,
@@ -85,6 +92,12 @@ def main(rows: Sequence[Row]) -> str:
         given=_range(given for row in rows for given in row.given_by_seed),
         leak_title=METRICS["leak"].title,
         leak=METRICS["leak"].caption,
+        under=UNDER_MAIN.format(
+            share=METRICS["under_share"].caption, live=METRICS["live_share"].caption
+        )
+        if any(row.kinds("under_task") for row in rows)
+        else "",
+        shield=SHIELD if any(row.shield for row in rows) else "",
         deaf=hears_nothing if deaf else "",
         dual=DUAL if any(styles.is_dual(row.config) for row in rows) else "",
         note=NOTE.format(world.paper_note) if world.paper_note else "",
@@ -111,10 +124,11 @@ def kinds(rows: Sequence[Row]) -> str:
     return _with_facts(rows, text)
 
 
-def held(rows: Sequence[Row]) -> str:
-    """Return the caption of the table of the task under a held instruction."""
-    names = ("held_task", "held_solved")
-    return _with_facts(rows, HELD.format(**{name: METRICS[name].caption for name in names}))
+def under(rows: Sequence[Row], metrics: Mapping[Metric, str], twins: bool) -> str:
+    """Return the caption of the table of the task under an instruction."""
+    lines = "; ".join(f"{name}: {metric.caption}" for metric, name in metrics.items())
+    twin = TWIN.format(twin=METRICS["under_twin"].caption) if twins else ""
+    return _with_facts(rows, UNDER.format(lines=lines), twin)
 
 
 def unseen(rows: Sequence[Row]) -> str:

@@ -1,4 +1,4 @@
-"""Rows → figures: learning curves, compliance by kind, and base return against compliance."""
+"""Rows → figures: learning curves, compliance by kind, base return against compliance, the task under each kind."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from mavic.reporting.stats import Estimate, interval
 from mavic.reporting.styles import MARKERS, MISSING, look
 
 WIDTH = 9  # inches
+UNDER_SHARE = "under_share"
 ZOOMS = (0.97, 0.9)
 """Shares of the optimum above which points may get a panel of their own; `zoom_from` chooses one."""
 RC = {
@@ -37,6 +38,8 @@ def write_figures(rows: Sequence[Row], folder: Path) -> tuple[Path, ...]:
     written = []
     for key, found in grouped(rows, _figure_key).items():
         for name, draw in FIGURES.items():
+            if name == "under" and not known_kinds(found, UNDER_SHARE):
+                continue
             stem = "-".join([name, *key.split("/")])
             svg, png = folder / f"{stem}.svg", folder / f"{stem}.png"
             with matplotlib.rc_context({**matplotlib.rcParamsDefault, **RC}):
@@ -57,7 +60,7 @@ def draw_curves(rows: Sequence[Row]) -> Any:
     """Base return and compliance in training: a line per method, the mean and the 95 % interval over seeds."""
     rows = _learners(rows)
     ticker = require("matplotlib.ticker")
-    networks = grouped(rows, lambda row: row.config.network)
+    networks = grouped(rows, lambda row: row.network)
     figure = _figure(0.7 + 2.7 * len(networks))
     panels = figure.subplots(len(networks), len(CURVES), squeeze=False, sharex=True)
     for line, (network, found) in zip(panels, networks.items(), strict=True):
@@ -100,8 +103,9 @@ def _draw_curve(axes: Any, row: Row, points: np.ndarray) -> None:
 def draw_kinds(rows: Sequence[Row]) -> Any:
     """Compliance by kind as a heat map of methods × kinds, in percent. The first column is all kinds together."""
     name = COMPLIANCE.name
+    rows = [row for row in rows if not row.shield]  # with the shield everything is followed
     kinds = known_kinds(rows, name)
-    networks = [row.config.network for row in rows]
+    networks = [row.network for row in rows]
     left = np.array([0.0, *(1.35 + np.arange(len(kinds)))])
     top = np.array([i + 0.25 * (network != networks[0]) for i, network in enumerate(networks)])
     figure = _figure(1.75 + 0.36 * (top[-1] + 1))
@@ -141,7 +145,7 @@ def _draw_square(axes: Any, x: float, y: float, estimate: Estimate) -> None:
 def _label_with_network(row: Row) -> str:
     if styles.is_dual(row.config):
         return row.label
-    return f"{row.full_label} · {row.config.network}"
+    return f"{row.full_label} · {row.network}"
 
 
 def zoom_from(shares: np.ndarray) -> float:
@@ -242,8 +246,63 @@ def _legend_text(rows: Sequence[Row]) -> str:
 
 
 def _learners(rows: Sequence[Row]) -> Sequence[Row]:
-    """Return rows without the random policy, which learns nothing; all rows if there is nothing else."""
+    """Return rows without the random policy, which learns nothing, and without those of the same team with the shield.
+
+    Return the rest if there is nothing else.
+    """
+    rows = [row for row in rows if not row.shield]
     return [row for row in rows if not row.method.random] or rows
+
+
+def draw_under(rows: Sequence[Row]) -> Any:
+    """The task under each kind held from start to end, as a share of the best obedient plan: a point per seed.
+
+    Methods stand side by side within a kind, in the order of tables; a hollow point is a team with the shield.
+    """
+    rows = [row for row in rows if not row.method.random]
+    kinds = known_kinds(rows, UNDER_SHARE)
+    networks = grouped([row for row in rows if row.kinds(UNDER_SHARE)], lambda row: row.network)
+    figure = _figure(1.6 + 2.6 * len(networks))
+    panels = figure.subplots(len(networks), 1, squeeze=False, sharex=True)[:, 0]
+    for axes, (network, found) in zip(panels, networks.items(), strict=True):
+        step = 0.8 / len(found)
+        for i, row in enumerate(found):
+            for place, kind in enumerate(kinds):
+                x = place + step * (i - (len(found) - 1) / 2)
+                _draw_seeds(axes, x, step, row, row.estimate(UNDER_SHARE, kind))
+        for place in range(1, len(kinds)):
+            axes.axvline(place - 0.5, color=PALETTE["grey"], linewidth=0.6, alpha=0.5)
+        _panel(
+            axes, f"Task return under an instruction, of the best obedient plan · {network} network"
+        )
+        axes.grid(visible=False, axis="x")
+        _in_percent(axes.yaxis)
+        axes.set_ylim(-0.06, 1.06)
+        axes.axhline(1.0, color=PALETTE["black"], linewidth=1, linestyle=(0, (2, 2)), zorder=1)
+    panels[-1].set_xlim(-0.5, len(kinds) - 0.5)
+    panels[-1].set_xticks(range(len(kinds)), kinds)
+    panels[-1].tick_params(axis="x", length=0, rotation=0 if len(kinds) < 5 else 20)
+    point = {"marker": "o", "linestyle": "none", "markersize": 7}
+    handles = _method_handles([row for row in rows if not row.shield], **point)
+    if any(row.shield for row in rows):
+        line = require("matplotlib.lines").Line2D
+        hollow = {"color": PALETTE["black"], "markerfacecolor": "none"}
+        handles.append(line([], [], label="the same team with the shield", **point, **hollow))
+    _legend(figure, handles)
+    return figure
+
+
+def _draw_seeds(axes: Any, x: float, width: float, row: Row, estimate: Estimate) -> None:
+    """Draw one point per seed side by side, and the mean as a bar. Shares below 0 are drawn at the lower edge."""
+    values = np.clip(np.asarray(estimate.values), -0.03, None)
+    if not len(values):
+        return
+    colour = look(row.config.method).colour
+    places = x + 0.6 * width * (np.arange(len(values)) - (len(values) - 1) / 2) / len(values)
+    face = "none" if row.shield else colour
+    axes.scatter(places, values, s=20, facecolor=face, edgecolor=colour, alpha=0.85, zorder=3)
+    ends = [x - 0.4 * width, x + 0.4 * width]
+    axes.plot(ends, [max(estimate.mean, -0.03)] * 2, color=colour, linewidth=1.4, zorder=2)
 
 
 def _figure(height: float) -> Any:
@@ -280,4 +339,5 @@ FIGURES: dict[str, Callable[[Sequence[Row]], Any]] = {
     "curves": draw_curves,
     "kinds": draw_kinds,
     "both": draw_both,
+    "under": draw_under,
 }

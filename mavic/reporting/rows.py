@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,15 @@ class Row:
     leak_over_baseline: Difference | None
     """None for the baseline itself, or if the baseline has no record."""
     curve: Curve
+    optima: Mapping[str, float | None]
+    """The return of the best plan that obeys a kind, by kind; None where it is not known."""
+    shield: bool = False
+    """While it was evaluated, what the instruction forbids was unavailable."""
+
+    @property
+    def name(self) -> str:
+        """Its key in `table.json`: the method, or the method and the shield."""
+        return f"{self.config.method}+shield" if self.shield else self.config.method
 
     @property
     def group(self) -> str:
@@ -74,9 +83,14 @@ class Row:
         return self.config.table_group()
 
     @property
+    def network(self) -> str:
+        """Its network in tables and figures, and how it hears if that is not what one expects of it."""
+        return self.group.split("/")[1]
+
+    @property
     def label(self) -> str:
         """Its name in tables."""
-        return styles.label(self.config)
+        return styles.label(self.config, self.shield)
 
     @property
     def method(self) -> Method:
@@ -86,7 +100,11 @@ class Row:
     @property
     def full_label(self) -> str:
         """Its label, with a note for methods that hear no instructions."""
-        return self.label if self.method.hears else f"{self.label} {styles.HEARS_NOTHING}"
+        return (
+            self.label
+            if self.method.hears or self.shield
+            else f"{self.label} {styles.HEARS_NOTHING}"
+        )
 
     @property
     def world(self) -> api.World:
@@ -96,7 +114,8 @@ class Row:
     @property
     def paper(self) -> api.PaperFigures | None:
         """What the paper reports for this method; None if it reports nothing."""
-        return None if styles.is_dual(self.config) else self.world.paper.get(self.config.method)
+        unlike = self.shield or styles.is_dual(self.config)
+        return None if unlike else self.world.paper.get(self.config.method)
 
     @property
     def given_by_seed(self) -> tuple[int, ...]:
@@ -107,13 +126,20 @@ class Row:
         """Return a metric over seeds; all nan if it is unknown."""
         return self.estimates.get((metric, kind), UNKNOWN)
 
+    def over_kinds(self, metric: str) -> tuple[float, float]:
+        """Return a metric's mean over kinds and seeds, and its minimum: the worst kind of the worst seed."""
+        found = [self.estimate(metric, kind) for kind in self.kinds(metric)]
+        if not found:
+            return math.nan, math.nan
+        return sum(e.mean for e in found) / len(found), min(e.min for e in found)
+
     def kinds(self, metric: str) -> tuple[str, ...]:
         """Return the kinds of instruction for which a metric is known, in the order of the record."""
         return tuple(k for name, k in self.estimates if name == metric and _is_kind(metric, k))
 
 
 def _is_kind(metric: str, kind: str) -> bool:
-    """Return whether `kind` is a row of its own. In the section `held`, "none" is one: no instruction is held."""
+    """Return whether `kind` is a kind and not the number that is not split by kind."""
     return kind != OVERALL or not METRICS[metric].overall
 
 
@@ -125,7 +151,10 @@ def world_of(name: str) -> api.World:
 
 
 def table(records: Iterable[Record]) -> list[Row]:
-    """Return finished records as rows, the headline group first. Unfinished records are left out."""
+    """Return finished records as rows, the headline group first. Unfinished records are left out.
+
+    A record that was also evaluated with the shield has a second row, if its method is one of `styles.SHIELDED`.
+    """
     done = {record.path: record for record in records if record.score is not None}
     configs = {path: record.config() for path, record in done.items()}
     _check_comparable(configs)
@@ -141,11 +170,16 @@ def table(records: Iterable[Record]) -> list[Row]:
         return next((done[path] for path in (*exact, *alike)), None)
 
     rows = [_row(done[path], config, baseline(config)) for path, config in configs.items()]
-    return sorted(rows, key=lambda row: styles.rank(row.config))
+    rows += [
+        _shielded_row(done[path], config)
+        for path, config in configs.items()
+        if config.method in styles.SHIELDED and "shield" in (done[path].score or {})
+    ]
+    return sorted(rows, key=lambda row: (styles.rank(row.config), row.shield))
 
 
 def _compared_by(config: ExperimentConfig) -> tuple[str, ...]:
-    return config.preset, config.network, config.schedule, config.rule
+    return config.preset, config.network, config.hear, config.schedule, config.rule
 
 
 def _check_comparable(configs: Mapping[Any, ExperimentConfig]) -> None:
@@ -205,7 +239,16 @@ def _row(record: Record, config: ExperimentConfig, baseline: Record | None) -> R
         unseen=_unseen(record),
         leak_over_baseline=against,
         curve=_curve(record, config),
+        optima=score.get("optima", {}),
     )
+
+
+def _shielded_row(record: Record, config: ExperimentConfig) -> Row:
+    """Return the row of a team that was evaluated again with the shield. Its critic is judged in the other row."""
+    score = record.score or {}
+    row = _row(replace(record, score={**score, **score["shield"]}), config, None)
+    known = {key: found for key, found in row.estimates.items() if key[0] != "leak"}
+    return replace(row, shield=True, estimates=known, unseen={})
 
 
 def _columns(record: Record, config: ExperimentConfig) -> dict[tuple[str, str], np.ndarray]:
@@ -224,19 +267,31 @@ def _values(record: Record, metric: Metric) -> np.ndarray:
     score = record.score or {}
     if metric.optional and metric.key not in score[metric.section]:
         return np.full((_sample_size(record), 1), math.nan)
-    found = _numbers(record, metric.path())
-    if metric.per:
-        per = score.get(metric.per)
-        found = found / (math.nan if per is None else per)
-    return found
+    return _numbers(record, metric.path()) / _per(record, metric)
 
 
 def _values_of_kind(record: Record, metric: Metric, kind: str) -> np.ndarray:
     """Return a metric [seeds, 1] under one kind of instruction."""
     if metric.counts is None:
-        return _numbers(record, metric.path(kind))
+        return _numbers(record, metric.path(kind)) / _per(record, metric, kind)
     counts = [_numbers(record, (metric.section, name, kind)) for name in metric.counts]
     return metrics.divide(metrics.Ratio(*(count[:, 0] for count in counts)))[:, None]
+
+
+def _per(record: Record, metric: Metric, kind: str = OVERALL) -> np.ndarray | float:
+    """Return what the recorded number is divided by: 1, or `metric.per` of the score line; nan if that is unknown."""
+    if not metric.per:
+        return 1.0
+    path = metric.per.split(".")
+    found: Any = record.score
+    for name in path:
+        found = (found or {}).get(name)
+    if isinstance(found, dict):
+        found = found.get(kind)
+    numbers = _numbers(record, path) if isinstance(found, list) else _floats([found])
+    return np.where(
+        numbers > 0, numbers, math.nan
+    )  # a share of nothing, or of a loss, says nothing
 
 
 def _kinds(record: Record, config: ExperimentConfig, metric: Metric) -> list[str]:
@@ -248,10 +303,10 @@ def _kinds(record: Record, config: ExperimentConfig, metric: Metric) -> list[str
         return [k for k in kinds if _numbers(record, (metric.section, given, k)).any()]
     if metric.section not in HELD:
         return []
-    kinds = list(score.get(metric.section, {}))  # older records have no section `held`
+    kinds = list(score.get(metric.section, {}))  # older records have no section `under`
     if metric.overall:  # values under an instruction are learnt only by methods that hear it
         return [kind for kind in kinds if kind != OVERALL and METHODS[config.method].hears]
-    return [k for k in kinds if np.isfinite(_numbers(record, metric.path(k))).all()]
+    return [k for k in kinds if np.isfinite(_values_of_kind(record, metric, k)).all()]
 
 
 def _sample_size(record: Record) -> int:

@@ -12,6 +12,8 @@ BASELINE = "vanilla"
 """The method that others are compared with: it is trained without instructions."""
 DUAL = ("naive", "protected")
 """D17: the naive method on the protected network is the paper's ablation, called dual."""
+SHIELDED = ("mavic", "vanilla")
+"""The methods that also have a row in which what the instruction forbids was unavailable."""
 HEARS_NOTHING = "(hears nothing)"
 MISSING = "—"
 
@@ -38,7 +40,8 @@ ORDER = {  # the first of each make up the headline table
     "preset": ("tuned", "paper"),
     "rule": ("by-kind", "add"),
     "schedule": ("live", "paper"),
-    "network": ("protected", "residual", "shared"),
+    "network": ("residual", "protected", "shared"),
+    "hear": ("kinds", "vectors"),
 }
 
 
@@ -47,11 +50,11 @@ def look(method: str) -> Look:
     return LOOKS.get(method, Look(method, PALETTE["purple"], ":"))
 
 
-def label(config: ExperimentConfig) -> str:
+def label(config: ExperimentConfig, shield: bool = False) -> str:
     """Return the name of a config's method in tables."""
     if is_dual(config):
         return f"dual ({config.method}, {config.network})"
-    return look(config.method).label
+    return look(config.method).label + (" + shield" if shield else "")
 
 
 def is_dual(config: ExperimentConfig) -> bool:
@@ -73,5 +76,6 @@ def rank(config: ExperimentConfig) -> tuple[Any, ...]:
         found["rule"],
         found["schedule"],
         found["network"],
+        found["hear"],
         place(config.method, tuple(LOOKS)),
     )

@@ -30,6 +30,23 @@ class Grid:
     header: tuple[str, ...]
     rows: tuple[tuple[Lines, ...], ...]
     caption: str
+    second: tuple[str, ...] = ()
+    """Columns that stand in a second table where there is little room."""
+
+    def halves(self) -> tuple[Grid, ...]:
+        """Return the table without the columns of `second`, and one with only them beside the first column."""
+        if not self.second:
+            return (self,)
+        late = [i for i, title in enumerate(self.header) if title in self.second]
+        early = [i for i in range(len(self.header)) if i not in late]
+        return tuple(
+            replace(
+                self,
+                header=tuple(self.header[i] for i in part),
+                rows=tuple(tuple(row[i] for i in part) for row in self.rows),
+            )
+            for part in (early, [0, *late])
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +63,8 @@ class Group:
 
 
 def _name(row: Row) -> Lines:
-    return tuple(row.label.split())
+    label, *shield = row.label.split(" + ")
+    return (*label.split(), *(f"+ {word}" for word in shield))
 
 
 def _metric(metric: Metric) -> Column:
@@ -64,7 +82,7 @@ def _compliance(row: Row) -> Lines:
         *formats.cell(estimate, format),
         f"worst {formats.worst(estimate, format)}",
         f"greedy {formats.mean(row.estimate('compliance_greedy'), format)}",
-        *(() if row.method.hears else (styles.HEARS_NOTHING,)),
+        *(() if row.method.hears or row.shield else (styles.HEARS_NOTHING,)),
     )
 
 
@@ -79,6 +97,28 @@ def _leak(row: Row) -> Lines:
     return (own, f"Δ {gap}", formats.bounds(found, format), verdict)
 
 
+def _under(row: Row) -> Lines:
+    share, solved, obeyed = (
+        row.over_kinds(name) for name in ("under_share", "under_solved", "under_obeyed")
+    )
+    if not row.kinds("under_task"):
+        return (MISSING,)
+    return (
+        percent(share[0]),
+        f"worst {percent(share[1])}",
+        f"solved ≥{percent(solved[1], 0)}",
+        f"obeyed ≥{percent(obeyed[1], 0)}",
+    )
+
+
+def _live(row: Row) -> Lines:
+    solved = row.estimate("solved_instructed")
+    if not math.isfinite(row.estimate("live_share").mean):
+        return (MISSING,)
+    share = formats.cell(row.estimate("live_share"), METRICS["live_share"].format)
+    return (*share, f"solved {percent(solved.mean, 0)}")
+
+
 def _paper(figures: PaperFigures | None) -> Lines:
     if figures is None:
         return (MISSING,)
@@ -89,6 +129,7 @@ def _paper(figures: PaperFigures | None) -> Lines:
 
 
 METHOD = Column("Method", _name)
+UNDER = (Column("Under an instruction", _under), Column("Live", _live))
 MAIN = (
     METHOD,
     Column(METRICS["base"].title, _base),
@@ -114,7 +155,10 @@ def _shown_in(table: str) -> list[Metric]:
 
 def main(rows: Sequence[Row]) -> Grid:
     """Return the main table: base return, compliance and value bias, next to the paper's figures."""
-    return _column_grid("Main results", MAIN, rows, captions.main(rows))
+    known = any(row.kinds("under_task") for row in rows)
+    columns = (*MAIN[:-1], *(UNDER if known else ()), MAIN[-1])
+    grid = _column_grid("Main results", columns, rows, captions.main(rows))
+    return replace(grid, second=tuple(column.title for column in UNDER) if known else ())
 
 
 def task(rows: Sequence[Row]) -> Grid:
@@ -151,24 +195,36 @@ def kinds(rows: Sequence[Row]) -> Grid:
     )
 
 
-def held(rows: Sequence[Row]) -> Grid | None:
-    """Return the table of the task under an instruction held to the end; None if no kind keeps the task reward."""
-    found = known_kinds(rows, "held_task")
-    if not set(found) - {"none"}:
+def under(rows: Sequence[Row]) -> Grid | None:
+    """Return the table of the task under an instruction held to the end; None if no kind leaves the task on."""
+    found = known_kinds(rows, "under_task")
+    if not found:
         return None
+    shown = {METRICS[f"under_{name}"]: name for name in ("share", "task", "solved", "obeyed")}
+    twins = known_kinds(rows, "under_twin")
 
     def earned(row: Row, kind: str) -> Lines:
-        if kind not in row.kinds("held_task"):
+        if kind not in row.kinds("under_task"):
             return (MISSING,)
-        task, solved = (row.estimate(name, kind) for name in ("held_task", "held_solved"))
-        format = METRICS["held_task"].format
-        return (
-            f"{formats.mean(task, format)} ({formats.worst(task, format)})",
-            formats.mean(solved, METRICS["held_solved"].format),
-        )
+        lines = []
+        for metric, name in shown.items():
+            estimate = row.estimate(metric.name, kind)
+            least = formats.worst(estimate, metric.format).removesuffix(" %")
+            lines.append(f"{name} {formats.mean(estimate, metric.format)} ({least})")
+        if kind in twins:
+            pair = (row.estimate(name, kind).mean for name in ("under_twin", "twin_uninstructed"))
+            under, free = map(percent, pair)
+            lines.append(f"twin {under} ({free.removesuffix(' %')})")
+        return tuple(lines)
 
-    title = "Task under an instruction held to the end"
-    return _kinds_grid(title, found, rows, earned, captions.held(rows))
+    def named(kind: str) -> Lines:
+        best = next((row.optima.get(kind) for row in rows if kind in row.optima), None)
+        return (kind,) if best is None else (kind, f"best {number(best, 1)}")
+
+    caption = captions.under(rows, shown, bool(twins))
+    grid = _kinds_grid("The task under an instruction", found, rows, earned, caption)
+    lines = zip(found, grid.rows, strict=True)
+    return replace(grid, rows=tuple((named(kind), *line[1:]) for kind, line in lines))
 
 
 def _kinds_grid(
@@ -211,7 +267,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], Grid | None]] = {
     "task": task,
     "compliance": compliance,
     "kinds": kinds,
-    "held": held,
+    "under": under,
     "unseen": unseen,
 }
 

@@ -27,12 +27,15 @@ CONFIG_FIELDS = (
     "world",
     "method",
     "network",
+    "hear",
     "preset",
     "schedule",
     "rule",
     "overlap",
     "extras",
 )
+OVER_KINDS = ("under_share", "under_solved", "under_obeyed")
+"""Metrics by kind whose mean and minimum over kinds and seeds are reported."""
 PARTS = ("mean", "std", "min", "low", "high")
 
 
@@ -41,6 +44,7 @@ def json_text(rows: Sequence[Row]) -> str:
 
     def entry(row: Row) -> dict[str, Any]:
         numbers: dict[str, Any] = {}
+        more: dict[str, Any] = {}  # what came later stands behind what was always there
         for metric in METRICS.values():
             if not metric.json:
                 continue
@@ -52,15 +56,43 @@ def json_text(rows: Sequence[Row]) -> str:
                     f"{metric.json}_min": found.min,
                     f"{metric.json}_ci": [found.low, found.high],
                 }
+            elif metric.json_min:
+                more |= {metric.json: found.mean, f"{metric.json}_min": found.min}
             else:
                 numbers[metric.json] = found.mean
-        return plain({**numbers, "seeds": len(row.seeds), "episodes": row.episodes})
+        counts = {"seeds": len(row.seeds), "episodes": row.episodes}
+        return plain({**numbers, **counts, **more, **_under(row)})
 
     found = {
-        key: {row.config.method: entry(row) for row in same}
+        key: {row.name: entry(row) for row in same}
         for key, same in grouped(rows, lambda row: row.group).items()
     }
     return json.dumps(found, indent=1, allow_nan=False) + "\n"
+
+
+def _under(row: Row) -> dict[str, Any]:
+    """Return the numbers of a row by kind that held from the start, and over kinds and seeds."""
+
+    def of_kind(kind: str) -> dict[str, Any]:
+        found: dict[str, Any] = {"optimum": row.optima.get(kind)}
+        for name in ("task", "solved", "obeyed", "share"):
+            estimate = row.estimate(f"under_{name}", kind)
+            found |= {f"{name}_mean": estimate.mean, f"{name}_min": estimate.min}
+        return found
+
+    numbers: dict[str, Any] = {"under": {kind: of_kind(kind) for kind in row.kinds("under_task")}}
+    for name in OVER_KINDS:
+        mean, least = row.over_kinds(name)
+        numbers |= {f"{name}_mean": mean, f"{name}_min": least}
+    return numbers | {
+        "twin": {
+            kind: {
+                "under": row.estimate("under_twin", kind).mean,
+                "uninstructed": row.estimate("twin_uninstructed", kind).mean,
+            }
+            for kind in row.kinds("under_twin")
+        }
+    }
 
 
 def csv_text(rows: Iterable[Row]) -> str:
@@ -72,6 +104,8 @@ def csv_text(rows: Iterable[Row]) -> str:
         for metric in METRICS.values():
             if metric.overall:
                 found |= _parts(metric.name, row.estimate(metric.name))
+        for name in OVER_KINDS:
+            found |= dict(zip((f"{name}_mean", f"{name}_min"), row.over_kinds(name), strict=True))
         against, paper = row.leak_over_baseline, row.paper
         return found | {
             "leak_over_vanilla": against and against.mean,
@@ -96,6 +130,7 @@ def kinds_csv_text(rows: Iterable[Row]) -> str:
 
     def line(row: Row, kind: str) -> dict[str, Any]:
         found = {**_identity(row), "kind": kind, "given": sum(row.given[kind])}
+        found["optimum"] = row.optima.get(kind)
         for metric in METRICS.values():
             if metric.by_kind:
                 found |= _parts(metric.name, row.estimate(metric.name, kind))
@@ -105,7 +140,8 @@ def kinds_csv_text(rows: Iterable[Row]) -> str:
 
 
 def _identity(row: Row) -> dict[str, Any]:
-    return {**{name: getattr(row.config, name) for name in CONFIG_FIELDS}, "label": row.label}
+    fields = {name: getattr(row.config, name) for name in CONFIG_FIELDS}
+    return {**fields, "shield": row.shield, "label": row.label}
 
 
 def _parts(name: str, estimate: Estimate) -> dict[str, float]:
@@ -207,6 +243,12 @@ def _latex_grid(grid: Grid, name: str) -> str:
 
 def terminal(key: str, name: str, grid: Grid) -> Stacked:
     """Return a table of a group for a terminal."""
+    heading = key if name == "main" else f"{key}: {grid.title}"
+    parts = [_terminal_grid(half) for half in grid.halves()]
+    return Stacked(Text(heading, "bold"), *parts, Text(f"{grid.caption}\n", "dim"))
+
+
+def _terminal_grid(grid: Grid) -> Table:
     shown = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
     tall = any(len(cell) > 1 for row in grid.rows for cell in row)
     for i, title in enumerate(grid.header):
@@ -214,13 +256,12 @@ def terminal(key: str, name: str, grid: Grid) -> Stacked:
         shown.add_column(stacked, justify="right" if i else "left", no_wrap=True)
     for row in grid.rows:
         shown.add_row(*("\n".join(cell) for cell in row), end_section=tall)
-    heading = key if name == "main" else f"{key}: {grid.title}"
-    return Stacked(Text(heading, "bold"), shown, Text(f"{grid.caption}\n", "dim"))
+    return shown
 
 
 def show(rows: Sequence[Row], console: Console) -> None:
     """Print the main tables, and what goes beyond them; compliance by kind only for the first group."""
     for i, group in enumerate(groups(rows)):
         for name, grid in group.tables.items():
-            if name in ("main", "held", "unseen") or (name == "kinds" and i == 0):
+            if name in ("main", "unseen") or (name == "kinds" and i == 0):
                 console.print(terminal(group.key, name, grid))

@@ -220,7 +220,7 @@ def test_report_makes_tables_from_that_folder(trained, tmp_path):
     score = records.read(folder / "mavic-tuned-residual-live-by-kind.jsonl").score
     np.testing.assert_allclose(row["base_mean"], score["base"]["discounted"][0], rtol=1e-3)
     assert row["seeds"] == 1
-    assert set(table["tuned/residual/live/by-kind"]) == {"mavic", "random"}
+    assert set(table["tuned/residual/live/by-kind"]) == {"mavic", "mavic+shield", "random"}
     assert "mavic" in said and list((tmp_path / "figures").iterdir())
 
 

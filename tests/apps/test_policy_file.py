@@ -149,9 +149,12 @@ def test_a_team_that_hears_kinds_hears_what_was_understood(listener):
         listening = listener.listen(text)
         vectors = silence if row is None else np.vstack([silence, row])
         wanted = act.project(listener.network, listener.weights.actor, jnp.asarray(vectors))
-        found = listening.actors.table["own"][:, listening.phrase[0]]
+        heard_by = [
+            name for name, row in zip(listener.agents, listening.phrase, strict=True) if row
+        ]
+        assert heard_by == ([] if row is None else ["fetch"])
+        found = listening.actors.table["own"][:, listening.phrase.max()]
         np.testing.assert_allclose(found, wanted.table["own"][:, -1], rtol=1e-5, atol=1e-6)
-        assert (listening.phrase[0] > 0) is (row is not None) and not listening.phrase[1:].any()
 
 
 def test_it_acts_after_loading_as_its_networks_do(listener):
@@ -165,7 +168,7 @@ def test_it_acts_after_loading_as_its_networks_do(listener):
         observation = jnp.asarray(
             random.normal(size=(shape.agents, shape.observation)), jnp.float32
         )
-        phrase = jnp.array([[kind, 0, 0]])  # Fetch alone is addressed
+        phrase = jnp.array([[kind if name == "fetch" else 0 for name in listener.agents]])
         key, idle = jax.random.key(step), jnp.ones((1, 3), bool)
         observed = act.Observed(observation=observation[None], last_macro=last, phrase=phrase)
         draws = jax.random.uniform(key, (1, 3))
@@ -180,19 +183,21 @@ def test_it_acts_after_loading_as_its_networks_do(listener):
 def test_under_the_shield_it_chooses_only_what_the_sentence_allows(listener):
     """The kind is the one that the reader understands. Without the shield an untrained team disobeys."""
     observation = np.zeros((3, listener.shape.observation), np.float32)
-    names, text = listener.facts["macros"][0], "could tool two come before the rest"
+    fetch, text = listener.agents.index("fetch"), "could tool two come before the rest"
+    names = listener.facts["macros"][fetch]
     forbidden = {names.index("LOOK_FOR_0"), names.index("LOOK_FOR_1")}
 
     def chosen(text, **more):
         carry = listener.start()
         return {
-            int(listener.act(jax.random.key(k), carry, observation, text, **more)[0][0])
+            int(listener.act(jax.random.key(k), carry, observation, text, **more)[0][fetch])
             for k in range(40)
         }
 
     assert forbidden <= chosen(text) and not forbidden & chosen(text, shield=True)
     assert forbidden <= chosen("hm hm", shield=True)  # not understood, so nothing is asked
     counted_as = np.tile(np.arange(listener.shape.macros), (3, 1))
-    wait = names.index("LOOK_FOR_2")
-    counted_as[0, wait] = names.index("LOOK_FOR_0")  # as if it did the other's work
-    assert wait not in chosen(text, shield=True, effective_macros=counted_as)
+    same = names.index("LOOK_FOR_2")
+    assert same in chosen(text, shield=True)
+    counted_as[fetch, same] = names.index("LOOK_FOR_0")  # as if it did the other's work
+    assert same not in chosen(text, shield=True, effective_macros=counted_as)

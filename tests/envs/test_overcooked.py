@@ -1047,7 +1047,7 @@ def test_one_tick_moves_do_what_every_macro_does():
 
 
 def test_the_best_plan_earns_the_optimum_and_the_bound_is_optimistic():
-    reward, over, states = plans.play(D, plans.moves(plans.BEST_PLAN))
+    reward, over, _, states = plans.play(D, plans.moves(plans.BEST_PLAN))
     assert over.argmax() == len(over) - 1 and over.sum() == 1
     assert plans.discounted(reward) == pytest.approx(plans.OPTIMAL_RETURN, abs=1e-3)
     undiscounted = 200 + 4 * 10 - 0.1 * len(reward)
@@ -1061,9 +1061,47 @@ def test_the_best_plan_earns_the_optimum_and_the_bound_is_optimistic():
     assert bounds[0] < plans.OPTIMAL_RETURN + 10, "the bound is not vacuous"
 
 
+@pytest.mark.parametrize("kind", plans.FORBIDDEN)
+def test_the_obedient_plans_obey_and_earn_their_returns(kind):
+    """Each is played with as many ticks as the longest, so that one program serves all."""
+    moves = plans.moves(plans.OBEDIENT_PLANS[kind])
+    rest = np.full((58 - len(moves), 2), M.STAY)
+    done = plans.play(D, np.concatenate([moves, rest]))
+    assert done.over.argmax() == len(moves) - 1
+    earned = plans.discounted(done.reward[: len(moves)])
+    assert earned == pytest.approx(plans.OBEDIENT_RETURNS[kind], abs=1e-3)
+    assert earned <= plans.OPTIMAL_RETURN + 1e-3
+    assert not np.isin(done.work, plans.FORBIDDEN[kind]).any()
+    assert plans.best_return(D, plans.GAMMA, kind) == plans.OBEDIENT_RETURNS[kind]
+
+
+def test_what_a_plan_may_not_use_counts_as_gone_in_the_bound():
+    """Without the left oven the way is longer, so the bound of the first state is lower."""
+    start, zero = D.reset(KEY), jnp.zeros(())
+
+    def bound(kind=None):
+        forbidden = plans.FORBIDDEN.get(kind, ())
+        return float(plans.bound(D.kitchen, plans.GAMMA, start, zero, zero, forbidden)[0])
+
+    assert bound("avoid-left-oven") < bound() - 1
+    for kind, best in plans.OBEDIENT_RETURNS.items():
+        assert bound(kind) >= best
+
+
 @pytest.mark.slow
 def test_the_search_proves_the_optimum():
     """The beam drops no state that could beat the plan. This takes minutes on two cores."""
     found = plans.search(D, width=100_000, horizon=70)
     assert found.value == pytest.approx(plans.OPTIMAL_RETURN, abs=1e-3)
     assert found.dropped < plans.OPTIMAL_RETURN
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "width"), [("avoid-right-board", 20_000), ("avoid-left-oven", 40_000)]
+)
+def test_the_search_proves_the_obedient_plans(kind, width):
+    """The other kinds need no search: their plans earn the optimum of the uninstructed task."""
+    found = plans.search(D, width=width, horizon=70, forbidden=plans.FORBIDDEN[kind])
+    assert found.value == pytest.approx(plans.OBEDIENT_RETURNS[kind], abs=1e-3)
+    assert found.dropped < plans.OBEDIENT_RETURNS[kind]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 from pathlib import Path
 
@@ -43,6 +44,7 @@ def played() -> Played:
         "kind": column([0, 0], [1, 0], [2, 2], [2, 2], [2, 2]),
         "fresh": column([True, True], [True, True], [True, False], [True, True], [True, True]),
         "complied": column([True, True], [False, True], [True, True], [True, False], [True, True]),
+        "macro": column([0, 1], [0, 1], [1, 0], [1, 1], [1, 1]),
         "closed": column(0, 1, 0, 2, 2),
         "followed": column(False, False, False, True, True),
     }
@@ -50,6 +52,8 @@ def played() -> Played:
         rows=Timestep(**rows),
         gamma=jnp.float32(0.5),
         kinds=3,
+        twins=jnp.zeros((3, 2, 2), bool).at[2, :, 1].set(True),
+        addressed=jnp.array([[False, False], [True, False], [True, True]]),
         value_error=jnp.array([-1.0, -3.0]),
         realised=jnp.array([-4.0, -12.0]),
     )
@@ -66,8 +70,9 @@ def played() -> Played:
         ("per_step", 3, 5, 0.6),
         ("solved_instructed", 1, 2, 0.5),
         ("leak", -2, 8, -0.25),
-        ("held_task", 10, 2, 5.0),
-        ("held_solved", 1, 2, 0.5),
+        ("live", 10, 2, 5.0),
+        ("under_task", 10, 2, 5.0),
+        ("under_solved", 1, 2, 0.5),
     ],
 )
 def test_sums_by_hand(name, numerator, denominator, value):
@@ -79,6 +84,24 @@ def test_sums_by_hand(name, numerator, denominator, value):
 def test_instructions_are_counted_by_kind():
     found = metrics.measure([METRICS["compliance"]], played())["compliance"]
     assert found.denominator.tolist() == [0, 1, 1] and found.numerator.tolist() == [0, 0, 1]
+
+
+def test_the_use_of_the_twin_is_counted_while_the_kind_holds_or_while_nothing_is_asked():
+    def shares(kind):
+        every = played()
+        rows = dataclasses.replace(every.rows, kind=jnp.broadcast_to(jnp.asarray(kind), (5, 1, 2)))
+        every = dataclasses.replace(every, rows=rows)
+        return metrics.measure([METRICS["under_twin"]], every)["under_twin"]
+
+    found = shares([2, 2])  # in four ticks, macro 1 runs twice and three times
+    assert (found.numerator[2], found.denominator[2]) == (5, 8)
+    assert found.numerator[1] == 0  # kind 1 has no twin
+    assert shares([2, 0]).denominator[2] == 4  # only cook 0 is addressed
+    nothing_asked = shares([0, 0])
+    assert (nothing_asked.numerator[2], nothing_asked.denominator[2]) == (5, 8)
+    assert nothing_asked.denominator[1] == 4  # kind 1 would address cook 0 alone
+    mixed = metrics.measure([METRICS["under_twin"]], played())["under_twin"]
+    assert mixed.denominator[2] == 5  # ticks without an instruction are left out
 
 
 def test_division_adds_kinds_first_and_gives_nan_for_nothing():

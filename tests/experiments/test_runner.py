@@ -22,6 +22,7 @@ from mavic.experiments.checkpoint import CheckpointError
 from mavic.experiments.config import ExperimentConfig, make_task
 from mavic.experiments.methods import preset_of
 from mavic.experiments.policy_file import PolicyError
+from mavic.experiments.quantities import episodes_over
 from mavic.experiments.runner import Group, groups_of, train_group
 from mavic.experiments.runs import make_run, rollout_policy, stack
 from mavic.instruct import schedule
@@ -32,7 +33,7 @@ from mavic.rollout.step import draws_for, reset, step
 from mavic.types import replace
 
 ROOT = Path(__file__).parents[2]
-SMALL = dict(world="box_pushing", options={"size": 4})
+SMALL = dict(world="box_pushing", options={"size": 4}, network="protected", hear="vectors")
 MAVIC, VANILLA, LATER = (
     ExperimentConfig(method="mavic", **SMALL),
     ExperimentConfig(method="vanilla", **SMALL),
@@ -40,6 +41,7 @@ MAVIC, VANILLA, LATER = (
 )
 RANDOM = ExperimentConfig(method="random", **SMALL)
 (GROUP,) = groups_of([MAVIC, LATER, RANDOM], [6], episodes=128, batch=64)
+LEAVE_THE_TASK_ON = {"avoid-small-box-0", "avoid-small-box-1", "avoid-small-boxes"}
 HOW = dict(num_envs=32, points=2, console=Console(quiet=True))  # one update a point
 
 
@@ -92,11 +94,11 @@ def test_what_a_method_meets_in_training_makes_it_another_training(method, met):
 def test_configs_of_other_shapes_are_other_groups():
     with pytest.raises(ValueError, match="must share world, network"):
         Group(
-            configs=(MAVIC, ExperimentConfig(network="shared", **SMALL)),
+            configs=(MAVIC, dataclasses.replace(MAVIC, network="shared")),
             seeds=(0,),
             preset=GROUP.preset,
         )
-    found = groups_of([MAVIC, ExperimentConfig(network="shared", **SMALL), VANILLA], [0])
+    found = groups_of([MAVIC, dataclasses.replace(MAVIC, network="shared"), VANILLA], [0])
     assert [len(group.configs) for group in found] == [2, 1]
 
 
@@ -200,7 +202,8 @@ def test_every_config_is_evaluated_with_its_own_team(trained, scores):
     runs = stack([make_run(config, GROUP.preset, trained.task, 6) for config in (MAVIC, LATER)])
     played = evaluate.play(
         trained.static, 32, 128, metrics.measured(["base"]), trained.task.vectors, runs, trained.state,
-        jax.random.key(evaluate.EVALUATION_KEY), jnp.int32(0), jnp.asarray(False), jnp.asarray(False),
+        jax.random.key(evaluate.EVALUATION_KEY), jnp.int32(0),
+        evaluate.episodes_of(jnp.zeros(runs.test_env.rules.allowed.shape[1:], bool)),
     )  # fmt: skip
     base = metrics.divide(played.ratios["base"])
     assert base[0] != base[1]
@@ -215,20 +218,36 @@ def test_counts_add_up(scores):
         assert all((told["followed"][kind] <= told["given"][kind]).all() for kind in told["given"])
         np.testing.assert_allclose(told["per_instruction"], followed / given)
         assert (told["per_instruction"] <= told["per_decision"] + 1e-9).all()
-        assert set(score["leak"]) == set(score["held"]) == {"none", *told["given"]}
+        assert set(score["leak"]) == {"none", *told["given"]}
+        assert set(score["under"]) == set(score["shield"]["under"]) == LEAVE_THE_TASK_ON
         assert score["episodes"] == 128 and score["optimum"] > 290
         base = score["base"]
         assert base["episodes"] >= 10 and (base["length"] <= 100).all()
         assert (base["discounted"] <= score["optimum"] + 1e-6).all()
 
 
-def test_the_task_under_a_held_instruction_is_reported_where_it_goes_on(scores):
-    held = scores[LATER]["held"]  # deaf: whatever is asked, it earns what it earns
-    on = {kind.name for kind in make_task("box_pushing").file.kinds if kind.rule == "add"}
-    for kind, part in held.items():
-        assert np.isfinite(part["task"]).all() == (kind in {"none", *on}), kind
-    rest = [part["task"] for part in held.values() if np.isfinite(part["task"]).all()]
-    np.testing.assert_allclose(rest, [held["none"]["task"]] * len(rest), rtol=0.2, atol=5)
+def test_the_task_under_a_held_instruction_is_judged_without_exploration(scores):
+    """Who is deaf plays the very same episodes with and without an instruction. Exploration would tell them apart."""
+    score = scores[LATER]
+    for kind, part in score["under"].items():
+        assert score["optima"][kind] == score["optimum"]  # the best plan touches no small box
+        for name in ("task", "solved"):
+            base = score["base"]["discounted" if name == "task" else name]
+            np.testing.assert_allclose(part[name], base, rtol=1e-6)
+    no_twin = score["under"]["avoid-small-boxes"]
+    assert np.isnan(no_twin["twin"]).all() and np.isnan(no_twin["twin_uninstructed"]).all()
+    mirrored = score["under"]["avoid-small-box-0"]
+    np.testing.assert_allclose(mirrored["twin"], mirrored["twin_uninstructed"], rtol=1e-6)
+    assert (scores[RANDOM]["under"]["avoid-small-box-0"]["twin_uninstructed"] > 0.05).all()
+
+
+def test_with_the_shield_nobody_disobeys(scores):
+    for config, score in scores.items():
+        told, under = (score["shield"][name] for name in ("compliance", "under"))
+        assert (told["per_instruction"] == 1).all() and sum(told["given"].values())[0] > 0
+        assert all((part["obeyed"] == 1).all() for part in under.values()), config
+    assert (scores[RANDOM]["compliance"]["per_instruction"] < 0.5).all()
+    assert (scores[RANDOM]["under"]["avoid-small-boxes"]["obeyed"] < 0.5).all()
 
 
 def test_vanilla_is_evaluated_without_hearing_a_word(trained):
@@ -293,6 +312,12 @@ def test_a_record_comes_back_as_it_was_written(trained, scores, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [path.name]
 
 
+def test_the_team_that_is_kept_is_the_median_seeds():
+    score = {"base": {"discounted": np.array([3.0, 1.0, np.nan, 2.0, 2.0])}}
+    assert runner.median_seed((10, 11, 12, 13, 14), score) == 14
+    assert runner.median_seed((10, 11), {"base": {"discounted": [5.0, 4.0]}}) == 11
+
+
 def test_a_broken_record_is_named_with_its_line(tmp_path):
     path = tmp_path / "bad.jsonl"
     path.write_text('{"type": "run"}\n{"type": \n')
@@ -305,7 +330,7 @@ def test_a_broken_record_is_named_with_its_line(tmp_path):
         records.read_folder(tmp_path / "none")
 
 
-ENVS, SEED = 4, jax.random.key(11)
+ENVS, SEED = 12, jax.random.key(11)
 STEP = jax.jit(step)
 
 
@@ -313,13 +338,13 @@ STEP = jax.jit(step)
 def told(trained):
     """The environment of evaluation with more instructions: every episode meets several."""
     place = make_run(MAVIC, GROUP.preset, trained.task, 6).test_env
-    often = schedule.make_schedule(rate=0.2, hold_min=2, hold_max=9, overlap=True, one_agent=True)
+    often = schedule.make_schedule(rate=0.6, hold_min=1, hold_max=4, overlap=True, one_agent=True)
     return replace(place, schedule=often)
 
 
 @pytest.fixture(scope="module")
 def filmed(trained, told):
-    """Four greedy episodes, one per environment, by the rollout of evaluation."""
+    """Greedy episodes, one per environment, by the rollout of evaluation."""
     actor = jax.tree.map(lambda leaf: leaf[0], trained.state.actor)
     policy = rollout_policy(trained.static, actor, trained.task.vectors, jnp.zeros(3), True)
     play = jax.jit(lambda key: rollout(told, policy, key, episodes=ENVS, num_envs=ENVS).rows)
@@ -426,7 +451,7 @@ def test_compliance_is_what_the_rows_show(told, filmed):
     for name, found in (("per_decision", decisions), ("per_step", steps)):
         assert tuple(sums[name]) == (sum(found), len(found))
         assert 0 < sum(found) < len(found)
-    assert float(metrics.episodes_over(played)) == ENVS
+    assert float(episodes_over(played)) == ENVS
 
 
 def test_base_return_is_what_the_rows_show(filmed):

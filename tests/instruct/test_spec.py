@@ -57,6 +57,7 @@ def test_a_table_by_agent_leaves_the_others_free(tmp_path):
         ('["WALK"]', '"WALK"', r"kinds\.walk\.allow: has the wrong type str"),
         ('allow = ["WALK"]\n', "", r"kinds\.walk: needs exactly one of allow and forbid"),
         ("allow", 'forbid = ["WAIT"]\nallow', r"kinds\.walk: needs exactly one of allow and forbid"),
+        ("allow", 'twin = "wolk"\nallow', r"kinds\.walk\.twin: 'wolk' is unknown; did you mean 'walk'"),
         ("allow", 'agents = ["nobody"]\nallow', r"kinds\.walk\.agents: 'nobody' .*left, right"),
         ("allow", "agents = []\nallow", r"kinds\.walk\.agents: must be a list .* not empty"),
         ("allow", "agents = [3]\nallow", r"kinds\.walk\.agents: must be a list of agents' names"),

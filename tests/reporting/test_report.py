@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from sample_records import KINDS, only_row, record_of, save
+from sample_records import KINDS, config_of, lines_of, only_row, record_of, save
 
-from mavic.experiments.config import ExperimentConfig
-from mavic.experiments.records import RecordError, read, read_folder
+from mavic.experiments.records import RecordError, read, read_folder, write
 from mavic.reporting import writers
 from mavic.reporting.extras import MissingExtraError
 from mavic.reporting.report import report
@@ -32,7 +31,9 @@ def test_table_json_layout(made):
     assert list(headline["mavic"]) == [
         "base_mean", "base_std", "base_min", "base_ci", "share_of_optimum", "compliance_mean", "compliance_std",
         "compliance_min", "compliance_ci", "compliance_per_decision", "compliance_per_step", "compliance_greedy",
-        "leak", "seeds", "episodes",
+        "leak", "seeds", "episodes", "live_solved", "live_solved_min", "live_share", "live_share_min", "under",
+        "under_share_mean", "under_share_min", "under_solved_mean", "under_solved_min", "under_obeyed_mean",
+        "under_obeyed_min", "twin",
     ]  # fmt: skip
     mavic = headline["mavic"]
     assert mavic["base_mean"] == 291 and mavic["base_std"] == 1 and mavic["base_min"] == 290
@@ -43,17 +44,79 @@ def test_table_json_layout(made):
     assert mavic["compliance_per_decision"] == 0.998 and mavic["compliance_per_step"] == 0.995
     assert mavic["leak"] == 0.02
     assert mavic["seeds"] == 3 and mavic["episodes"] == 96_000
+    assert mavic["live_share"] == mavic["live_share_min"] == 0.5
+    assert mavic["live_solved"] == mavic["live_solved_min"] == 0.875
+
+
+def test_table_json_holds_the_task_under_each_kind_that_leaves_it_on(made):
+    _, paths = made
+    entry = json.loads(paths.json.read_text())["tuned/protected/live/by-kind"]["mavic"]
+    kind, task = KINDS[0], [291 / 4, 292 / 4, 290 / 4]  # of a best obedient plan with 150
+    assert entry["under"] == {
+        kind: {
+            "optimum": 150, "task_mean": 72.75, "task_min": 72.5, "solved_mean": 0.5, "solved_min": 0.5,
+            "obeyed_mean": 0.25, "obeyed_min": 0.25, "share_mean": 0.485,
+            "share_min": pytest.approx(min(task) / 150, rel=1e-5),
+        }
+    }  # fmt: skip
+    assert entry["under_share_mean"] == 0.485
+    assert entry["under_share_min"] == pytest.approx(min(task) / 150, rel=1e-5)
+    assert entry["under_solved_min"] == 0.5
+    assert (entry["under_obeyed_mean"], entry["under_obeyed_min"]) == (0.25, 0.25)
+    assert entry["twin"] == {kind: {"under": 0.125, "uninstructed": 0.0625}}
+
+
+def test_worst_means_the_worst_kind_of_the_worst_seed(tmp_path):
+    lines = lines_of(config_of(), [300.0, 300.0], [1, 1], [0, 0])
+    under, optima = (lines[-1][name] for name in ("under", "optima"))
+    under["push"] = {**under[KINDS[0]], "task": [90.0, 30.0], "solved": [1.0, 0.25]}
+    optima["push"] = 100.0
+    write(tmp_path / "a.jsonl", lines)
+    (row,) = table([read(tmp_path / "a.jsonl")])
+    assert row.over_kinds("under_share") == pytest.approx(((0.5 + 0.5 + 0.9 + 0.3) / 4, 0.3))
+    assert row.over_kinds("under_solved") == pytest.approx((2.25 / 4, 0.25))
+    text = writers.markdown_text([row])
+    assert "55.0 %<br>worst 30.0 %<br>solved ≥25 %<br>obeyed ≥25 %" in text
+
+
+def test_teams_with_the_shield_have_rows_of_their_own(tmp_path):
+    for method in ("mavic", "naive", "vanilla"):
+        save(tmp_path, config_of(method=method), [290, 292], [0.8, 0.6], [0, 0.1], shield=True)
+    paths = report(tmp_path)
+    found = json.loads(paths.json.read_text())["tuned/protected/live/by-kind"]
+    assert list(found) == ["mavic", "mavic+shield", "naive", "vanilla", "vanilla+shield"]
+    plain, masked = found["mavic"], found["mavic+shield"]
+    assert masked["base_mean"] == plain["base_mean"] and masked["leak"] is None
+    assert (plain["compliance_mean"], masked["compliance_mean"]) == (0.7, 1.0)
+    assert masked["under_share_mean"] == pytest.approx(plain["under_share_mean"] / 2, rel=1e-5)
+    text = paths.markdown.read_text()
+    assert "| MAVIC<br>+ shield |" in text and "| vanilla<br>+ shield |" in text
+    assert "what the instruction forbids was unavailable" in text
+
+
+def test_records_without_the_new_sections_still_make_a_report(tmp_path):
+    lines = lines_of(config_of(), [300.0, 300.0], [1, 1], [0, 0])
+    for name in ("under", "optima"):
+        del lines[-1][name]
+    for name in ("discounted", "solved"):
+        del lines[-1]["compliance"][name]
+    write(tmp_path / "a.jsonl", lines)
+    paths = report(tmp_path)
+    (entry,) = json.loads(paths.json.read_text())["tuned/protected/live/by-kind"].values()
+    assert entry["under"] == {} == entry["twin"] and entry["base_mean"] == 300
+    assert entry["under_share_min"] is None and entry["live_share"] is None
+    assert "Under an instruction" not in paths.markdown.read_text()
 
 
 def test_groups_stand_in_order_the_headline_first(tmp_path):
     configs = [
-        ExperimentConfig(overlap=True),
-        ExperimentConfig(preset="paper", network="shared"),
-        ExperimentConfig(rule="add"),
-        ExperimentConfig(schedule="paper"),
-        ExperimentConfig(network="shared"),
-        ExperimentConfig(method="vanilla"),
-        ExperimentConfig(),
+        config_of(overlap=True),
+        config_of(preset="paper", network="shared"),
+        config_of(rule="add"),
+        config_of(schedule="paper"),
+        config_of(network="shared"),
+        config_of(method="vanilla"),
+        config_of(),
     ]
     rows = table(record_of(tmp_path, config, [1, 1], [1, 1], [0, 0]) for config in configs)
     assert {k: list(v) for k, v in json.loads(writers.json_text(rows)).items()} == {
@@ -107,12 +170,15 @@ def test_csv_holds_every_row_and_kind(made):
     assert float(kinds[0]["leak_mean"]) == 0.04
 
 
-def test_the_task_under_a_held_instruction_lists_the_kinds_that_keep_the_task_reward(made):
+def test_the_task_under_an_instruction_lists_the_kinds_that_leave_it_on(made):
     folder, _ = made
     table = (folder / "table.md").read_text()
-    table = table.split("### Task under an instruction held to the end")[1].split("###")[0]
-    assert KINDS[0] in table and KINDS[1] not in table
-    assert "50.0 %" in table
+    table = table.split("### The task under an instruction")[1].split("###")[0]
+    assert f"| {KINDS[0]}<br>best 150.0 |" in table and f"| {KINDS[1]} " not in table
+    first = (
+        "share 48.5 % (48.3)<br>task 72.8 (72.5)<br>solved 50.0 % (50.0)<br>obeyed 25.0 % (25.0)"
+    )
+    assert f"{first}<br>twin 12.5 % (6.2)" in table
 
 
 def test_latex_rows_have_as_many_cells_as_columns(made):
@@ -145,17 +211,17 @@ def test_errors_say_what_is_wrong(tmp_path):
         report(tmp_path)
     with pytest.raises(RecordError, match="no records"):
         report(tmp_path / "nowhere")
-    path = save(tmp_path, ExperimentConfig(), [1.0], [1.0], [0.0], finished=False)
+    path = save(tmp_path, config_of(), [1.0], [1.0], [0.0], finished=False)
     with pytest.raises(RecordError, match=f"unfinished.*{path.name}"):
         report(tmp_path)
     assert not (tmp_path / "table.json").exists()
 
 
 def test_unequal_presets_are_named_in_the_caption(tmp_path):
-    save(tmp_path, ExperimentConfig(), [1, 2], [1, 1], [0, 0])
+    save(tmp_path, config_of(), [1, 2], [1, 1], [0, 0])
     save(
         tmp_path,
-        ExperimentConfig(method="naive"),
+        config_of(method="naive"),
         [1, 2],
         [1, 1],
         [0, 0],
@@ -183,12 +249,13 @@ def test_the_terminal_shows_the_numbers(made):
     text = console.file.getvalue()
     assert "291.00 ± 1.00" in text and "98.00 ± 1.00 %" in text and "50 ± 0.14 %" in text
     assert "tuned/shared/live/by-kind" in text
+    assert "worst 48.3 %" in text  # of the best obedient plan, in a table of its own
     assert "…" not in text  # nothing is cut off at the usual width
 
 
 @pytest.mark.parametrize("missing", ["matplotlib", "pandas", "scipy"])
 def test_a_missing_extra_says_what_to_type(tmp_path, monkeypatch, missing):
-    save(tmp_path, ExperimentConfig(), [1, 2], [0.5, 1], [0, 0])
+    save(tmp_path, config_of(), [1, 2], [0.5, 1], [0, 0])
     for name in [n for n in sys.modules if n.split(".")[0] == missing]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, missing, None)

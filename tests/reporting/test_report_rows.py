@@ -4,10 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from sample_records import lines_of, only_row, record_of
+from sample_records import config_of, lines_of, only_row, record_of
 
 from mavic.envs import api
-from mavic.experiments.config import ExperimentConfig
 from mavic.experiments.methods import METHODS
 from mavic.experiments.records import RecordError, read, write
 from mavic.reporting.report import report
@@ -40,14 +39,14 @@ def test_leak_is_compared_with_vanilla(tmp_path):
         records = [
             record_of(
                 tmp_path,
-                ExperimentConfig(method="mavic"),
+                config_of(method="mavic"),
                 [1] * len(mavic),
                 [1] * len(mavic),
                 mavic,
             ),
             record_of(
                 tmp_path,
-                ExperimentConfig(method="vanilla"),
+                config_of(method="vanilla"),
                 [1] * len(vanilla),
                 [1] * len(vanilla),
                 vanilla,
@@ -67,24 +66,22 @@ def test_leak_is_compared_with_vanilla(tmp_path):
 
 def test_leak_without_vanilla_or_with_vanilla_under_another_condition_is_not_compared(tmp_path):
     records = [
-        record_of(tmp_path, ExperimentConfig(method="mavic"), [1, 2], [1, 1], [0.1, 0.2]),
+        record_of(tmp_path, config_of(method="mavic"), [1, 2], [1, 1], [0.1, 0.2]),
         record_of(
             tmp_path,
-            ExperimentConfig(method="vanilla", network="shared"),
+            config_of(method="vanilla", network="shared"),
             [1, 2],
             [1, 1],
             [0.1, 0.2],
         ),
-        record_of(
-            tmp_path, ExperimentConfig(method="vanilla", rule="add"), [1, 2], [1, 1], [0.1, 0.2]
-        ),
+        record_of(tmp_path, config_of(method="vanilla", rule="add"), [1, 2], [1, 1], [0.1, 0.2]),
     ]
     assert [r.leak_over_baseline for r in table(records)] == [None, None, None]
 
 
 def test_the_value_bias_under_instructions_is_undefined_for_methods_that_hear_none(tmp_path):
     mavic, vanilla, random = table(
-        record_of(tmp_path, ExperimentConfig(method=method), [1, 2], [1, 1], [0.1, 0.2])
+        record_of(tmp_path, config_of(method=method), [1, 2], [1, 1], [0.1, 0.2])
         for method in ("mavic", "vanilla", "random")
     )
     assert mavic.kinds("leak") and not vanilla.kinds("leak") and not random.kinds("leak")
@@ -93,7 +90,7 @@ def test_the_value_bias_under_instructions_is_undefined_for_methods_that_hear_no
 
 def test_methods_trained_without_instructions_are_marked_in_tables(tmp_path):
     rows = table(
-        record_of(tmp_path, ExperimentConfig(method=method), [1, 2], [1, 1], [0.1, 0.2])
+        record_of(tmp_path, config_of(method=method), [1, 2], [1, 1], [0.1, 0.2])
         for method in METHODS
     )
     marked = {row.config.method for row in rows if "hears nothing" in row.full_label}
@@ -108,14 +105,14 @@ def test_the_curve_of_compliance_is_shown_only_for_the_condition_of_training(tmp
         ("vanilla", "paper", False),
         ("mavic", "paper", True),
     ):
-        config = ExperimentConfig(method=method, schedule=schedule)
+        config = config_of(method=method, schedule=schedule)
         (row,) = table([record_of(tmp_path, config, [1, 2], [1, 1], [0.1, 0.2])])
         assert np.isfinite(row.curve.points["compliance"]).all() == shown, config
         assert np.isfinite(row.curve.points["base"]).all()
 
 
 def test_a_random_policy_is_one_sample_however_many_seeds(tmp_path):
-    config = ExperimentConfig(method="random")
+    config = config_of(method="random")
     (row,) = table([record_of(tmp_path, config, [7, 7, 7], [0.5] * 3, [0.1] * 3)])
     assert (
         row.estimate("base").values == (7.0,)
@@ -126,8 +123,8 @@ def test_a_random_policy_is_one_sample_however_many_seeds(tmp_path):
 
 def test_vanilla_without_overlap_is_also_the_baseline_with_overlap(tmp_path):
     records = [
-        record_of(tmp_path, ExperimentConfig(overlap=True), [1, 2], [1, 1], [0.1, 0.1]),
-        record_of(tmp_path, ExperimentConfig(method="vanilla"), [1, 2], [1, 1], [0.3, 0.3]),
+        record_of(tmp_path, config_of(overlap=True), [1, 2], [1, 1], [0.1, 0.1]),
+        record_of(tmp_path, config_of(method="vanilla"), [1, 2], [1, 1], [0.3, 0.3]),
     ]
     overlap = next(r for r in table(records) if r.config.overlap)
     assert overlap.leak_over_baseline.mean == pytest.approx(-0.2)
@@ -153,21 +150,21 @@ def test_records_that_cannot_be_compared_are_refused(tmp_path):
         return table(records)
 
     with pytest.raises(RecordError, match="several worlds"):
-        compared(ExperimentConfig(), ExperimentConfig(world="warehouse"))
+        compared(config_of(), config_of(world="warehouse"))
     with pytest.raises(RecordError, match=r"0\.jsonl and 1\.jsonl are both mavic"):
-        compared(ExperimentConfig(), ExperimentConfig())
+        compared(config_of(), config_of())
     with pytest.raises(RecordError, match="differ in kinds"):
-        compared(ExperimentConfig(), ExperimentConfig(method="naive", kinds=("push",)))
-    assert len(compared(ExperimentConfig(), ExperimentConfig(method="naive"))) == 2
+        compared(config_of(), config_of(method="naive", kinds=("push",)))
+    assert len(compared(config_of(), config_of(method="naive"))) == 2
 
 
 def test_a_broken_score_names_its_file_and_field(tmp_path):
-    lines = lines_of(ExperimentConfig(), [1, 2], [1, 1], [0, 0])
+    lines = lines_of(config_of(), [1, 2], [1, 1], [0, 0])
     del lines[-1]["base"]["solved"]
     write(tmp_path / "a.jsonl", lines)
     with pytest.raises(RecordError, match=r"a\.jsonl.*base\.solved"):
         report(tmp_path)
-    lines = lines_of(ExperimentConfig(), [1, 2], [1, 1], [0, 0])
+    lines = lines_of(config_of(), [1, 2], [1, 1], [0, 0])
     lines[-1]["leak"]["none"] = [0.0]
     write(tmp_path / "a.jsonl", lines)
     with pytest.raises(RecordError, match=r"leak\.none.*one entry per seed \(2\)"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,8 @@ class Evaluate(Command):
 
         from mavic.experiments import records, study
 
+        if self.shield and self.words:
+            raise Problem("--words is evaluated without the shield: give one of --words, --shield")
         score = study.evaluate_policy(
             self.policy,
             condition=self.condition,
@@ -74,6 +77,15 @@ def _lines(score: dict[str, Any]) -> Iterator[str]:
     for kind, given in obeyed["given"].items():
         if given[0]:
             yield f"  {kind}: {obeyed['followed'][kind][0]:.0f} of {given[0]:.0f}"
+    for kind, part in score["under"].items():
+        if not math.isfinite(part["task"][0]):
+            continue
+        best = score["optima"][kind]
+        share = f" ({part['task'][0] / best:.2%} of the best obedient plan)" if best else ""
+        yield (
+            f"under {kind} from start to end: task return {part['task'][0]:.2f}{share}, "
+            f"solved {part['solved'][0]:.1%}, obeyed {part['obeyed'][0]:.1%}"
+        )
     yield f"value bias (leak) {score['leak']['none'][0]:+.2%}"
     for name, words in score.get("words", {}).items():
         yield (

@@ -25,6 +25,14 @@ BEST_PLAN: tuple[Joint, ...] = (
     (Macro.PUSH, Macro.PUSH),
 )
 
+# What the kinds forbid that leave the task on, as in instructions.toml. The best plan does none of it, so it is also
+# the best plan that obeys.
+FORBIDDEN: dict[str, tuple[Macro, ...]] = {
+    "avoid-small-box-0": (Macro.GO_SMALL_BOX_0,),
+    "avoid-small-box-1": (Macro.GO_SMALL_BOX_1,),
+    "avoid-small-boxes": (Macro.GO_SMALL_BOX_0, Macro.GO_SMALL_BOX_1),
+}
+
 BATCH = 1 << 16  # ticks computed at once, so that one compiled program serves any number of edges
 END = -1  # the target of an edge that ends the episode
 STATUSES = int(Macro.PUSH) + 2  # idle, or running one of the macros that take more than one tick
@@ -69,8 +77,13 @@ def optimal_return(env: BoxPushing, gamma: float = 0.995) -> float:
 
 
 def best_return(env: BoxPushing, gamma: float, kind: str | None = None) -> float | None:
-    """Return the return of the best plan without an instruction, for any size. Return None for an instruction."""
-    return None if kind else round(best_plan(env, gamma)[1], 4)
+    """Return the return of the best plan that obeys a kind (None: no instruction), for any size.
+
+    Return None for a kind under which the task does not go on.
+    """
+    if kind is not None and kind not in FORBIDDEN:
+        return None
+    return round(best_plan(env, gamma)[1], 4)
 
 
 def obedience_values(
@@ -120,6 +133,19 @@ def share_where_disobeying_pays(
     graph = _graph(env.size, _code(env, env.reset(jax.random.key(0))))
     idle = graph.chosen[graph.first].all(1)
     return float((free > obeying + 1e-3)[idle].mean())
+
+
+def largest_gain(env: BoxPushing, allowed: np.ndarray, gamma: float = 0.995) -> float:
+    """Return how much more of the task the best unrestricted policy earns than the best obeying one, in any state.
+
+    These are all states in which some robot decides. Nobody gains more by disobeying, so with the rule "add" and a
+    larger penalty obeying is best everywhere.
+    """
+    everything = np.ones_like(np.asarray(allowed, bool))
+    obeying, free = (
+        _values(env, everything, limit, "add", 0.0, 0.0, gamma) for limit in (allowed, everything)
+    )
+    return float((free - obeying).max())
 
 
 def _values(

@@ -10,7 +10,11 @@ the states with the highest bound, and of equal bounds those with less work left
 With a beam of 100,000 states (about ten minutes on two cores) no state with a bound above 154.562 is dropped. So
 nothing earns more than the 156.612 of `BEST_PLAN`, which takes 56 ticks.
 
+The same search finds the best plans that obey a prohibition: moves that do what is forbidden are left out, and the
+bound counts only what may be used. `OBEDIENT_PLANS` says what was found.
+
     python -m mavic.envs.overcooked.optimum --width 100000
+    python -m mavic.envs.overcooked.optimum --width 20000 --kind avoid-right-board
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -57,12 +61,81 @@ BEST_PLAN = (
     "RRLLLLLLLLLDDRRDDDRRUURDDLLDDDDDDDUUUUUUUUUUUUUUURRULSSS",
 )
 OPTIMAL_RETURN = 156.6119  # the return of BEST_PLAN, discounted with GAMMA
+Forbidden = tuple[PattyMacro, ...]
+BOARD_USES = (PattyMacro.GO_BOARD_1, PattyMacro.GO_BOARD_2)
+OVEN_USES = (PattyMacro.GO_OVEN_1, PattyMacro.GO_OVEN_2)
+PLATE_USES = (PattyMacro.GET_PLATE_1, PattyMacro.GET_PLATE_2)
+# What the kinds forbid that leave the task on, as in instructions.toml.
+FORBIDDEN: dict[str, Forbidden] = {
+    "avoid-right-board": (PattyMacro.GO_BOARD_1,),
+    "avoid-left-board": (PattyMacro.GO_BOARD_2,),
+    "avoid-plate-1": (PattyMacro.GET_PLATE_1,),
+    "avoid-plate-2": (PattyMacro.GET_PLATE_2,),
+    "avoid-left-oven": (PattyMacro.GO_OVEN_1,),
+    "avoid-right-oven": (PattyMacro.GO_OVEN_2,),
+}
+# The best plans that obey them from start to end. Four are as good as BEST_PLAN, so nothing is better.
+OBEDIENT_PLANS = {
+    "avoid-right-board": (
+        "RRRDRDRUUUDLLLLLLLLLRRDDDDRRDUUUUUDDDDRLUUUUSSSSSLULLDDL",
+        "RRLLLDLLLLLLDRRDDDRRUURDDLLDDDDDDDUUUUUUUUUUUUUUURRULSSS",
+    ),
+    "avoid-left-board": BEST_PLAN,
+    "avoid-plate-1": (
+        "RRRDRDRUUULLLLLLLLLRRDDDDDRRDUUUULSLRSSSSSSSSSSSSLUDLDLL",
+        "RRLLLLLLLLLDDRRDDDRRUURDDLLDDDDDDDUUUUUUUUUUUUUUURDDSUUS",
+    ),
+    "avoid-plate-2": (
+        "RRRDRDRUUULLLLLLLLLRRDDDDDRRRUULUULRLRSSSSSSSSSSSLULLDDL",
+        "RRLLLLLLLLLDDRRDDDRRUURDDLLDDDDDDDUUUUUUUUUUUUUUULSDUSDS",
+    ),
+    "avoid-left-oven": (
+        "RRRDRDRUUULLLLLLLLLRRDDDDDRRDUUUUUDDDDRUUUUSSSSSSSLULLLDDL",
+        "RRLLLLLLLLLDDRRDDDRRUURDDLLDDDDDDDUUUURUUUUUUUUUUURULSSSSS",
+    ),
+    "avoid-right-oven": BEST_PLAN,
+}
+OBEDIENT_RETURNS = {
+    **dict.fromkeys(OBEDIENT_PLANS, OPTIMAL_RETURN),
+    "avoid-right-board": 156.4677,
+    "avoid-left-oven": 154.3814,
+}
 JOINT_MOVES = np.array([[a, b] for a in LETTERS.values() for b in LETTERS.values()], np.int32)
 
 
 def best_return(env: Overcooked, gamma: float, kind: str | None = None) -> float | None:
-    """Return the best return of the uninstructed task with default options, or None for others and for instructions."""
-    return OPTIMAL_RETURN if kind is None and env == Overcooked() and gamma == GAMMA else None
+    """Return the best return with default options if a kind (None: no instruction) is obeyed from the start.
+
+    Return None for other options, and for a kind under which the task does not go on.
+    """
+    if env != Overcooked() or gamma != GAMMA:
+        return None
+    return OPTIMAL_RETURN if kind is None else OBEDIENT_RETURNS.get(kind)
+
+
+def gain_bound(env: Overcooked, gamma: float = GAMMA) -> float:
+    """Return an upper bound of what a cook can gain by disobeying, in any state and under any kind that adds.
+
+    It is the most that can still be earned, minus what waiting for ever earns, which obeys every prohibition. The most
+    is the reward for cooking in the first tick and the delivery as soon as the dish can be at the counter: it must be
+    plated, carried and handed over. Before it is blended, or before something is chopped, the delivery is so much
+    later that less can be earned, although more milestones are unpaid.
+    """
+    kitchen = env.kitchen
+    boards, ovens = (
+        [stand(kitchen, c) for c in cells] for cells in (kitchen.boards, kitchen.ovens)
+    )
+    blender, star = (stand(kitchen, cell) for cell in (kitchen.blender, kitchen.delivery))
+
+    def apart(cells: list[int], other: int) -> int:
+        return int(min(_distance(jnp.asarray(cells), jnp.asarray(other))))
+
+    milestone, delivery = float(env.milestone), float(env.delivery)
+    cooked = milestone + delivery * gamma ** (1 + apart(ovens, star) + 1)
+    blended = milestone + cooked * gamma ** (1 + apart(ovens, blender) + 1 + COOKS)
+    chopped = 2 * milestone + blended * gamma ** (1 + apart(boards, blender) + 1 + BLENDS)
+    waiting = float(env.step) / (1 - gamma)
+    return max(delivery, cooked, blended, chopped) - waiting
 
 
 def moves(plan: tuple[str, str]) -> np.ndarray:
@@ -70,21 +143,44 @@ def moves(plan: tuple[str, str]) -> np.ndarray:
     return np.array([[LETTERS[one], LETTERS[two]] for one, two in zip(*plan, strict=True)])
 
 
-def play(env: Overcooked, macros: np.ndarray) -> tuple[np.ndarray, np.ndarray, State]:
-    """Return the rewards [T], whether the task ended [T], and the states after each tick [T, …]."""
+class Played(NamedTuple):
+    """A plan that was played, tick by tick."""
 
-    def step(state: State, macro: Array) -> tuple[State, Any]:
+    reward: np.ndarray  # [T]
+    over: np.ndarray  # [T] bool: the task ended
+    work: np.ndarray  # [T, 2] the macro whose work each cook did
+    states: State  # [T, …] after each tick
+
+
+@jax.jit
+def _play(env: Overcooked, macros: Array) -> Played:
+    def step(state: State, macro: Array) -> tuple[State, Played]:
         tick = env.advance(state, macro, jnp.zeros_like(macro))[0]
-        return tick.state, (tick.reward[0], tick.terminal, tick.state)
+        done: Any = (tick.reward[0], tick.terminal, tick.effective_macro, tick.state)
+        return tick.state, Played(*done)
 
-    first = env.reset(jax.random.key(0))
-    _, (reward, over, states) = jax.jit(partial(jax.lax.scan, step))(first, jnp.asarray(macros))
-    return np.asarray(reward), np.asarray(over), states
+    return jax.lax.scan(step, env.reset(jax.random.key(0)), macros)[1]
+
+
+def play(env: Overcooked, macros: np.ndarray) -> Played:
+    """Return what happens when the cooks make these moves [T, 2]."""
+    done = _play(env, jnp.asarray(macros))
+    return done._replace(
+        **{name: np.asarray(getattr(done, name)) for name in ("reward", "over", "work")}
+    )
 
 
 def discounted(reward: np.ndarray, gamma: float = GAMMA) -> float:
     """Return the discounted sum of a sequence of rewards."""
     return float(np.sum(reward * gamma ** np.arange(len(reward))))
+
+
+def _stands(
+    kitchen: Kitchen, cells: tuple[int, ...], forbidden: Forbidden, *uses: PattyMacro
+) -> Array:
+    """Return the floor cells in front of those border cells whose use is not forbidden."""
+    free = [c for c, use in zip(cells, uses, strict=True) if use not in forbidden]
+    return jnp.asarray([stand(kitchen, cell) for cell in free], jnp.int32)
 
 
 def stand(kitchen: Kitchen, cell: int) -> int:
@@ -104,16 +200,19 @@ def _stand_at(cell: Array) -> Array:
     return STRIDE * r + c
 
 
-def ticks_left(kitchen: Kitchen, state: State) -> tuple[Array, Array, Array, Array]:
+def ticks_left(
+    kitchen: Kitchen, state: State, forbidden: Forbidden = ()
+) -> tuple[Array, Array, Array, Array]:
     """Return lower bounds of the ticks until the blend, until the patty is cooked, and until it is delivered.
 
-    The fourth number tells states of the same bound apart: the ticks of all remaining work done one after the other.
+    Nobody has done or will do what is `forbidden`: boards, ovens and plates that it names are as good as gone. The
+    fourth number tells states of the same bound apart: the ticks of all remaining work done one after the other.
     """
     cooks, place = state.cook, state.place
     held = in_hand(state)
-    boards = jnp.asarray([stand(kitchen, b) for b in kitchen.boards], jnp.int32)
+    boards = _stands(kitchen, kitchen.boards, forbidden, *BOARD_USES)
     blender = jnp.int32(stand(kitchen, kitchen.blender))
-    ovens = jnp.asarray([stand(kitchen, o) for o in kitchen.ovens], jnp.int32)
+    ovens = _stands(kitchen, kitchen.ovens, forbidden, *OVEN_USES)
     star = jnp.int32(stand(kitchen, kitchen.delivery))
     free = held == len(Thing)
 
@@ -157,7 +256,8 @@ def ticks_left(kitchen: Kitchen, state: State) -> tuple[Array, Array, Array, Arr
     quickest = cooked + jnp.where(patty, 1, 2) + home + 1
     # Or by hand: take the patty, put it onto a plate, take the plate, walk, deliver.
     by_hand = cooked + 3 + home + 1
-    plate = jnp.min(jnp.stack([_plate_ticks(kitchen, state, thing) for thing in PLATES]))
+    plates = [thing for thing, use in zip(PLATES, PLATE_USES, strict=True) if use not in forbidden]
+    plate = jnp.min(jnp.stack([_plate_ticks(state, thing, ovens) for thing in plates]))
     from_oven = jnp.maximum(quickest, jnp.minimum(plate + 1 + home + 1, by_hand))
     to_star = _distance(cell, star) + 1
     unplated = to_star + 1 + in_cook_hand
@@ -169,10 +269,9 @@ def ticks_left(kitchen: Kitchen, state: State) -> tuple[Array, Array, Array, Arr
     return blend, cooked, delivered, sum(chains) + delivered + plate
 
 
-def _plate_ticks(kitchen: Kitchen, state: State, plate: Thing) -> Array:
+def _plate_ticks(state: State, plate: Thing, ovens: Array) -> Array:
     """Return a lower bound of the ticks until a cook with this plate stands in front of an oven."""
     cell = _stand_at(state.cell[plate])
-    ovens = jnp.asarray([stand(kitchen, oven) for oven in kitchen.ovens], jnp.int32)
     come = jnp.min(_distance(state.cook, cell)) + 1
     first = jnp.where(_is_in_hand(state.place[plate]), 0, come)
     return first + jnp.min(_distance(cell, ovens))
@@ -184,10 +283,15 @@ def _is_in_hand(place: Array) -> Array:
 
 
 def bound(
-    kitchen: Kitchen, gamma: float, state: State, time: Array, earned: Array
+    kitchen: Kitchen,
+    gamma: float,
+    state: State,
+    time: Array,
+    earned: Array,
+    forbidden: Forbidden = (),
 ) -> tuple[Array, Array]:
     """Return an upper bound of the return after `earned` in `time` ticks, and the rank in the beam."""
-    blend, cooked, delivered, all_in_turn = ticks_left(kitchen, state)
+    blend, cooked, delivered, all_in_turn = ticks_left(kitchen, state, forbidden)
     paid = state.paid
 
     def worth(amount: float, ticks: Array) -> Array:
@@ -238,31 +342,49 @@ def _follow(
     return jax.vmap(one)(chosen, earned[parent], macro)
 
 
-@jax.jit
+@partial(jax.jit, static_argnames="forbidden")
 def _expand(
-    env: Overcooked, states: State, earned: Array, time: Array, joint: Array, gamma: float
+    env: Overcooked,
+    states: State,
+    earned: Array,
+    time: Array,
+    joint: Array,
+    gamma: float,
+    forbidden: Forbidden,
 ) -> tuple[Array, Array, Array, Array]:
-    """Return bound, rank, terminal and hash of every state after every joint move, each [W, 25]."""
+    """Return bound, rank, terminal and hash of every state after every joint move, each [W, 25].
+
+    A move that does what is forbidden has the bound −∞.
+    """
 
     def one(state: State, got: Array, macro: Array) -> tuple[Array, Array, Array, Array]:
         tick = env.advance(state, macro, jnp.zeros_like(macro))[0]
         total = got + tick.reward[0] * gamma**time
-        score, rank = bound(env.kitchen, gamma, tick.state, time + 1.0, total)
-        return jnp.where(tick.terminal, total, score), rank, tick.terminal, _hash(tick.state)
+        score, rank = bound(env.kitchen, gamma, tick.state, time + 1.0, total, forbidden)
+        score = jnp.where(tick.terminal, total, score)
+        for use in forbidden:
+            score = jnp.where(jnp.any(tick.effective_macro == use), -jnp.inf, score)
+        return score, rank, tick.terminal, _hash(tick.state)
 
     by_move = jax.vmap(one, (None, None, 0))
     return jax.vmap(by_move, (0, 0, None))(states, earned, joint)
 
 
-def search(env: Overcooked, width: int, horizon: int, gamma: float = GAMMA) -> Found:
-    """Search for the best plan with a beam of `width` states, over joint one-tick moves."""
+def search(
+    env: Overcooked,
+    width: int,
+    horizon: int,
+    gamma: float = GAMMA,
+    forbidden: Forbidden = (),
+) -> Found:
+    """Search for the best plan with a beam of `width` states, over joint one-tick moves that do nothing `forbidden`."""
     joint = jnp.asarray(JOINT_MOVES)
     states = jax.tree.map(lambda leaf: leaf[None], env.reset(jax.random.key(0)))
     earned = jnp.zeros(1)
     best, dropped, history, ending = -np.inf, -np.inf, [], None
     for time in range(horizon):
         now = jnp.float32(time)
-        tables = _expand(env, states, earned, now, joint, gamma)
+        tables = _expand(env, states, earned, now, joint, gamma, forbidden)
         scores, ranks, over = (np.asarray(table).reshape(-1) for table in tables[:3])
         keys = np.ascontiguousarray(tables[3]).view(np.uint64).reshape(-1)
         if over.any() and scores[over].max() > best:
@@ -325,8 +447,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--width", type=int, default=20_000)
     parser.add_argument("--horizon", type=int, default=70)
+    parser.add_argument("--kind", choices=FORBIDDEN, help="obey this kind from start to end")
     chosen = parser.parse_args()
-    found = search(Overcooked(), chosen.width, chosen.horizon)
+    forbidden = FORBIDDEN.get(chosen.kind, ())
+    found = search(Overcooked(), chosen.width, chosen.horizon, forbidden=forbidden)
     letters = {int(macro): letter for letter, macro in LETTERS.items()}
     for cook in (0, 1):
         print("".join(letters[int(m)] for m in found.macros[:, cook]))

@@ -188,6 +188,7 @@ def search(
     asked: int | None = None,
     elsewhere: float = 0.0,
     width: int | None = None,
+    start: State | None = None,
 ) -> Found:
     """Return the best plan with a return of at least `floor`, by trying every macro at every decision.
 
@@ -195,11 +196,13 @@ def search(
     duplicates of a situation with no higher return so far, situations from which `floor` cannot be reached by
     `upper_bound`, and looks that find nothing, which are the same as waiting. Looking for another tool while the
     instruction `asked` holds pays `elsewhere`; −inf forbids it. With `width`, only that many situations of a layer
-    are kept, and the result proves nothing.
+    are kept, and the result proves nothing. The plan begins in the state `start` (default: the first), where all agents
+    are idle, as when an instruction arrives; its return counts from there.
     """
     if not env.follows_paper or env.noise:
         raise ValueError("search needs dynamics 'paper' and noise 0")
-    first = jax.tree.map(lambda leaf: np.asarray(leaf)[None], env.reset(jax.random.key(0)))
+    start = env.reset(jax.random.key(0)) if start is None else start
+    first = jax.tree.map(lambda leaf: np.asarray(leaf)[None], start)
     agents = len(env.agents)
     node = Situations(
         state=first,
@@ -219,8 +222,7 @@ def search(
             parent, choice, aside = parent[~aside], choice[~aside], aside[~aside]
         fresh = choice >= 0
         chosen = np.where(fresh, choice, node.macro[parent])
-        start = node[parent]
-        node, terminal = _advance(env, start, chosen, fresh, asked)
+        node, terminal = _advance(env, node[parent], chosen, fresh, asked)
         if aside.any():
             node.earned[aside] += elsewhere
         tried += len(parent)

@@ -1,0 +1,182 @@
+"""The headline tables of pages: which rows `results/headline.json` names, as Markdown made from `table.json`.
+
+    python -m mavic.reporting.headline README.md docs/results.md
+
+rewrites every block between `<!-- headline: WORLD -->` and `<!-- end -->` on these pages. A world may have several
+entries, such as `<!-- headline: overcooked extras -->`. An entry of the file looks like this:
+
+    "box_pushing": {
+        "group": "tuned/protected/live/by-kind",            the group of `table.json` whose rows are shown
+        "method": "mavic",                                   the row that is the headline, in bold
+        "also": {"tuned/shared/live/by-kind": ["mavic"]},    optional: rows of other groups, after those of their method
+        "paper": false                                       optional: without the paper's figures
+    }
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mavic.experiments.config import ExperimentConfig
+from mavic.experiments.methods import METHODS
+from mavic.reporting import styles
+from mavic.reporting.formats import hundredths, number, percent
+from mavic.reporting.rows import world_of
+
+HEADLINE = "headline.json"
+SHIELD = "+shield"
+LEFT_OUT = ("random",)
+BLOCK = re.compile(r"(<!-- headline: ([\w -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One row: an entry of `table.json`, its method and group."""
+
+    world: str
+    group: str
+    name: str
+    numbers: Mapping[str, Any]
+    headline: bool
+    has_paper: bool
+    """The paper's figures of this method stand in this row."""
+
+    @property
+    def network(self) -> str:
+        """The network that the group names, and how it hears if that is said."""
+        return self.group.split("/")[1]
+
+    @property
+    def method(self) -> str:
+        """The method without the shield."""
+        return self.name.removesuffix(SHIELD)
+
+    def get(self, key: str) -> float:
+        """Return a number; nan if it is unknown."""
+        found = self.numbers.get(key)
+        return math.nan if found is None else found
+
+
+def _is_dual(name: str, group: str) -> bool:
+    network = group.split("/")[1].partition("+")[0]
+    return styles.is_dual(ExperimentConfig(method=name.removesuffix(SHIELD), network=network))
+
+
+def _method(line: Line) -> str:
+    label = "dual (naive)" if _is_dual(line.name, line.group) else styles.look(line.method).label
+    if line.name != line.method:
+        return f"{label} + shield"
+    label = label if METHODS[line.method].hears else f"{label} {styles.HEARS_NOTHING}"
+    return f"**{label}**" if line.headline else label
+
+
+def _spread(key: str, write: Callable[[float], str], line: Line) -> str:
+    low, high = line.numbers[f"{key}_ci"]
+    mean = write(line.get(f"{key}_mean"))
+    in_percent = mean.endswith("%")
+    bounds = ", ".join(hundredths(x, 2) if in_percent else number(x) for x in (low, high))
+    return f"**{mean}** [{bounds}]" if line.headline else f"{mean} [{bounds}]"
+
+
+def _paper(line: Line) -> str:
+    figures = world_of(line.world).paper.get(line.method) if line.has_paper else None
+    if figures is None:
+        return ""
+    base = number(figures.base)
+    return base if figures.compliance is None else f"{base} · {100 * figures.compliance:.0f} %"
+
+
+def _exact(value: float) -> str:
+    return percent(value, 2)
+
+
+COLUMNS: dict[str, Callable[[Line], str]] = {
+    "method": _method,
+    "network": lambda line: line.network,
+    "base return": lambda line: _spread("base", number, line),
+    "worst seed": lambda line: number(line.get("base_min")),
+    "of optimum": lambda line: percent(line.get("share_of_optimum")),
+    "instructions followed": lambda line: _spread("compliance", _exact, line),
+    "worst seed ": lambda line: _exact(line.get("compliance_min")),
+    "task under an instruction": lambda line: percent(line.get("under_share_mean")),
+    "worst kind, worst seed": lambda line: percent(line.get("under_share_min")),
+    "solved, worst": lambda line: percent(line.get("under_solved_min")),
+    "obeyed, worst": lambda line: percent(line.get("under_obeyed_min")),
+    "live, of base": lambda line: percent(line.get("live_share")),
+    "live solved": lambda line: percent(line.get("live_solved")),
+    "paper": _paper,
+}
+
+
+def entries(results: Path) -> dict[str, Any]:
+    """Return what `headline.json` names: by world, or by world and a second word."""
+    return json.loads((results / HEADLINE).read_text(encoding="utf-8"))
+
+
+def markdown(results: Path, entry: str) -> str:
+    """Return one headline table in Markdown. Columns of which nothing is known are left out."""
+    named, world = entries(results)[entry], entry.split()[0]
+    table = json.loads((results / world / "table.json").read_text(encoding="utf-8"))
+    group, best = named["group"], named["method"]
+    chosen = {group: [name for name in table[group] if name not in LEFT_OUT]}
+    chosen |= named.get("also", {})
+    rank = {name: i for i, name in enumerate(styles.LOOKS)}
+    found = [(key, name) for key, names in chosen.items() for name in names]
+    found.sort(key=lambda pair: rank.get(pair[1].removesuffix(SHIELD), len(rank)))
+    # The paper's network is `shared`; where that row is not shown, its figures stand in the first row of the method.
+    paper: dict[str, tuple[str, str]] = {}
+    for key, name in found:
+        if name.endswith(SHIELD) or _is_dual(name, key):
+            continue
+        if name not in paper or key.split("/")[1] == "shared":
+            paper[name] = (key, name)
+    lines = [
+        Line(
+            world=world,
+            group=key,
+            name=name,
+            numbers=table[key][name],
+            headline=(key, name) == (group, best),
+            has_paper=named.get("paper", True) and paper.get(name) == (key, name),
+        )
+        for key, name in found
+    ]
+    cells = {title: [write(line) for line in lines] for title, write in COLUMNS.items()}
+    shown = {title: texts for title, texts in cells.items() if set(texts) - {styles.MISSING, ""}}
+    rows = zip(*shown.values(), strict=True)
+    return "\n".join(
+        [
+            "| " + " | ".join(title.strip() for title in shown) + " |",
+            "|" + "---|" * len(shown),
+            *("| " + " | ".join(row) + " |" for row in rows),
+            "",
+        ]
+    )
+
+
+def updated(text: str, results: Path) -> str:
+    """Return the text of a page with every headline table made anew."""
+
+    def block(match: re.Match[str]) -> str:
+        return f"{match[1]}{markdown(results, match[2])}{match[3]}"
+
+    return BLOCK.sub(block, text)
+
+
+def main() -> None:
+    """Rewrite the headline tables of the pages that the command line names, from the folder `results` beside them."""
+    for name in sys.argv[1:]:
+        page = Path(name)
+        folder = next(p / "results" for p in page.resolve().parents if (p / "results").is_dir())
+        page.write_text(updated(page.read_text(encoding="utf-8"), folder), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
