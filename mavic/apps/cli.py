@@ -16,6 +16,7 @@ from mavic.apps.commands.bench import Bench
 from mavic.apps.commands.cache import Cache
 from mavic.apps.commands.command import Command, Problem
 from mavic.apps.commands.evaluate import Evaluate
+from mavic.apps.commands.export import Export
 from mavic.apps.commands.help_texts import join_lines
 from mavic.apps.commands.play import Play
 from mavic.apps.commands.replay import Replay
@@ -25,7 +26,7 @@ from mavic.apps.commands.words import Words
 from mavic.apps.commands.worlds import Worlds
 from mavic.preset import RENAMED
 
-COMMANDS = Train | Evaluate | Report | Replay | Play | Worlds | Words | Bench | Cache
+COMMANDS = Train | Evaluate | Report | Replay | Play | Worlds | Words | Export | Bench | Cache
 RENAMED_OPTIONS = {  # of version 0.1, by command
     "train": {"--settings": "--conditions"},
     "evaluate": {"--setting": "--condition"},

@@ -13,12 +13,14 @@ from typing import Any
 
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
 from mavic.bridges.pettingzoo import parallel_env
 from mavic.experiments.policy_file import load
 from mavic.hints import suggest
+from mavic.types import replace
 
 
 class TeamEnv(gymnasium.Env):
@@ -59,7 +61,7 @@ class TeamEnv(gymnasium.Env):
         super().reset(seed=seed)
         self._seen, infos = self.team.reset(seed=int(self.np_random.integers(2**31)))
         self._texts = [infos[name]["instruction"] or None for name in self.names]
-        self._carry = None if self.policy is None else self.policy.start()
+        self._carry: Any = None if self.policy is None else self.policy.start()
         return self._own(self._seen), self._own(infos)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
@@ -87,7 +89,12 @@ class TeamEnv(gymnasium.Env):
     def _actions(self, action: Any) -> dict[str, int]:
         if self.agent is None:
             return dict(zip(self.names, map(int, action), strict=True))
-        return {**self._others(), self.agent: int(action)}
+        actions = {**self._others(), self.agent: int(action)}
+        if self.policy is not None:  # the team remembers what its member really runs
+            idle = [bool(self._seen[name]["idle"][0]) for name in self.names]
+            ran = np.where(idle, list(actions.values()), np.asarray(self._carry.macro))
+            self._carry = replace(self._carry, macro=jnp.asarray(ran, jnp.int32))
+        return actions
 
     def _others(self) -> dict[str, int]:
         masks = [self._seen[name]["action_mask"] for name in self.names]

@@ -22,7 +22,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from mavic.experiments.policy_file import PolicyError, TeamPolicy
+from mavic.experiments.policy_file import TeamPolicy
 from mavic.learn.gru import SLOPE
 
 OPSET, IR_VERSION = 17, 8
@@ -81,8 +81,6 @@ def export(team: TeamPolicy, path: str | Path) -> Path:
 def model_of(team: TeamPolicy) -> onnx.ModelProto:
     """Return a team's actors as an ONNX model."""
     weights = {name: _plain(layer) for name, layer in team.weights.actor.items()}
-    if "kind_heads" in weights:
-        raise PolicyError("teams with output layers of their own for each kind cannot be exported")
     shape = team.shape
     sizes = dict(N=shape.agents, M=shape.macros, P=shape.parts, H=shape.hidden, O=shape.observation)
     graph = _Graph()
@@ -142,13 +140,8 @@ def _heard(graph: _Graph, team: TeamPolicy, weights: dict[str, Any], said: str, 
     """Return what instructions add to the first layer [N, P, 1, H]; only the last part hears."""
     shape, weight = team.shape, weights["first"]["w"][:, -1]
     project = weights["project"]["own"][:, -1]
-    blank = np.zeros((1, shape.embedding), np.float32)
-    vectors = np.concatenate([blank, team._vectors(())])
-    rows = vectors @ project @ weight[:, plain : plain + shape.projected]  # [N, 1 + C, H]
-    chosen = graph.add(
-        "Equal", graph.spread("kind", 1), graph.constant(np.arange(len(vectors))[None])
-    )
-    own = graph.add("MatMul", graph.spread(graph.floats(chosen), 1), graph.constant(rows))
+    rows = _vectors(team) @ project @ weight[:, plain : plain + shape.projected]  # [N, 1 + C, H]
+    own = graph.add("MatMul", _chosen(graph, team), graph.constant(rows))
     others = np.ones((shape.agents, shape.agents), np.float32) - np.eye(
         shape.agents, dtype=np.float32
     )
@@ -168,10 +161,9 @@ def _decide(
     """Add the output `probabilities` [N, M]."""
     features = graph.leaky(graph.dense(memory, **_layer(weights["third"])))
     heads = graph.drop(graph.dense(features, **_layer(weights["head"])), 2)
-    parts = [
-        graph.add("Gather", heads, graph.constant(np.int64(part)), axis=1)
-        for part in range(team.shape.parts)
-    ]
+    parts = [_part(graph, heads, part) for part in range(team.shape.parts)]
+    if "kind_heads" in weights:
+        parts[-1] = graph.add("Add", parts[-1], _of_kinds(graph, team, weights, features))
     logits = parts[0]
     if len(parts) == 2:
         instructed = graph.add("Add", *parts) if team.shape.residual else parts[1]
@@ -180,6 +172,35 @@ def _decide(
         logits = graph.add("Where", graph.spread(asked, 1), instructed, parts[0])
     allowed = graph.add("Where", "available", logits, graph.constant(np.float32(REFUSED)))
     graph.add("Softmax", allowed, axis=1, output="probabilities")
+
+
+def _of_kinds(graph: _Graph, team: TeamPolicy, weights: dict[str, Any], features: str) -> str:
+    """Return what the output layers of the kind that is heard add to the logits [N, M]."""
+    shape, layers = team.shape, weights["kind_heads"]
+    weight = np.einsum("ke,nehm->nkhm", _vectors(team), layers["w"])
+    bias = np.einsum("ke,nem->nkm", _vectors(team), layers["b"])
+    chosen = _chosen(graph, team)
+    flat = graph.constant(weight.reshape(*weight.shape[:2], -1))
+    size = graph.constant(np.array([shape.agents, shape.hidden, shape.macros], np.int64))
+    own = graph.add("Reshape", graph.add("MatMul", chosen, flat), size)
+    product = graph.add("MatMul", _part(graph, features, shape.parts - 1), own)
+    shift = graph.add("MatMul", chosen, graph.constant(bias))
+    return graph.drop(graph.add("Add", product, shift), 1)
+
+
+def _vectors(team: TeamPolicy) -> np.ndarray:
+    """Return what the team hears of silence and of each kind, [1 + C, D]."""
+    return np.concatenate([np.zeros((1, team.shape.embedding), np.float32), team._vectors(())])
+
+
+def _chosen(graph: _Graph, team: TeamPolicy) -> str:
+    """Return each agent's kind as a one-hot row [N, 1, 1 + C]."""
+    kinds = graph.constant(np.arange(1 + len(team.kinds))[None])
+    return graph.spread(graph.floats(graph.add("Equal", graph.spread("kind", 1), kinds)), 1)
+
+
+def _part(graph: _Graph, x: str, part: int) -> str:
+    return graph.add("Gather", x, graph.constant(np.int64(part)), axis=1)
 
 
 def _layer(layer: dict[str, Any]) -> dict[str, Any]:

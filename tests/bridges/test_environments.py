@@ -90,7 +90,7 @@ def test_gymnasium_makes_a_team_by_its_versioned_name():
 
 
 def test_one_agent_learns_beside_a_trained_team():
-    env = TeamEnv("box_pushing", agent="robot_1", teammates="box_pushing/mavic")
+    env = TeamEnv("box_pushing", agent="robot_1", teammates="box_pushing/mavic", size=4)
     seen, _ = env.reset(seed=3)
     for _ in range(3):
         assert env.observation_space.contains(seen)

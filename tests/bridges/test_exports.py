@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from sample_records import study
 
 import mavic
 from mavic.bridges import marl_eval
+from mavic.experiments import policy_file
 from mavic.learn import act, networks
 from mavic.learn.losses import mixture
 
@@ -26,12 +28,33 @@ from mavic.bridges import onnx as bridge
 EXAMPLE = Path(__file__).parents[2] / "examples" / "run_onnx.py"
 
 
-@pytest.fixture(scope="module", params=["shipped", "untrained"])
+@pytest.fixture(scope="module", params=["shipped", "kinds", "kind_heads"])
 def team(request, tmp_path_factory):
-    """A team that hears vectors, and one with the default network that hears kinds."""
+    """The shipped team, one with the default network that hears kinds, and one with output layers for the kinds."""
     if request.param == "shipped":
         return mavic.load_policy("box_pushing/mavic")
-    return mavic.load_policy(untrained(tmp_path_factory.mktemp("teams"), "box_pushing"))
+    team = mavic.load_policy(untrained(tmp_path_factory.mktemp("teams"), "box_pushing"))
+    return team if request.param == "kinds" else with_kind_heads(team)
+
+
+def with_kind_heads(team):
+    shape = dataclasses.replace(team.shape, kind_heads=True)
+    facts = {**team.facts, "shape": dataclasses.asdict(shape)}
+    random = np.random.default_rng(5)
+
+    def more(params, outputs):
+        layers = networks.init_kind_heads(shape, outputs)
+        made = jax.tree.map(
+            lambda x: random.normal(size=(shape.agents, *x.shape)).astype(np.float32), layers
+        )
+        return {**params, **made}
+
+    weights = dataclasses.replace(
+        team.weights,
+        actor=more(team.weights.actor, shape.macros),
+        critic=more(team.weights.critic, networks.VALUE_HEADS),
+    )
+    return policy_file.TeamPolicy(weights, facts)
 
 
 def probabilities(team, carry, observation, kind, idle, available):
@@ -43,7 +66,7 @@ def probabilities(team, carry, observation, kind, idle, available):
     heads, memory = act._step(team.network, actors, carry.actor, seen, idle[None])
     logits = jax.vmap(lambda h: networks.logits(team.shape, h, seen.instructed))(heads)
     _, soft = mixture(logits[:, 0], available, jnp.zeros(len(kind)))
-    return soft, memory
+    return jnp.exp(soft), memory
 
 
 def test_a_model_decides_as_the_team_does(team, tmp_path):
@@ -74,7 +97,8 @@ def test_a_model_decides_as_the_team_does(team, tmp_path):
         carry = type(carry)(actor=after, critic=carry.critic, macro=macro)
 
 
-def test_the_example_needs_only_onnxruntime(team, tmp_path):
+def test_the_example_needs_only_onnxruntime(tmp_path):
+    team = mavic.load_policy("box_pushing/mavic")
     path = bridge.export(team, tmp_path / "team")
     code = (
         "import sys; sys.modules['mavic'] = sys.modules['jax'] = None; "

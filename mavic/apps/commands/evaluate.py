@@ -11,7 +11,7 @@ from typing import Any
 from tyro.conf import Positional
 
 from mavic.apps import console
-from mavic.apps.commands.command import Command
+from mavic.apps.commands.command import Command, Problem
 
 
 @dataclass(frozen=True, kw_only=True)
