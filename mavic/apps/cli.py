@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import get_args
 
 import tyro
@@ -80,7 +78,7 @@ def renamed(args: Sequence[str]) -> Iterator[str]:
 
 
 def _run(command: Command) -> None:
-    from mavic.apps import cache
+    from mavic.apps import cache, plugins
     from mavic.language.encoder import EncoderError
 
     if isinstance(command, Train | Bench):
@@ -88,17 +86,10 @@ def _run(command: Command) -> None:
 
         devices.use_cores()  # before a plugin computes anything
     cache.keep_compiled()
-    for module in command.plugins:
-        _import(module)
+    plugins.load(command.plugins)
+    for line in plugins.guess(command):
+        console.ERR.print(line, highlight=False, soft_wrap=True)
     try:
         command.run()
     except EncoderError as error:
         raise Problem(str(error)) from None
-
-
-def _import(module: str) -> None:
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise Problem(f"plugin {module}: {error}") from None

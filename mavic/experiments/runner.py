@@ -21,6 +21,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from mavic.envs import api
 from mavic.experiments import checkpoint, evaluate, policy_file, records, train
 from mavic.experiments.config import ExperimentConfig, Task, task_of
 from mavic.experiments.loggers import OnPoint, Point
@@ -312,6 +313,7 @@ def facts_of(trained: Trained, config: ExperimentConfig, seed: int) -> dict[str,
         "config": dataclasses.asdict(config),
         "preset": dataclasses.asdict(trained.group.preset),
         "seed": seed,
+        "module": api.module_of(config.world),
         "versions": records.versions(),
     }
 

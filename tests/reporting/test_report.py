@@ -11,6 +11,8 @@ import pytest
 from rich.console import Console
 from sample_records import KINDS, config_of, lines_of, only_row, record_of, save
 
+from mavic.envs import api
+from mavic.experiments.config import ExperimentConfig
 from mavic.experiments.records import RecordError, read, read_folder, write
 from mavic.reporting import writers
 from mavic.reporting.extras import MissingExtraError
@@ -269,3 +271,14 @@ def test_the_committed_tables_are_remade_with_unchanged_figures():
     assert writers.json_text(rows) == (folder / "table.json").read_text(encoding="utf-8")
     committed = (folder / "table.md").read_text(encoding="utf-8").split("## Figures")[0]
     assert writers.markdown_text(rows).rstrip() == committed.rstrip()
+
+
+def test_a_world_of_ones_own_is_not_compared_with_the_paper(tmp_path, monkeypatch):
+    monkeypatch.setattr(api, "REGISTERED", dict(api.REGISTERED))
+    api.register("yard", api.world("box_pushing").make)
+    for method in ("naive", "mavic"):
+        config = ExperimentConfig(world="yard", method=method, network="protected")
+        save(tmp_path, config, [1.0, 2.0], [0.5, 0.6], [0.0, 0.0])
+    report(tmp_path)
+    text = (tmp_path / "table.md").read_text()
+    assert "naive" in text and "dual" not in text.lower() and "paper" not in text.lower()
