@@ -38,6 +38,7 @@ def train(
     world: str,
     *,
     methods: str | Sequence[str] = "mavic",
+    backbones: str | Sequence[str] = "mac-iac",
     networks: str | Sequence[str] = "",
     conditions: str | Sequence[str] = "live/by-kind",
     preset: str = "tuned",
@@ -53,11 +54,12 @@ def train(
     console: Console | None = None,
     **numbers: Any,
 ) -> list[Result]:
-    """Train teams and evaluate them. Return one `Result` for each combination of networks, conditions and methods.
+    """Train teams and evaluate them. Return one `Result` for each combination of what is given.
 
     All combinations that differ only in numbers train with all their seeds in one compiled program.
 
     - `methods`: names such as "mavic" or ["mavic", "naive"], or "all".
+    - `backbones`: who has which actor and critic, such as "mac-iac" or "mac-cac".
     - `networks`: "shared", "protected" or "residual". Empty: by the preset.
     - `conditions`: schedule/rule[/overlap][/extras], such as "live/by-kind".
     - `preset`: "tuned" or "paper". `numbers` change single numbers of it, such as `episodes=20_000, n_steps=5`.
@@ -76,6 +78,7 @@ def train(
     return study.train(
         world,
         methods=methods,
+        backbones=backbones,
         networks=networks,
         conditions=conditions,
         preset=preset,

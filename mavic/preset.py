@@ -108,7 +108,17 @@ class Preset:
     last_macro: bool = False
     """Agents observe which macro they ran last."""
     drop_unfinished: bool = False
-    """Drop macros that still run when the episode ends, as the reference does. Experimental: no preset sets it."""
+    """Drop macros that still run when the episode ends, as the reference does."""
+    first_to_finish: int = 0
+    """So many environments play side by side, each restarting at once, until `batch` episodes have ended. Those that
+    still run are thrown away, as the reference does. 0: complete episodes, and short ones are not favoured."""
+    baseline: str = "before"
+    """The V in the advantage G - V: that of the critic before its step, after it (the reference), or of the target
+    critic (ACAC)."""
+    passes: int = 1
+    """Steps on one batch. From the second on the actors' loss is PPO's."""
+    ppo_clip: float = 0.05
+    """How far PPO lets the ratio of probabilities move from 1."""
 
     @classmethod
     def of(cls, numbers: Mapping[str, Any]) -> Preset:
@@ -179,8 +189,35 @@ TUNED_LONG_TASK = replace(
     center_advantages=(1.0, 1.0),
     normalize_advantages=(1.0, 1.0),
 )
+REFERENCE = Preset(  # what the reference does, whatever the world
+    drop_unfinished=True,
+    baseline="after",
+    target_network=True,
+)
+ACAC: dict[str, Any] = {  # what belongs to ACAC as an algorithm
+    "n_steps": None,
+    "td_lambda": 0.95,
+    "baseline": "target",
+    "discount_actor_loss": False,
+    "passes": 2,
+    "ppo_clip": 0.05,
+    "popart_step": 1e-5,
+    "target_network": True,
+}
 GENERAL = {  # for worlds without presets of their own
-    "paper": Preset(gamma=0.99, n_steps=5),
+    "paper": replace(REFERENCE, gamma=0.99, n_steps=5, first_to_finish=32),
+    "reference": replace(
+        REFERENCE,
+        episodes=100_000,
+        batch=4,
+        first_to_finish=4,
+        gamma=0.99,
+        actor_lr=3e-4,
+        n_steps=5,
+        epsilon_end=(0.05, 0.05),
+        epsilon_episodes=20_000,
+        target_update_episodes=8,
+    ),
     "tuned": replace(
         TUNED_LONG_TASK,
         gamma=0.99,

@@ -21,12 +21,14 @@ def _one_run(leaf: Any) -> np.ndarray:
     return leaf[None].astype(np.float32) if given else np.zeros((1, *leaf.shape))
 
 
-def untrained(folder: Path, world: str, method: str = "mavic", seed: int = 0) -> Path:
-    """Write `folder/<world>/<method>` as training would, with random weights."""
-    config = ExperimentConfig(world=world, method=method)
-    preset = preset_of("tuned", "box_pushing")  # for its sizes: nothing is trained
+def untrained(
+    folder: Path, world: str, method: str = "mavic", seed: int = 0, **fields: Any
+) -> Path:
+    """Write `folder/<world>/<method>` as training would, with random weights. `fields` are of the configuration."""
+    config = ExperimentConfig(world=world, method=method, **fields)
+    preset = preset_of("tuned", "box_pushing", config.backbone)  # for its sizes: nothing is trained
     task = task_of(config)
-    static = task.static_config(preset, config.network)
+    static = task.static_config(preset, config.network, config.backbone)
     blank = jax.eval_shape(lambda key: update.init(key, static), jax.random.key(0))
     random = np.random.default_rng(seed)
     some = jax.tree.map(lambda leaf: random.normal(0, 0.1, leaf.shape), blank.actor)

@@ -16,6 +16,7 @@ PAGES = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "docs/architecture.md",
+    "docs/backbones.md",
     "docs/decisions.md",
     "docs/definitions.md",
     "docs/extend.md",

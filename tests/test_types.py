@@ -7,7 +7,7 @@ import jaxtyping
 import pytest
 
 from mavic.instruct import reward, schedule
-from mavic.learn import act, bptt, gru, losses
+from mavic.learn import act, bptt, gru, losses, views
 from mavic.learn.networks import Shape
 from mavic.learn.returns import CORRECTIONS, targets
 from mavic.learn.transitions import as_played, macro_transitions, packed
@@ -34,7 +34,7 @@ def decide_with(draws):
     numbers = jnp.zeros((4, 2), jnp.int32)
     observed = act.Observed(observation=jnp.ones((4, 2, 5)), last_macro=numbers, phrase=numbers)
     memory, available = act.empty_memory(network, 4), jnp.ones((4, 2, 3), bool)
-    return act.decide(network, None, memory, observed, mask, available, jnp.ones(2), draws)
+    return act.decide(network, None, memory, observed, mask, available, jnp.ones(4), draws)
 
 
 def advance_with(over):
@@ -50,7 +50,7 @@ WRONG = [
     ("epsilon", lambda: losses.mixture(ROWS, FLAGS, SCALAR)),
     ("draws", lambda: act.choose(ROWS, FLAGS, ROWS[:, 0], SCALAR, jnp.asarray(True))),
     ("draws", lambda: decide_with(draws=jnp.ones(2))),
-    ("phrase", lambda: act.own_first(MACROS)),
+    ("phrase", lambda: views.own_first(MACROS)),
     ("wanted", lambda: bptt.map_where(AGENTS, lambda k, w: k, jnp.int32(1))),
     ("wanted", lambda: bptt.chunks_for(AGENTS)),
     ("key", lambda: threefry.split(jax.random.split(KEY), 3)),

@@ -306,7 +306,7 @@ def _turn(stage: Stage, episode: Episode, texts: Sequence[str | None], *people: 
     team = stage.team
     if isinstance(team, TeamPolicy):
         return turn.turn_of_policy(
-            team.network,
+            team.networks,
             stage.instructed_env,
             team.listen(texts[: team.shape.agents]),
             team.weights.scale,

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 
 from mavic.experiments import policy_file
 from mavic.experiments.policy_file import Carry, Listening
+from mavic.experiments.team_networks import Networks
 from mavic.instruct import schedule
-from mavic.learn.networks import Network, Scale
+from mavic.learn.networks import Scale
 from mavic.rollout import step as steps
 from mavic.rollout.step import InstructedEnv
 from mavic.types import Array, InstructedState, Instruction, replace
@@ -36,9 +37,9 @@ class Turn(NamedTuple):
     values: Any  # [C] mean over agents, or None
 
 
-@partial(jax.jit, static_argnames="network")
+@partial(jax.jit, static_argnames="networks")
 def turn_of_policy(
-    network: Network,
+    networks: Networks,
     instructed_env: InstructedEnv,
     listening: Listening,
     scale: Scale,
@@ -51,15 +52,15 @@ def turn_of_policy(
 
     The environment may have more agents than the team; a person drives those beyond it.
     """
-    own = network.shape.agents
+    own = networks.actor.shape.agents
     state, observation, driven, key = prepare(instructed_env, state, *people)
     kinds = instructed_env.rules.addressed[:, :own]
     phrases = jnp.where(kinds, jnp.arange(kinds.shape[0])[:, None], 0)
     values = policy_file.values(
-        network, listening.critics, scale, carry, observation[:own], phrases
+        networks, listening.critics, scale, carry, observation[:own], phrases
     )
     seen = state.observation[:own], state.idle[:own], state.available[:own]
-    macro, carry = policy_file.decide(network, listening, key, carry, *seen, greedy)
+    macro, carry = policy_file.decide(networks, listening, key, carry, *seen, greedy)
     macro = jnp.pad(macro, (0, observation.shape[0] - own))
     after, row = move(instructed_env, state, macro, driven)
     carry = replace(carry, macro=row["macro"][:own])

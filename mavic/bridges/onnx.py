@@ -22,7 +22,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from mavic.experiments.policy_file import TeamPolicy
+from mavic.experiments.policy_file import PolicyError, TeamPolicy
 from mavic.learn.gru import SLOPE
 
 OPSET, IR_VERSION = 17, 8
@@ -82,6 +82,9 @@ def model_of(team: TeamPolicy) -> onnx.ModelProto:
     """Return a team's actors as an ONNX model."""
     weights = {name: _plain(layer) for name, layer in team.weights.actor.items()}
     shape = team.shape
+    own_actors = (shape.agents, shape.parts, shape.hidden, team.macro_count)
+    if "gru" not in weights or weights["head"]["w"].shape != own_actors:
+        raise PolicyError("only teams in which each agent has its own actor can be exported")
     sizes = dict(N=shape.agents, M=shape.macros, P=shape.parts, H=shape.hidden, O=shape.observation)
     graph = _Graph()
     said = graph.add("Greater", "kind", graph.constant(np.int64(0)))

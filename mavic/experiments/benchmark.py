@@ -9,7 +9,7 @@ from __future__ import annotations
 import resource
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,10 +19,11 @@ from rich.console import Console
 
 from mavic.envs import api
 from mavic.experiments import records, runner, train
-from mavic.experiments.config import ExperimentConfig, task_of
+from mavic.experiments.config import DEFAULT_BACKBONE, ExperimentConfig, task_of
 from mavic.experiments.devices import over_runs
 from mavic.experiments.methods import preset_of
 from mavic.experiments.runs import make_run, stack
+from mavic.learn.backbones import BACKBONES
 from mavic.types import Array
 
 DEVICE_ENVS, ENV_TICKS = 4096, 100
@@ -72,14 +73,15 @@ def measure(
     *,
     seeds: int = 5,
     repeats: int = 3,
+    backbones: Sequence[str] = tuple(BACKBONES),
     patience: float = PATIENCE,
     console: Console | None = None,
     **changes: Any,
 ) -> dict[str, Any]:
     """Measure and print all figures of a world on this machine. Return them.
 
-    Each network trains for `WARM_UP` updates before it is timed, or for `patience` seconds if they take longer. The
-    entry `updates_before` says how many updates it made.
+    Mac-IAC is timed with two networks, every other backbone with one. Each trains for `WARM_UP` updates before it is
+    timed, or for `patience` seconds if they take longer. The entry `updates_before` says how many updates it made.
     """
     console = console or Console()
     found: dict[str, Any] = {"world": world, "seeds": seeds, "versions": records.versions()}
@@ -96,8 +98,10 @@ def measure(
 
     jobs["environment alone"] = (play, lambda _: devices * num_envs * ENV_TICKS)
     updates = _updates(preset_of("tuned", world, **changes).batch * env.horizon)
-    for network in ("shared", "protected"):
-        jobs[f"training, {network}"] = _training(world, network, seeds, updates, changes)
+    for backbone in backbones:
+        for network in ("shared", "protected") if backbone == DEFAULT_BACKBONE else ("protected",):
+            name = ", ".join(["training", network, *[backbone] * (backbone != DEFAULT_BACKBONE)])
+            jobs[name] = _training(world, backbone, network, seeds, updates, changes)
     for name, (job, _) in jobs.items():
         with console.status(f"{name}: compiling…"):
             began = time.perf_counter()
@@ -157,13 +161,13 @@ def _warm_up(
 
 
 def _training(
-    world: str, network: str, seeds: int, updates: int, changes: dict[str, Any]
+    world: str, backbone: str, network: str, seeds: int, updates: int, changes: dict[str, Any]
 ) -> tuple[Callable, Callable]:
     """Return a job that makes `updates` more updates per call, and a function from its result to the ticks played."""
-    config = ExperimentConfig(world=world, network=network)
-    preset = preset_of("tuned", world, **changes)
+    config = ExperimentConfig(world=world, network=network, backbone=backbone)
+    preset = preset_of("tuned", world, backbone, **changes)
     task = task_of(config)
-    static = task.static_config(preset, network)
+    static = task.static_config(preset, network, backbone)
     runs = stack([make_run(config, preset, task, seed) for seed in range(seeds)])
     num_envs = runner.default_num_envs(preset.batch, task.env.horizon)
     state = train.init_states(static, runs)

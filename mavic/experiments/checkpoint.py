@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from mavic.experiments import records
-from mavic.experiments.config import instructions_of
+from mavic.experiments.config import ExperimentConfig, instructions_of
 from mavic.instruct import spec
 from mavic.learn.update import TrainState
 from mavic.preset import Preset
@@ -59,7 +59,7 @@ def identity(group: Group) -> dict[str, Any]:
     return json.loads(
         json.dumps(
             {
-                "configs": [dataclasses.asdict(config) for config in group.trained()],
+                "configs": [_identity(config) for config in group.trained()],
                 "seeds": group.seeds,
                 "preset": {name: value for name, value in own.items() if value != default[name]},
                 "instructions": hashlib.sha256(asked.encode()).hexdigest(),
@@ -69,11 +69,20 @@ def identity(group: Group) -> dict[str, Any]:
     )
 
 
+def _identity(config: ExperimentConfig) -> dict[str, Any]:
+    """Return a configuration's fields. Mac-IAC is left out, so that older checkpoints stay valid."""
+    fields = dataclasses.asdict(config)
+    return (
+        fields if config.backbone_name() else {k: v for k, v in fields.items() if k != "backbone"}
+    )
+
+
 def name_of(group: Group) -> str:
     """Return a short name for the checkpoint's folder. Different groups have different names."""
     text = json.dumps(identity(group), sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:10]
-    return f"{group.configs[0].network}-{group.configs[0].preset}-{digest}"
+    config = group.configs[0]
+    return "-".join([*config.backbone_name(), config.network, config.preset, digest])
 
 
 def exists(folder: Path) -> bool:

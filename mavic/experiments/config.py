@@ -24,13 +24,16 @@ from mavic.language import heard
 from mavic.language import lexicon as lexicons
 from mavic.language.heard import HEARINGS
 from mavic.language.lexicon import Lexicon
+from mavic.learn.backbones import BACKBONES
 from mavic.learn.update import StaticConfig
 from mavic.preset import Preset
 from mavic.types import Array
 
+DEFAULT_BACKBONE = "mac-iac"
 BY_PRESET = {  # what a configuration takes if it does not say; presets of one's own are as tuned
     "tuned": {"network": "residual", "hear": "kinds"},
     "paper": {"network": "protected", "hear": "vectors"},
+    "reference": {"network": "protected", "hear": "vectors"},
 }
 OLD_FIELDS = {"network": "protected", "hear": "vectors"}  # of files that do not say
 SWITCHES = ("overlap", "extras")  # of a condition, besides its schedule and rule
@@ -47,6 +50,8 @@ class ExperimentConfig:
     network: str = ""
     """shared (the paper's), protected (separate parts for instructed and uninstructed decisions) or residual
     (protected, and the instructed actor adds to the logits of the uninstructed one). Empty: by the preset."""
+    backbone: str = "mac-iac"
+    """mac-iac (the paper's), mac-cac, mac-naive-iacc, mac-iaicc or acac: who has which actor and critic."""
     hear: str = ""
     """What agents hear: kinds (what was understood: the probability of each kind) or vectors (a sentence's vector, the
     paper's way). Empty: by the preset."""
@@ -74,6 +79,7 @@ class ExperimentConfig:
         look_up(dict.fromkeys(HEARINGS), self.hear, "hearing")
         look_up(METHODS, self.method, "method")
         look_up(dict.fromkeys(NETWORKS), self.network, "network")
+        look_up(BACKBONES, self.backbone, "backbone")
         look_up(dict.fromkeys(RULES), self.rule, "rule")
         look_up(schedule.SCHEDULES, self.schedule, "schedule")
 
@@ -90,13 +96,19 @@ class ExperimentConfig:
         return cls(**{**OLD_FIELDS, **fields, **changes})
 
     def table_group(self) -> str:
-        """Return the name of its group of rows in `table.json`: preset/network/condition.
+        """Return the name of its group of rows in `table.json`: preset/[backbone/]network/condition.
 
-        The network's name tells how agents hear if that is not what one expects of it.
+        The backbone is named if it is not Mac-IAC. The network's name tells how agents hear if that is not what one
+        expects of it.
         """
         expected = "kinds" if (self.network, self.preset) == ("residual", "tuned") else "vectors"
         hearing = "" if self.hear == expected else f"+{self.hear}"
-        return f"{self.preset}/{self.network}{hearing}/{self.condition()}"
+        parts = [self.preset, *self.backbone_name(), f"{self.network}{hearing}", self.condition()]
+        return "/".join(parts)
+
+    def backbone_name(self) -> list[str]:
+        """Return the backbone as a part of a name: nothing for Mac-IAC."""
+        return [] if self.backbone == DEFAULT_BACKBONE else [self.backbone]
 
     def condition(self) -> str:
         """Return how the team is instructed: schedule/rule[/overlap][/extras]."""
@@ -147,17 +159,22 @@ class Task:
         """What agents hear of each phrase of the lexicon, [P, D]."""
         return heard.phrases_heard(self.lexicon, self.hear)
 
-    def static_config(self, preset: Preset, network: str) -> StaticConfig:
+    @functools.cached_property
+    def observation_size(self) -> int:
+        """The size of one agent's observation."""
+        seen = jax.eval_shape(lambda k: self.env.observe(self.env.reset(k)), jax.random.key(0))
+        return seen.shape[-1]
+
+    def static_config(
+        self, preset: Preset, network: str, backbone: str = DEFAULT_BACKBONE
+    ) -> StaticConfig:
         """Return the static part of a training on this task."""
-        observation = jax.eval_shape(
-            lambda key: self.env.observe(self.env.reset(key)), jax.random.key(0)
-        )
         return static_config_of(
             preset,
             network,
-            observation=observation.shape[-1],
-            macros=api.macro_count(self.env),
-            agents=len(self.env.agents),
+            backbone,
+            observation=self.observation_size,
+            macro_counts=tuple(len(macros) for macros in self.env.macros),
             embedding=self.vectors.shape[1],
             kinds=len(self.file.kinds) + 1,
             hear=self.hear,

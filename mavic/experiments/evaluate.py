@@ -27,10 +27,10 @@ from mavic.experiments.quantities import Played, episodes_over
 from mavic.experiments.runs import Run, make_run, rollout_policy, stack
 from mavic.instruct.schedule import make_schedule
 from mavic.instruct.spec import InstructionFile
-from mavic.learn.backbones import BACKBONES
-from mavic.learn.returns import CORRECTIONS, targets
-from mavic.learn.transitions import macro_transitions
-from mavic.learn.update import StaticConfig, TrainState, Values
+from mavic.learn import backbones, batches
+from mavic.learn.returns import CORRECTIONS
+from mavic.learn.update import StaticConfig, TrainState
+from mavic.learn.values import Values, targets_of
 from mavic.rollout.rollout import rollout
 from mavic.types import CONTEXTS, Array, MacroTransitions, Rules, Timestep, record, replace
 
@@ -198,32 +198,22 @@ def value_errors(
     gamma: Array,
     kind: Array,
 ) -> tuple[Array, Array]:
-    """Return the means of V(h, c) − G and of G over all decisions under `kind`, [N] each.
+    """Return the means of V(h, c) − G and of G over all decisions under `kind`, [critics] each.
 
     G is the realised return, with the critic's own bootstrap where the horizon cut the episode.
     """
-    transitions = macro_transitions(rows, gamma)
-    values = BACKBONES[static.backbone].values(static, vectors, state, transitions)
+    placed = batches.place(static.network.shape, static.critic.shape, rows)
+    judged, values = backbones.judged(static, vectors, state, batches.batch_of(placed, gamma))
 
     def agent(rows: MacroTransitions, values: Values) -> tuple[Array, Array]:
-        realised = targets(
-            reward=rows.reward,
-            discount=rows.discount,
-            v_same_instruction=values.v_same_instruction,
-            v_next_instruction=values.v_next_instruction,
-            switched=rows.switched,
-            last=rows.last,
-            correction=CORRECTIONS["none"],
-            n_steps=math.inf,
-        )
+        realised = targets_of(math.inf, 1.0, CORRECTIONS["none"], rows, values)
         # A fulfilled instruction ends early; decisions after it are not under `kind`.
         valid = rows.valid & (rows.kind == kind)
         count = jnp.maximum(valid.sum(), 1)
         error = (valid * (values.value - realised)).sum() / count
         return error, (valid * realised).sum() / count
 
-    by_agent = jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), transitions)
-    return jax.vmap(agent)(by_agent, values)
+    return jax.vmap(agent)(judged, values)
 
 
 def until_enough(
@@ -284,13 +274,17 @@ def progress(
 
 
 def evaluate(
-    trained: Trained, *, num_envs: int = 256, scale: float = 1.0, shield: bool = True
+    trained: Trained, *, num_envs: int | None = None, scale: float = 1.0, shield: bool = True
 ) -> dict[ExperimentConfig, dict[str, Any]]:
     """Return the `score` lines of all configs of a group, evaluated together. Every number has one entry per seed.
 
     With `scale` below 1 fewer episodes are played. With `shield` everything under an instruction is played again while
     what is forbidden is unavailable; these numbers stand under "shield", in the same sections.
     """
+    if (
+        num_envs is None
+    ):  # a batch has four episodes per environment: few on a CPU, where ticks are slow
+        num_envs = 64 if jax.default_backend() == "cpu" else 256
     group, static, task = trained.group, trained.static, trained.task
     configs, trained_state = group.configs, trained.state
     places = np.array([place for config in configs for place in trained.places(config)])

@@ -12,7 +12,7 @@ import numpy as np
 
 from mavic.envs import api
 from mavic.hints import look_up
-from mavic.learn import gru, networks
+from mavic.learn import backbones, networks
 from mavic.learn.networks import Shape
 from mavic.learn.update import HyperParams, StaticConfig
 from mavic.preset import GENERAL, Preset
@@ -45,12 +45,19 @@ NETWORKS = tuple(networks.NETWORKS)
 RULES = ("by-kind", "add")
 
 
-def preset_of(name: str, world: str, **changes: Any) -> Preset:
+def preset_of(name: str, world: str, backbone: str = "mac-iac", **changes: Any) -> Preset:
     """Return a world's preset with some numbers changed. A world without presets gets the general ones.
 
-    If `episodes` changes, `epsilon_episodes` and `entropy_episodes` change in proportion.
+    A preset may have numbers of its own for a backbone, under the name preset/backbone. Otherwise the numbers that
+    belong to the backbone's algorithm replace those of the preset. If `episodes` changes, `epsilon_episodes` and
+    `entropy_episodes` change in proportion.
     """
-    preset = api.world(world).presets.get(name) or look_up(GENERAL, name, "preset")
+    presets = api.world(world).presets
+    numbers = look_up(backbones.BACKBONES, backbone, "backbone").numbers
+    preset = presets.get(f"{name}/{backbone}")
+    if preset is None:
+        general = presets.get(name) or look_up(GENERAL, name, "preset")
+        preset = dataclasses.replace(general, **numbers)
     share = changes.get("episodes", preset.episodes) / preset.episodes
     along = {
         k: max(1, round(getattr(preset, k) * share))
@@ -62,34 +69,40 @@ def preset_of(name: str, world: str, **changes: Any) -> Preset:
 def static_config_of(
     preset: Preset,
     network: str,
+    backbone: str = "mac-iac",
     *,
     observation: int,
-    macros: int,
-    agents: int,
+    macro_counts: tuple[int, ...],
     embedding: int,
     kinds: int,
     hear: str = "vectors",
 ) -> StaticConfig:
-    """Return the static part of a training, from a preset, a network's name and the sizes of a task."""
+    """Return the static part of a training, from a preset, a network, a backbone and the sizes of a task."""
+    shape = Shape(
+        observation=observation,
+        macros=max(macro_counts),
+        agents=len(macro_counts),
+        embedding=embedding,
+        hidden=preset.hidden,
+        projected=preset.hidden,
+        last_macro=preset.last_macro,
+        macro_counts=macro_counts,
+        kind_heads=preset.kind_heads and hear == "kinds",
+        **look_up(networks.NETWORKS, network, "network"),
+    )
+    actor, critic = backbones.networks_of(backbone, shape)
     return StaticConfig(
-        network=gru.network(
-            Shape(
-                observation=observation,
-                macros=macros,
-                agents=agents,
-                embedding=embedding,
-                hidden=preset.hidden,
-                projected=preset.hidden,
-                last_macro=preset.last_macro,
-                kind_heads=preset.kind_heads and hear == "kinds",
-                **look_up(networks.NETWORKS, network, "network"),
-            )
-        ),
+        network=actor,
+        critic_network=critic,
+        backbone=backbone,
         n_steps=math.inf if preset.n_steps is None else preset.n_steps,
         batch=preset.batch,
         kinds=kinds,
         drop_unfinished=preset.drop_unfinished,
         target_network=preset.target_network,
+        baseline=preset.baseline,
+        passes=preset.passes,
+        first_to_finish=preset.first_to_finish,
         allowed_loss=any(preset.allowed_loss),
     )
 

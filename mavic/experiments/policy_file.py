@@ -26,15 +26,16 @@ from mavic.envs import api
 from mavic.experiments import shipped_teams
 from mavic.experiments.checkpoint import flatten, unflatten
 from mavic.experiments.config import OLD_FIELDS, ExperimentConfig, Task, task_of
+from mavic.experiments.team_networks import Networks, networks_of, with_phrases_of
 from mavic.hints import suggest
 from mavic.instruct import reward, schedule
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
 from mavic.language.heard import Understood
-from mavic.learn import act, gru, networks
-from mavic.learn.gru import Net
-from mavic.learn.networks import Network, Scale, Shape
+from mavic.learn import act, networks
+from mavic.learn.networks import Network, Scale
 from mavic.learn.update import TrainState
+from mavic.learn.views import view_of
 from mavic.preset import Preset
 from mavic.types import Array, ArrayLike, Rules, record, replace
 
@@ -57,9 +58,13 @@ class PolicyError(ValueError):
 class Carry:
     """What the team remembers between decisions."""
 
-    actor: Array  # [N, parts, 1, H]
-    critic: Array  # [N, parts, 1, H]
+    actor: Array  # [actors, parts, 1, H]
+    critic: Array  # [critics, parts, 1, H]
     macro: Array  # [N], -1 before the first
+    earlier_macro: Array  # [N] the macro before it
+    observation: Array  # [N, O] what each agent last decided from
+    since: Array  # [N] the tick before which that was
+    time: Array  # [] ticks so far: calls of `act`
 
 
 @record
@@ -74,8 +79,8 @@ class Weights:
 class Listening(NamedTuple):
     """Networks that know the sentences being said, and which of them each agent hears."""
 
-    actors: Net
-    critics: Net
+    actors: Any
+    critics: Any
     phrase: np.ndarray | Array  # [N] row of the networks' phrase tables, 0 for silence
 
 
@@ -85,8 +90,10 @@ class TeamPolicy:
     def __init__(self, weights: Weights, facts: dict[str, Any]) -> None:
         self.weights = weights
         self.facts = facts
-        self.shape = Shape(**facts["shape"])
-        self.network = gru.network(self.shape)
+        self.networks = networks_of(facts)
+        self.shape = self.networks.actor.shape
+        self.observation: int = facts.get("observation", self.shape.observation)  # of one agent
+        self.macro_count: int = max(facts["macro_counts"])  # of the agent that has most
         self.hear: str = facts.get("config", {}).get("hear", OLD_FIELDS["hear"])
         self.kinds: tuple[str, ...] = tuple(facts["kinds"])  # without "none"
         self.agents: tuple[str, ...] = tuple(facts["agents"])
@@ -102,10 +109,23 @@ class TeamPolicy:
         """The id of the world in which the team was trained."""
         return self.facts["world"]
 
+    @property
+    def needs(self) -> str:
+        """What the actors need to see at every decision, in words."""
+        return view_of(self.shape).needs
+
     def start(self) -> Carry:
         """Return the memory at the start of an episode."""
-        empty = act.empty_memory(self.network, 1)
-        return Carry(actor=empty, critic=empty, macro=jnp.full(self.shape.agents, -1, jnp.int32))
+        agents = self.shape.agents
+        return Carry(
+            actor=act.empty_memory(self.networks.actor, 1),
+            critic=act.empty_memory(self.networks.critic, 1),
+            macro=jnp.full(agents, -1, jnp.int32),
+            earlier_macro=jnp.full(agents, -1, jnp.int32),
+            observation=jnp.zeros((agents, self.observation)),
+            since=jnp.zeros(agents, jnp.int32),
+            time=jnp.int32(0),
+        )
 
     def act(
         self,
@@ -124,7 +144,10 @@ class TeamPolicy:
 
         Agents that are not `idle` [N] keep their macro and memory; without `idle`, all agents decide. `text` is what
         is being said: one sentence to all agents that any kind addresses, or a list with a sentence or None for each
-        agent. When it changes, all agents must be idle, as in training. `available` [N, M] masks the macros.
+        agent. When it changes, all agents must be idle, as in training. `available` [N, M] masks the macros. One actor
+        for the whole team (Mac-CAC) sees the observations of all agents at every decision; those of busy agents are
+        remembered from their own last decision. A team that sees the time (ACAC) counts one tick per call. `needs`
+        says what a team needs to see.
 
         With `shield`, what the sentence forbids is not available to the agents it is said to. What it forbids follows
         from the kind that the reader understands. `effective_macros` [N, M] says which macro's work each choice would
@@ -132,20 +155,20 @@ class TeamPolicy:
         """
         shape = self.shape
         observation = jnp.asarray(observation, jnp.float32)
-        if observation.shape != (shape.agents, shape.observation):
+        if observation.shape != (shape.agents, self.observation):
             raise PolicyError(
                 f"observation has shape {observation.shape}; this team of world {self.world!r} "
-                f"wants {(shape.agents, shape.observation)}"
+                f"wants {(shape.agents, self.observation)}: {self.needs}"
             )
         idle = jnp.ones(shape.agents, bool) if idle is None else jnp.asarray(idle, bool)
         if available is None:
             counts = jnp.asarray(self.facts["macro_counts"])
-            available = counts[:, None] > jnp.arange(shape.macros)[None]
+            available = counts[:, None] > jnp.arange(self.macro_count)[None]
         available = jnp.asarray(available)
         if shield:
             available = reward.enforce(available, self.allowed(text, effective_macros))
         return decide(
-            self.network,
+            self.networks,
             self.listen(text),
             key,
             carry,
@@ -161,8 +184,8 @@ class TeamPolicy:
         kind = np.array([self._understood(t)[1] if t else 0 for t in self._said_to_each(text)])
         kind = np.where(self._rules.addressed[kind, np.arange(shape.agents)], kind, 0)
         if effective_macros is None:
-            macros = jnp.arange(shape.macros)
-            effective_macros = jnp.broadcast_to(macros, (shape.agents, shape.macros))
+            macros = jnp.arange(self.macro_count)
+            effective_macros = jnp.broadcast_to(macros, (shape.agents, self.macro_count))
         instruction = replace(schedule.nobody(shape.agents), kind=jnp.asarray(kind, jnp.int32))
         return reward.allowed_macros(instruction, jnp.asarray(effective_macros), self._rules)
 
@@ -179,14 +202,15 @@ class TeamPolicy:
         if text is not None:
             names, phrases = (*names, "text"), np.vstack([phrases, listening.phrase])
         found = values(
-            self.network,
+            self.networks,
             listening.critics,
             self.weights.scale,
             carry,
             jnp.asarray(observation, jnp.float32),
             jnp.asarray(phrases),
         )
-        return dict(zip(names, np.asarray(found), strict=True))
+        wide = np.broadcast_to(found, (len(names), self.shape.agents))  # one critic speaks for all
+        return dict(zip(names, wide, strict=True))
 
     def listen(self, text: Text) -> Listening:
         """Return the networks with what is being said projected. Repeated sentences come from a cache.
@@ -234,21 +258,18 @@ class TeamPolicy:
             )
         return lexicons.vectors((*self.facts["examples"], *said), self.facts["encoder"])
 
-    def _project(self, said: tuple[str, ...]) -> tuple[Net, Net]:
+    def _project(self, said: tuple[str, ...]) -> tuple[Any, Any]:
         """Return actors and critics with phrase rows: silence, each kind's example, then what is being said."""
         blank = np.zeros((1, self.shape.embedding), np.float32)
         rows = [blank, self._vectors(said) if self.kinds or said else blank[:0]]
         rows.append(np.repeat(blank, self.shape.agents - len(said), 0))  # one shape, one program
         made = _project(
-            self.network, (self.weights.actor, self.weights.critic), np.concatenate(rows)
+            self.networks, (self.weights.actor, self.weights.critic), np.concatenate(rows)
         )
         if not said:
             return made
-        # The cache holds the phrases of each entry but the weights only once.
-        known = self._networks(())
-        actors, critics = (
-            old._replace(table=new.table, kinds=new.kinds)
-            for old, new in zip(known, made, strict=True)
+        actors, critics = (  # the cache holds the phrases of each entry but the weights only once
+            with_phrases_of(known, new) for known, new in zip(self._networks(()), made, strict=True)
         )
         return actors, critics
 
@@ -260,7 +281,7 @@ class TeamPolicy:
             ("world", self.world, env.name),
             ("agents", list(self.agents), list(env.agents)),
             ("macros", self.facts["macros"], macros),
-            ("observation size", self.shape.observation, observation.shape[-1]),
+            ("observation size", self.observation, observation.shape[-1]),
         ):
             _same(what, mine, its)
 
@@ -270,16 +291,18 @@ def _same(what: str, mine: Any, its: Any) -> None:
         raise PolicyError(f"the policy's {what} is {mine}, the world's is {its}")
 
 
-@partial(jax.jit, static_argnames="network")
-def _project(network: Network, params: tuple[Any, Any], vectors: Array) -> tuple[Net, Net]:
+@partial(jax.jit, static_argnames="networks")
+def _project(networks: Networks, params: tuple[Any, Any], vectors: Array) -> tuple[Any, Any]:
     """Return actors and critics with these phrases projected."""
     actor, critic = params
-    return act.project(network, actor, vectors), act.project(network, critic, vectors)
+    return act.project(networks.actor, actor, vectors), act.project(
+        networks.critic, critic, vectors
+    )
 
 
-@partial(jax.jit, static_argnames="network")
+@partial(jax.jit, static_argnames="networks")
 def decide(
-    network: Network,
+    networks: Networks,
     listening: Listening,
     key: Array,
     carry: Carry,
@@ -292,14 +315,18 @@ def decide(
 
     The critics' memory moves along, so that values can be asked for at any time.
     """
+    held = jnp.where(idle[:, None], observation, carry.observation)
     observed = act.Observed(
-        observation=observation[None],
+        observation=held[None],
         last_macro=carry.macro[None],
         phrase=jnp.asarray(listening.phrase)[None],
+        earlier_macro=carry.earlier_macro[None],
+        time=carry.time[None],
+        since=carry.since[None],
     )
-    draws = jax.random.uniform(key, (network.shape.agents,))
+    draws = jax.random.uniform(key, (networks.actor.shape.agents,))
     macro, actor = act.decide(
-        network,
+        networks.actor,
         listening.actors,
         carry.actor,
         observed,
@@ -309,26 +336,42 @@ def decide(
         draws[None],
         greedy,
     )
-    critic = act.advance(network, listening.critics, carry.critic, observed, idle[None])
-    return macro[0], Carry(actor=actor, critic=critic, macro=macro[0])
+    critic = act.advance(networks.critic, listening.critics, carry.critic, observed, idle[None])
+    return macro[0], Carry(
+        actor=actor,
+        critic=critic,
+        macro=macro[0],
+        earlier_macro=jnp.where(idle, carry.macro, carry.earlier_macro),
+        observation=held,
+        since=jnp.where(idle, carry.time, carry.since),
+        time=carry.time + 1,
+    )
 
 
-@partial(jax.jit, static_argnames="network")
+@partial(jax.jit, static_argnames="networks")
 def values(
-    network: Network, critics: Net, scale: Scale, carry: Carry, observation: Array, phrases: Array
+    networks: Networks,
+    critics: Any,
+    scale: Scale,
+    carry: Carry,
+    observation: Array,
+    phrases: Array,
 ) -> Array:
-    """Return the values [L, N] that the critics would give if the agents heard each row of `phrases` [L, N]."""
+    """Return the values [L, critics] that they would give if the agents heard each row of `phrases` [L, N]."""
     count = phrases.shape[0]
 
     def repeat(one: Array, axis: int) -> Array:
         return jnp.repeat(jnp.expand_dims(one, axis), count, axis)
 
     observed = act.Observed(
-        observation=repeat(observation, 0), last_macro=repeat(carry.macro, 0), phrase=phrases
+        observation=repeat(observation, 0),
+        last_macro=repeat(carry.macro, 0),
+        phrase=phrases,
+        time=repeat(carry.time, 0),
     )
     memory = repeat(carry.critic[:, :, 0], 2)
     everyone = jnp.ones(phrases.shape, bool)
-    return act.values(network, critics, scale, memory, observed, everyone)
+    return act.values(networks.critic, critics, scale, memory, observed, everyone)
 
 
 def origin(team: TeamPolicy) -> tuple[ExperimentConfig, Task, Preset]:
@@ -370,8 +413,7 @@ def load(path: str | Path) -> TeamPolicy:
             f"{notes}: trained with encoder {facts['encoder']} of hash {facts['encoder_hash'][:12]}, "
             f"here it has hash {expected[:12]}: its vectors mean something else"
         )
-    shape = Shape(**facts["shape"])
-    blank = jax.eval_shape(lambda: _blank(shape))
+    blank = jax.eval_shape(lambda: _blank(networks_of(facts)))
     try:
         weights = unflatten(load_file(path), blank)
     except (KeyError, ValueError, SafetensorError) as error:
@@ -419,15 +461,15 @@ def translated(facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _blank(shape: Shape) -> Weights:
+def _blank(team: Networks) -> Weights:
     """Return weights of the right shapes, to compare a file with."""
-    key = jax.random.key(0)
+    key, (actor, critic) = jax.random.key(0), team
 
-    def stack(tree: Any) -> Any:
-        return jax.tree.map(lambda x: jnp.stack([x] * shape.agents), tree)
+    def stack(network: Network, tree: Any) -> Any:
+        return jax.tree.map(lambda x: jnp.stack([x] * network.shape.count), tree)
 
     return Weights(
-        actor=stack(gru.init_actor(key, shape)),
-        critic=stack(gru.init_critic(key, shape)),
-        scale=stack(networks.scale_of(1.0)),
+        actor=stack(actor, actor.init_actor(key, actor.shape)),
+        critic=stack(critic, critic.init_critic(key, critic.shape)),
+        scale=stack(critic, networks.scale_of(1.0)),
     )

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mavic.envs import api
-from mavic.experiments import checkpoint, evaluate, policy_file, records, train
+from mavic.experiments import checkpoint, evaluate, policy_file, records, team_networks, train
 from mavic.experiments.config import ExperimentConfig, Task, task_of
 from mavic.experiments.loggers import OnPoint, Point
 from mavic.experiments.methods import METHODS, preset_of
@@ -31,12 +31,13 @@ from mavic.experiments.runs import Run, make_run, stack
 from mavic.experiments.train import TrainMetrics
 from mavic.instruct import reward
 from mavic.learn.update import StaticConfig, TrainState
+from mavic.learn.views import view_of
 from mavic.preset import Preset
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Configurations of one world, network, hearing and preset, with their seeds."""
+    """Configurations of one world, backbone, network, hearing and preset, with their seeds."""
 
     configs: tuple[ExperimentConfig, ...]
     seeds: tuple[int, ...]
@@ -44,12 +45,10 @@ class Group:
     initial: str = ""  # a policy whose weights every run starts from; empty: random weights
 
     def __post_init__(self) -> None:
-        shapes = {
-            (c.world, c.network, c.hear, c.preset, json.dumps(c.options)) for c in self.configs
-        }
-        if len(shapes) != 1:
+        if len({(_program(c), json.dumps(c.options)) for c in self.configs}) != 1:
             raise ValueError(
-                "configurations of one group must share world, network, hearing, preset and options"
+                "configurations of one group must share world, backbone, network, hearing, preset "
+                "and options"
             )
 
     def trained(self) -> tuple[ExperimentConfig, ...]:
@@ -69,17 +68,21 @@ def groups_of(
     """
     found: dict[tuple, list[ExperimentConfig]] = {}
     for config in configs:
-        alike = (config.world, config.network, config.hear, config.preset)
-        found.setdefault(alike, []).append(config)
+        found.setdefault(_program(config), []).append(config)
     return [
         Group(
             configs=tuple(members),
             seeds=tuple(seeds),
-            preset=preset_of(members[0].preset, members[0].world, **changes),
+            preset=preset_of(members[0].preset, members[0].world, members[0].backbone, **changes),
             initial=str(initial or ""),
         )
         for members in found.values()
     ]
+
+
+def _program(config: ExperimentConfig) -> tuple[str, ...]:
+    """Return what configurations must share to train in one compiled program."""
+    return config.world, config.backbone, config.network, config.hear, config.preset
 
 
 def conflicting_records(groups: Iterable[Group], folder: Path) -> Iterator[tuple[Path, str]]:
@@ -153,7 +156,7 @@ def train_group(
     console = console or Console()
     preset, config = group.preset, group.configs[0]
     task = task_of(config)
-    static = task.static_config(preset, config.network)
+    static = task.static_config(preset, config.network, config.backbone)
     num_envs = num_envs or default_num_envs(preset.batch, task.env.horizon)
     configs = group.trained()
     runs = stack([make_run(c, preset, task, seed) for c in configs for seed in group.seeds])
@@ -166,7 +169,8 @@ def train_group(
     if folder is not None and checkpoint.exists(folder):
         state, curve = checkpoint.load(folder, group, state, updates * preset.batch)
         console.print(f"resuming {folder} after {len(curve)} of {points} points")
-    label = f"{config.world} {config.network} {config.preset} · {len(configs)} × {len(group.seeds)} runs"
+    label = " ".join([config.world, config.backbone, config.network, config.preset])
+    label += f" · {len(configs)} × {len(group.seeds)} runs"
     if not console.is_terminal:
         console.print(f"{label}: compiling…", highlight=False)
     with _progress(console) as progress:
@@ -281,7 +285,7 @@ def trained_of(path: str | Path, condition: str | None = None) -> Trained:
     return Trained(
         group=group,
         task=task,
-        static=task.static_config(preset, config.network),
+        static=task.static_config(preset, config.network, config.backbone),
         state=TrainState(
             actor=one.actor,
             critic=one.critic,
@@ -298,7 +302,10 @@ def trained_of(path: str | Path, condition: str | None = None) -> Trained:
 
 def facts_of(trained: Trained, config: ExperimentConfig, seed: int) -> dict[str, Any]:
     """Return the description of a team that is stored in its policy file."""
-    task = trained.task
+    task, static = trained.task, trained.static
+    critic = {}
+    if static.critic_network is not None:
+        critic = {"critic_shape": team_networks.shape_fact(static.critic.shape)}
     return {
         "world": config.world,
         "agents": list(task.env.agents),
@@ -309,7 +316,10 @@ def facts_of(trained: Trained, config: ExperimentConfig, seed: int) -> dict[str,
         "addressed": addressed_of(task),
         "encoder": task.lexicon.encoder,
         "encoder_hash": task.lexicon.encoder_hash,
-        "shape": dataclasses.asdict(trained.static.network.shape),
+        "shape": team_networks.shape_fact(static.network.shape),
+        **critic,
+        "observation": task.observation_size,
+        "needs": view_of(static.network.shape).needs,
         "config": dataclasses.asdict(config),
         "preset": dataclasses.asdict(trained.group.preset),
         "seed": seed,

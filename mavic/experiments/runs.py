@@ -13,7 +13,6 @@ from mavic.experiments.methods import METHODS, hyperparams_of
 from mavic.instruct import reward
 from mavic.instruct.schedule import SCHEDULES, make_schedule
 from mavic.learn import act
-from mavic.learn.backbones import BACKBONES
 from mavic.learn.returns import CORRECTIONS, Correction
 from mavic.learn.update import HyperParams, StaticConfig
 from mavic.preset import Preset
@@ -99,7 +98,7 @@ def rollout_policy(
 
     To a team that hears nothing, nothing is asked.
     """
-    network, backbone = static.network, BACKBONES[static.backbone]
+    network = static.network
     actors = act.project(network, actor, vectors)
 
     def policy(memory: Array, state: InstructedState, draws: Array) -> tuple[Array, Array]:
@@ -108,9 +107,11 @@ def rollout_policy(
             observation=state.observation,
             last_macro=state.macro,
             phrase=state.instruction.phrase,
+            earlier_macro=state.last_macro,
+            time=state.time,
         )
         context = jnp.where(observed.instructed, state.instruction.context, 0)
-        return backbone.act(
+        return act.decide(
             network,
             actors,
             memory,

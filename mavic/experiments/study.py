@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from mavic.experiments import checkpoint, evaluate, records, runner, unseen_phrases
-from mavic.experiments.config import ExperimentConfig, make_task
+from mavic.experiments.config import DEFAULT_BACKBONE, ExperimentConfig, make_task
 from mavic.experiments.loggers import OnPoint
 from mavic.experiments.methods import METHODS
 from mavic.experiments.policy_file import TeamPolicy
@@ -54,19 +54,22 @@ def configs_of(
     world: str,
     *,
     methods: Names = "mavic",
+    backbones: Names = DEFAULT_BACKBONE,
     networks: Names = "",
     conditions: Names = "live/by-kind",
     preset: str = "tuned",
     hear: str = "",
     options: Mapping[str, Any] | None = None,
 ) -> Iterator[ExperimentConfig]:
-    """Yield all combinations of networks, conditions and methods. The method "all" stands for every method."""
+    """Yield all combinations of backbones, networks, conditions and methods. "all" stands for every method."""
     chosen = tuple(METHODS) if _names(methods) == ("all",) else _names(methods)
-    for network, condition, method in product(_names(networks), _names(conditions), chosen):
+    axes = _names(backbones), _names(networks), _names(conditions), chosen
+    for backbone, network, condition, method in product(*axes):
         yield ExperimentConfig(
             world=world,
             method=method,
             network=network,
+            backbone=backbone,
             hear=hear,
             preset=preset,
             options=dict(options or {}),

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 
 from mavic.experiments.devices import over_runs
 from mavic.experiments.runs import Run, rollout_policy
-from mavic.learn import update
-from mavic.learn.backbones import BACKBONES, UpdateMetrics
-from mavic.learn.transitions import as_played, macro_transitions, packed
+from mavic.learn import backbones, batches, update
+from mavic.learn.backbones import UpdateMetrics
+from mavic.learn.transitions import as_played, packed
 from mavic.learn.update import StaticConfig, TrainState
-from mavic.rollout.rollout import rollout
+from mavic.rollout.rollout import numbers_used, rollout
 from mavic.run_axis import max_over_runs
 from mavic.types import Array, record
 
@@ -41,7 +41,7 @@ def _init_states(
     static: StaticConfig, keys: Array, scales: Array, init_scales: Array
 ) -> TrainState:
     def one_run(key: Array, *scale: Array) -> TrainState:
-        return BACKBONES[static.backbone].init(jax.random.fold_in(key, 0), static, *scale)
+        return update.init(jax.random.fold_in(key, 0), static, *scale)
 
     return over_runs(one_run)(keys, scales, init_scales)
 
@@ -62,33 +62,42 @@ def one_update(
 ) -> tuple[TrainState, TrainMetrics]:
     """Play a batch of episodes and learn from it."""
     epsilon = update.anneal(run.hyper, state.episodes).epsilon
+    first = state.episodes
+    if static.first_to_finish:  # episodes that were thrown away are not played again
+        num_envs = static.first_to_finish
+        first = first // static.batch * numbers_used(static.batch, num_envs)
     played = rollout(
         run.train_env,
         rollout_policy(static, state.actor, vectors, epsilon),
         jax.random.fold_in(run.key, 1),
         episodes=static.batch,
         num_envs=num_envs,
-        first=state.episodes,
+        first=first,
+        first_to_finish=static.first_to_finish > 0,
     ).rows
-    dropped = static.drop_unfinished
     lanes, fraction = packing(num_envs, run.train_env.env.horizon)
+    # With one episode per environment there is nothing to pack.
+    arrange = as_played
     if num_envs < static.batch:
-        places = packed(played, episodes=static.batch, lanes=lanes, drop_unfinished=dropped)
-    else:  # one episode per environment: nothing to pack
-        places = as_played(played, drop_unfinished=dropped)
+        arrange = partial(packed, episodes=static.batch, lanes=lanes)
+    placed = batches.place(
+        static.network.shape,
+        static.critic.shape,
+        played,
+        arrange,
+        drop_unfinished=static.drop_unfinished,
+    )
 
     def learn(size: int) -> tuple[TrainState, UpdateMetrics]:
-        transitions = macro_transitions(played, run.hyper.gamma, places, size=size)
-        return BACKBONES[static.backbone].update(
-            static, run.hyper, run.correction, vectors, state, transitions
-        )
+        batch = batches.batch_of(placed, run.hyper.gamma, size)
+        return backbones.step(static, run.hyper, run.correction, vectors, state, batch)
 
-    size = places.tick.shape[0]  # enough if every episode lasts to the horizon, which is rare
+    size = placed.room  # enough if every episode lasts to the horizon, which is rare
     if size <= LARGE:
         state, metrics = learn(size)
     else:
         small = -(-size // fraction)
-        fits = max_over_runs(places.count.max()) <= small
+        fits = max_over_runs(placed.fullest()) <= small
         state, metrics = jax.lax.cond(fits, partial(learn, small), partial(learn, size))
     return state, TrainMetrics(
         update=metrics,

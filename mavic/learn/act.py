@@ -1,6 +1,7 @@
 """From parameters to decisions. Training, evaluation, loaded policies and the playground all act by `decide`.
 
-`W` environments side by side, `N` agents, `M` macros, `P` parts of a network, `H` memory.
+`W` environments side by side, `N` agents, `M` macros, `G` networks (one per agent, or one for the team), `P` parts of
+a network, `H` memory. What a network sees is a matter of its view (`mavic.learn.views`).
 """
 
 from __future__ import annotations
@@ -12,58 +13,38 @@ import jax.numpy as jnp
 
 from mavic.learn import networks
 from mavic.learn.losses import mixture
-from mavic.learn.networks import Network, Scale, Seen
-from mavic.types import Array, Bool, Float, Int, assert_rank, record
-
-
-@record
-class Observed:
-    """The input of a team's decision."""
-
-    observation: Array  # [W, N, O]
-    last_macro: Array  # [W, N] the macro that ran before; -1 for none
-    phrase: Array  # [W, N] what each agent hears; 0 is silence
-
-    @property
-    def instructed(self) -> Array:
-        """Return bool [W], whether any agent is instructed."""
-        return (self.phrase > 0).any(-1)
+from mavic.learn.networks import Network, Scale
+from mavic.learn.views import Observed, joint_available, split_macro, view_of
+from mavic.types import Array, Bool, Float, Int, assert_rank
 
 
 def empty_memory(network: Network, num_envs: int) -> Array:
-    """Return the memory [N, P, W, H] of all agents at the start of an episode."""
-    return jnp.zeros((network.shape.agents, *network.empty(num_envs).shape))
+    """Return the memory [G, P, W, H] of all networks at the start of an episode."""
+    return jnp.zeros((network.shape.count, *network.empty(num_envs).shape))
 
 
 def project(network: Network, params: Any, vectors: Array) -> Any:
-    """Return all agents' parameters with the phrases projected. Compute it once for fixed parameters and phrases."""
+    """Return all parameters with the phrases projected. Compute it once for fixed parameters and phrases."""
     return jax.vmap(network.project, in_axes=(0, None))(params, vectors)
-
-
-def own_first(phrase: Int[Array, "W N"]) -> Int[Array, "N W N"]:
-    """Return phrases [W, N] as each agent takes them in, its own first: [N, W, N]."""
-    assert_rank("W N", phrase=phrase)
-    agents = phrase.shape[-1]
-    order = networks.own_first_order(agents)
-    return jnp.moveaxis(phrase[..., order], -2, 0)
 
 
 def decide(
     network: Network,
     actors: Any,
-    memory: Float[Array, "N P W H"],
+    memory: Float[Array, "G P W H"],
     observed: Observed,
     idle: Bool[Array, "W N"],
     available: Bool[Array, "W N M"],
     epsilon: Float[Array, " W"],
     draws: Float[Array, "W N"],
     greedy: Bool[Array, ""] | bool = False,
-) -> tuple[Int[Array, "W N"], Float[Array, "N P W H"]]:
+) -> tuple[Int[Array, "W N"], Float[Array, "G P W H"]]:
     """Return macros [W, N] and the actors' memory after the decision.
 
     `actors` comes from `project`. Agents that are not `idle` [W, N] keep their macro and memory. A macro is drawn from
     the mixture of the softmax and a uniform choice among `available` [W, N, M], with one uniform number each, `draws`
-    [W, N]. `epsilon` [W] is the share of the uniform choice. `greedy` takes the likeliest macro instead.
+    [W, N]. `epsilon` [W] is the share of the uniform choice. `greedy` takes the likeliest macro instead. One actor for
+    the whole team chooses a macro for every agent. Its choice is conditional on the macros that still run.
     """
     assert_rank("W N O", observation=observed.observation)
     assert_rank("W N", idle=idle, draws=draws, last_macro=observed.last_macro)
@@ -71,6 +52,9 @@ def decide(
     assert_rank("W", epsilon=epsilon)
     heads, memory = _step(network, actors, memory, observed, idle)
     logits = jax.vmap(lambda h: networks.logits(network.shape, h, observed.instructed))(heads)
+    if network.shape.joint:
+        args = (network.shape.macro_counts, observed.last_macro, idle)
+        return choose_jointly(*args, logits[0], available, epsilon, draws[:, 0], greedy), memory
     explore = jnp.broadcast_to(epsilon[:, None], draws.shape)
     chosen = choose(logits.swapaxes(0, 1), available, explore, draws, jnp.asarray(greedy))
     return jnp.where(idle, chosen, observed.last_macro), memory
@@ -79,7 +63,7 @@ def decide(
 def values(
     network: Network, critics: Any, scale: Scale, memory: Array, observed: Observed, idle: Array
 ) -> Array:
-    """Return V(h, c) [W, N] of all agents, for the memory before the coming decision."""
+    """Return V(h, c) [W, G] by all critics, for the memory before the coming decision."""
     heads, _ = _step(network, critics, memory, observed, idle)
     found = jax.vmap(lambda h, s: networks.value(h, observed.instructed, s))(heads, scale)
     return found.swapaxes(0, 1)
@@ -93,16 +77,17 @@ def advance(network: Network, nets: Any, memory: Array, observed: Observed, idle
 def _step(
     network: Network, nets: Any, memory: Array, observed: Observed, idle: Array
 ) -> tuple[Array, Array]:
-    """Return heads [N, P, W, out] and the memory, which changes only for idle agents."""
-    seen = Seen(
-        observation=jnp.moveaxis(observed.observation, -2, 0),
-        last_macro=jnp.moveaxis(observed.last_macro, -1, 0),
-        phrases=own_first(observed.phrase),
-    )
+    """Return heads [G, P, W, out] and the memory, which changes only where a network decides."""
+    seen, moves = view_of(network.shape).seen(network.shape, observed, idle)
+    if (
+        moves.shape[0] != network.shape.count
+    ):  # each agent has a network of its own for the whole team
+        seen, moves = jax.tree.map(
+            lambda x: jnp.repeat(x, network.shape.count, axis=0), (seen, moves)
+        )
     step = jax.vmap(lambda net, memory, seen: network.step(network.shape, net, memory, seen))
     after, heads = step(nets, memory, seen)
-    moves = jnp.moveaxis(idle, -1, 0)[:, None, :, None]
-    return heads, jnp.where(moves, after, memory)
+    return heads, jnp.where(moves[:, None, :, None], after, memory)
 
 
 def choose(
@@ -118,3 +103,30 @@ def choose(
     total = jnp.cumsum(mixed * available, axis=-1)
     sampled = (total <= jnp.minimum(draws, 1 - 1e-6)[..., None] * total[..., -1:]).sum(-1)
     return jnp.where(greedy, jnp.argmax(soft, -1), sampled).astype(jnp.int32)
+
+
+def choose_jointly(
+    counts: tuple[int, ...],
+    running: Int[Array, "W N"],
+    idle: Bool[Array, "W N"],
+    logits: Float[Array, "W A"],
+    available: Bool[Array, "W N M"],
+    epsilon: Float[Array, " W"],
+    draws: Float[Array, " W"],
+    greedy: Bool[Array, ""] | bool,
+) -> Int[Array, "W N"]:
+    """Return every agent's macro [W, N] from the logits [W, A] of all combinations, with one uniform number each.
+
+    The behaviour policy of all combinations is restricted to those in which busy agents keep their `running` macros.
+    """
+    allowed = joint_available(counts, available)
+    mixed, soft = mixture(logits, allowed, epsilon)
+    macros = split_macro(counts, jnp.arange(logits.shape[-1]))
+    fits = (idle[:, None] | (macros[None] == running[:, None])).all(-1)
+    likeliest = jnp.argmax(jnp.where(fits, soft, -jnp.inf), -1)
+    # The restricted policy may underflow to 0 everywhere; then all that fits is equally likely.
+    floor = jnp.where(allowed, 1e-12, 1e-30)
+    total = jnp.cumsum(jnp.where(fits, mixed + floor, 0.0), axis=-1)
+    sampled = (total <= jnp.minimum(draws, 1 - 1e-6)[:, None] * total[:, -1:]).sum(-1)
+    chosen = split_macro(counts, jnp.where(greedy, likeliest, sampled).astype(jnp.int32))
+    return jnp.where(idle, chosen, running)

@@ -1,23 +1,43 @@
-"""Backbones: which actor and critic each agent has. A backbone is one record of functions.
+"""Backbones: which actors and critics a team has, and what they see. A backbone is a row of a table.
 
-The correction at instruction boundaries is part of the targets and works with every backbone. The only backbone is
-Mac-IAC, in which every agent has its own actor, critic and target critic.
+All rows share one update. The correction at instruction boundaries is part of the targets and works with every one.
+
+    mac-iac          each agent has an actor and a critic, which see its own macros
+    mac-cac          one actor chooses for all agents; one critic; both see the team
+    mac-naive-iacc   each agent has an actor; one critic sees the team
+    mac-iaicc        each agent has an actor, and a critic of its own that sees the team
+    acac             as mac-naive-iacc, with a critic that attends to each agent's own history, GAE and PPO
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from mavic.learn import act, bptt, networks, update
+from mavic.hints import look_up
+from mavic.learn import acac, bptt, gru, networks, update
+from mavic.learn import values as value_functions
+from mavic.learn.batches import Batch
+from mavic.learn.losses import ActorOutputs
+from mavic.learn.networks import Network, Shape
 from mavic.learn.returns import Correction
-from mavic.learn.update import BY_AGENT, HyperParams, Loop, StaticConfig, TrainState, Values
+from mavic.learn.update import (
+    BY_ACTOR,
+    BY_CRITIC,
+    CriticOutputs,
+    HyperParams,
+    StaticConfig,
+    TrainState,
+)
+from mavic.learn.values import Loop, Spans, Values
+from mavic.learn.views import VIEWS
+from mavic.preset import ACAC
 from mavic.run_axis import max_over_runs
-from mavic.types import Array, MacroTransitions, record
+from mavic.types import Array, MacroTransitions, record, replace
 
 
 @record
@@ -31,18 +51,60 @@ class UpdateMetrics:
     critic_loss: Array  # []
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Backbone:
-    """An actor-critic over macro transitions. All functions are pure and can be called alone or under `vmap`."""
+    """An actor-critic over macro transitions."""
 
-    init: Callable[..., TrainState]
-    """(key, static config, value_scale, critic_init_scale) → a fresh state."""
-    act: Callable[..., tuple[Array, Array]]
-    """`mavic.learn.act.decide`: parameters, memory and what is seen → macros and memory."""
-    values: Callable[..., Values]
-    """(static config, vectors, state, transitions) → values [N, K, W] of all transitions."""
-    update: Callable[..., tuple[TrainState, UpdateMetrics]]
-    """(static config, hyperparameters, correction, vectors, state, transitions) → the next state, metrics."""
+    actor: str = "own"
+    """What actors see: a row of `mavic.learn.views.VIEWS`."""
+    critic: str = "own"
+    """What critics see."""
+    critic_per_agent: bool = False
+    """Each agent has a critic of its own that sees the team. Its targets are those of the agent's own macros."""
+    advantage_at: str = "begun"
+    """Where a critic sees the team: whether a macro's advantage is that of the team's row in which it `begun` or
+    `ended`."""
+    actor_norm: bool = False
+    """Actors normalize their last layer."""
+    attends: bool = False
+    """The critic attends to each agent's own history (`mavic.learn.acac`)."""
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    """Numbers of the preset that belong to the algorithm."""
+
+
+BACKBONES = {
+    "mac-iac": Backbone(),
+    "mac-cac": Backbone(actor="team", critic="team"),
+    "mac-naive-iacc": Backbone(critic="team", advantage_at="ended"),
+    "mac-iaicc": Backbone(critic="team", critic_per_agent=True),
+    "acac": Backbone(
+        actor="timed",
+        critic="tokens",
+        actor_norm=True,
+        attends=True,
+        numbers=ACAC,
+    ),
+}
+
+
+def networks_of(name: str, shape: Shape) -> tuple[Network, Network | None]:
+    """Return the actors' and the critics' network of a backbone, from the shape of one agent's own network.
+
+    The second is None where critics have the actors' shape.
+    """
+    backbone = look_up(BACKBONES, name, "backbone")
+    actor = replace(VIEWS[backbone.actor].widen(shape), layer_norm=backbone.actor_norm)
+    critic = VIEWS[backbone.critic].widen(shape)
+    if backbone.critic_per_agent:
+        critic = replace(critic, copies=shape.agents)
+    same = critic == actor
+    return network_of(name, "actor", actor), None if same else network_of(name, "critic", critic)
+
+
+def network_of(name: str, role: str, shape: Shape) -> Network:
+    """Return the network of a backbone's actors or critics, which have this shape."""
+    attends = role == "critic" and look_up(BACKBONES, name, "backbone").attends
+    return acac.critic(shape) if attends else gru.network(shape)
 
 
 def loops_of(rows: MacroTransitions) -> Loop:
@@ -50,73 +112,143 @@ def loops_of(rows: MacroTransitions) -> Loop:
     longest = rows.valid.sum(0).max()
     return Loop(
         blocks=bptt.blocks_for(max_over_runs(longest)),
-        chunks=max_over_runs(bptt.chunks_for(update.bootstraps(rows))),
+        chunks=max_over_runs(bptt.chunks_for(value_functions.bootstraps(rows))),
     )
 
 
-def _by_agent(rows: MacroTransitions) -> MacroTransitions:
-    """Return transitions [K, W, N, ...] with the agents first, [N, K, W, ...]."""
+def _by_column(rows: Any) -> Any:
+    """Return rows [K, W, G, ...] with the columns first, [G, K, W, ...]."""
     return jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), rows)
 
 
-def independent_values(
-    config: StaticConfig, vectors: Array, state: TrainState, transitions: MacroTransitions
-) -> Values:
-    """Return every agent's values [N, K, W] by its own critic."""
-    rows = bptt.pad(transitions)
+def _spans_of(backbone: Backbone, batch: Batch) -> Spans | None:
+    """Return where each agent's macros lie in its critic's rows, [N, K, W], if they are what has targets."""
+    if not backbone.critic_per_agent:
+        return None
+    assert batch.begun is not None and batch.ended is not None
+    return Spans(rows=batch.actor, begun=batch.begun, ended=batch.ended)
+
+
+def values(config: StaticConfig, vectors: Array, state: TrainState, batch: Batch) -> Values:
+    """Return the values [C, J, W] of the critics' rows, by each of `C` critics."""
+    rows = bptt.pad(batch.critic)
     loop = loops_of(rows)
+    found = _over_critics(
+        config,
+        lambda state, rows, _: value_functions.agent_values(
+            config.critic, vectors, state.critic, state.scale, rows, loop
+        ),
+        0,
+    )(state, _by_column(rows), None)
+    return jax.tree.map(lambda x: x[:, : batch.critic.macro.shape[0]], found)
 
-    def agent(critic: Any, scale: Any, rows: MacroTransitions) -> Values:
-        return update.agent_values(config, vectors, critic, scale, rows, loop)
 
-    found = jax.vmap(agent)(state.critic, state.scale, _by_agent(rows))
-    return jax.tree.map(lambda x: x[:, : transitions.macro.shape[0]], found)
+def judged(
+    config: StaticConfig, vectors: Array, state: TrainState, batch: Batch
+) -> tuple[MacroTransitions, Values]:
+    """Return the transitions that have targets [C, K, W], and their values."""
+    found = values(config, vectors, state, batch)
+    spans = _spans_of(BACKBONES[config.backbone], batch)
+    if spans is None:
+        return _by_column(batch.critic), found
+    own = _by_column(spans)
+    return own.rows, jax.vmap(value_functions.spanned)(found, own)
 
 
-def update_independent(
+def _over_critics(config: StaticConfig, function: Any, out_axes: Any) -> Any:
+    """Return `function(state, rows, spans)` for all critics. A team's rows [1, K, W] are the same for every critic."""
+
+    def mapped(state: TrainState, rows: Any, spans: Any) -> Any:
+        alone = rows.valid.shape[0] == config.critic.shape.count
+        shared = rows if alone else jax.tree.map(lambda x: x[0], rows)
+        axes = (BY_CRITIC, 0 if alone else None, 0)
+        return jax.vmap(function, in_axes=axes, out_axes=out_axes)(state, shared, spans)
+
+    return mapped
+
+
+@record
+class Learnt:
+    """What one step of all critics and actors computed, with their columns first."""
+
+    rows: MacroTransitions  # [S, J, W] of the critics
+    own: MacroTransitions  # [G, K, W] of the actors
+    critic: CriticOutputs  # [C, J, W]
+    advantage: Array  # [G, K, W]
+    actor: ActorOutputs  # [G, K, W]
+
+
+def learn(
     config: StaticConfig,
     hyper: HyperParams,
     correction: Correction,
     vectors: Array,
     state: TrainState,
-    transitions: MacroTransitions,
-) -> tuple[TrainState, UpdateMetrics]:
-    """Take one critic step and one actor step for every agent."""
-    rows = bptt.pad(transitions)
+    batch: Batch,
+) -> tuple[TrainState, Learnt]:
+    """Take one step of every critic, then one of every actor, from one batch."""
+    backbone = BACKBONES[config.backbone]
+    rows = bptt.pad(batch.critic)
+    same = batch.actor is batch.critic
+    own = rows if same else bptt.pad(batch.actor)
     loop = loops_of(rows)
+    own_loop = loop if same else loops_of(own)
     now = update.anneal(hyper, state.episodes)
 
-    def agent(state: TrainState, rows: MacroTransitions) -> tuple[TrainState, UpdateMetrics]:
-        state, critic = update.update_critic(
-            config, hyper, correction, vectors, now, loop, state, rows
-        )
-        advantage = critic.target - critic.value
-        state, actor = update.update_actor(
-            config, hyper, vectors, now, loop, state, rows, advantage
-        )
-        half = jax.nn.one_hot((rows.kind > 0).astype(jnp.int32), networks.VALUE_HEADS)
-        half = half * rows.valid[..., None].astype(jnp.float32)
-        count = jnp.maximum(half.sum((0, 1)), 1.0)
-
-        def mean(x: Array) -> Array:
-            return (half * x[..., None]).sum((0, 1)) / count
-
-        return state, UpdateMetrics(
-            value=mean(critic.value),
-            target=mean(critic.target),
-            entropy=mean(actor.entropy),
-            rows=half.sum((0, 1)),
-            critic_loss=critic.loss,
+    def critic(state: TrainState, rows: Any, spans: Any) -> tuple[TrainState, CriticOutputs]:
+        return update.update_critic(
+            config, hyper, correction, vectors, now, loop, state, rows, spans
         )
 
-    step = jax.vmap(agent, in_axes=(BY_AGENT, 0), out_axes=(BY_AGENT, 0))
-    state, metrics = step(state, _by_agent(rows))
+    def actor(state: TrainState, rows: Any, advantage: Array) -> tuple[TrainState, Any]:
+        return update.update_actor(config, hyper, vectors, now, own_loop, state, rows, advantage)
+
+    spans = _spans_of(backbone, batch)
+    spans = None if spans is None else _by_column(bptt.pad(spans))
+    rows, own = _by_column(rows), _by_column(own)
+    state, found = _over_critics(config, critic, (BY_CRITIC, 0))(state, rows, spans)
+    advantage = found.advantage
+    if not same:
+        at = batch.begun if backbone.advantage_at == "begun" else batch.ended
+        at = _by_column(bptt.pad(at))
+        wide = jnp.broadcast_to(advantage, (own.valid.shape[0], *advantage.shape[1:]))
+        advantage = jax.vmap(value_functions.read)(wide, at)
+    state, acted = jax.vmap(actor, in_axes=(BY_ACTOR, 0, 0), out_axes=(BY_ACTOR, 0))(
+        state, own, advantage
+    )
     state = update.copy_target(config, hyper, state, state.episodes + config.batch)
+    return state, Learnt(rows=rows, own=own, critic=found, advantage=advantage, actor=acted)
+
+
+def step(
+    config: StaticConfig,
+    hyper: HyperParams,
+    correction: Correction,
+    vectors: Array,
+    state: TrainState,
+    batch: Batch,
+) -> tuple[TrainState, UpdateMetrics]:
+    """Learn from one batch. Return the next state and metrics."""
+    state, learnt = learn(config, hyper, correction, vectors, state, batch)
+    critic, own = learnt.critic, learnt.own
+    context = _contexts(jnp.broadcast_to(learnt.rows.kind, critic.valid.shape), critic.valid)
+    own_context = _contexts(own.kind, own.valid)
+    metrics = UpdateMetrics(
+        value=_mean(context, critic.value),
+        target=_mean(context, critic.target),
+        entropy=_mean(own_context, learnt.actor.entropy),
+        rows=own_context.sum((1, 2)),
+        critic_loss=critic.loss,
+    )
     return state, jax.tree.map(lambda x: x.mean(0), metrics)
 
 
-BACKBONES = {
-    "mac-iac": Backbone(
-        init=update.init, act=act.decide, values=independent_values, update=update_independent
-    ),
-}
+def _contexts(kind: Array, valid: Array) -> Array:
+    """Return [G, K, W, 2]: 1 for each row that counts, uninstructed or instructed."""
+    context = jax.nn.one_hot((kind > 0).astype(jnp.int32), networks.VALUE_HEADS)
+    return context * valid[..., None].astype(jnp.float32)
+
+
+def _mean(context: Array, x: Array) -> Array:
+    """Return the means [G, 2] of numbers [G, K, W] by context."""
+    return (context * x[..., None]).sum((1, 2)) / jnp.maximum(context.sum((1, 2)), 1.0)

@@ -22,6 +22,7 @@ from mavic.learn.networks import (
     Seen,
     Shape,
     hearing_parts,
+    projections_of,
 )
 from mavic.types import Array
 
@@ -36,17 +37,17 @@ def network(shape: Shape) -> Network:
 
 def init_actor(key: Array, shape: Shape) -> Any:
     """Return the parameters of one agent's actor, [P, ...]."""
-    extra = shape.projected + 1  # own phrase; whether a teammate is instructed
-    return _init(key, shape, extra, shape.macros, ("own",))
+    return _init(key, shape, shape.macros, "actor")
 
 
 def init_critic(key: Array, shape: Shape) -> Any:
     """Return the parameters of one agent's critic, [P, ...]. Each context has its own output and its own scale."""
-    return _init(key, shape, 2 * shape.projected, VALUE_HEADS, ("own", "team"))
+    return _init(key, shape, VALUE_HEADS, "critic")
 
 
-def _init(key: Array, shape: Shape, extra: int, out: int, projections: tuple[str, ...]) -> Any:
+def _init(key: Array, shape: Shape, out: int, role: str) -> Any:
     width, gain = shape.hidden, (2 / (1 + SLOPE**2)) ** 0.5
+    projections, extra = projections_of(shape, role)
     inputs = shape.observation + shape.macros * shape.last_macro + extra
 
     def xavier(inputs: int, outputs: int, gain: float) -> tuple[tuple[int, ...], float]:
@@ -67,6 +68,12 @@ def _init(key: Array, shape: Shape, extra: int, out: int, projections: tuple[str
         "head": dense(width, out, 1.0),
         "project": {name: xavier(shape.embedding, shape.projected, 1.0) for name in projections},
     }
+    if shape.hears_each:  # the first layer's share of each agent's phrase stands by itself
+        (_, bound), share = plan["first"]["w"], (shape.agents, shape.projected, width)
+        plan["first"]["w"] = ((inputs - extra, width), bound)
+        plan["heard"] = {"w": (share, bound)}
+    if shape.layer_norm and role == "actor":
+        plan["norm"] = {"gain": ((width,), 0.0), "b": ((width,), 0.0)}  # the gain is 1 + this
     leaves, tree = jax.tree.flatten(plan, is_leaf=lambda node: isinstance(node, tuple))
     ends = np.cumsum([math.prod(size) for size, _ in leaves])
 
@@ -96,9 +103,16 @@ def with_phrases(params: Any, vectors: Array) -> Net:
 
     Rows then look up what their phrase adds. That equals the first layer of the concatenated inputs (D3) at a fraction
     of the work. Silence (row 0, the zero vector) adds nothing, because the projection has no bias. Only the last part
-    hears phrases. An actor has one more input, whether a teammate is instructed.
+    hears phrases. An actor has one more input, whether a teammate is instructed. A network that stands for the whole
+    team has a table for each agent, [N, phrases, hidden].
     """
     weight = params["first"]["w"]
+    if "each" in params["project"]:
+        heard = vectors @ params["project"]["each"][-1]
+        table = {"each": jnp.einsum("vp,nph->nvh", heard, params["heard"]["w"][-1])}
+        rest = ("project", "heard", "kind_heads")
+        trunk = {name: layer for name, layer in params.items() if name not in rest}
+        return Net(trunk, table, networks.kind_heads_of(params, vectors))
     widths = [w.shape[-1] for w in params["project"].values()]
     bits = 1 if len(widths) == 1 else 0
     plain = weight.shape[1] - sum(widths) - bits
@@ -142,6 +156,11 @@ _lookup.defvjp(_lookup_forward, _lookup_backward)
 
 def _heard(shape: Shape, table: dict[str, Array], phrases: Array) -> Array:
     """Return what phrases [..., N], own first, add to the first layer: [..., hidden]."""
+    if "each" in table:
+        return sum(
+            (_lookup(table["each"][i], phrases[..., i]) for i in range(1, shape.agents)),
+            start=_lookup(table["each"][0], phrases[..., 0]),
+        )
     total = _lookup(table["own"], phrases[..., 0])
     if "bit" in table:
         mates = (phrases[..., 1:] > 0).any(-1, keepdims=True)
@@ -211,7 +230,17 @@ def _cell(gru: dict[str, Array], carry: Array, gates_in: Array) -> Array:
 def _leave(part: Any, carry: Array) -> tuple[Array, Array]:
     """Return the head's output from the GRU's memory, and the head's input."""
     features = _leaky(_apply(part["third"], carry))
+    if "norm" in part:
+        features = normed(part["norm"], features)
     return _apply(part["head"], features), features
+
+
+def normed(norm: dict[str, Array], x: Array) -> Array:
+    """Return `x` [..., H] shifted and scaled to mean 0 and variance 1, then by the layer's own gain and bias."""
+    centred = x - x.mean(-1, keepdims=True)
+    scaled = centred / jnp.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+    gain, bias = (jax.lax.broadcast_to_rank(v, x.ndim) for v in (1 + norm["gain"], norm["b"]))
+    return gain * scaled + bias
 
 
 def _with_kinds(net: Net, seen: Seen, heads: Array, features: Array) -> Array:

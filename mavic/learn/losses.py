@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from mavic.learn import networks
 from mavic.learn.networks import Network, Scale, Seen
+from mavic.learn.views import joint_available
 from mavic.types import Array, Bool, Float, assert_rank, record
 
 LEAST_LOG_ALLOWED = -50.0  # where nothing is allowed; it has no gradient
@@ -44,6 +45,15 @@ class ActorRows:
 
 
 @record
+class ClippedRows:
+    """The input of the actor's clipped loss, [B, W, ...]."""
+
+    rows: ActorRows
+    log_prob: Array  # of the macro taken, before the first step on this batch
+    clip: Array  # how far the ratio of probabilities may move from 1
+
+
+@record
 class ActorOutputs:
     """What the actor's loss returns besides its value, [B, W]."""
 
@@ -72,17 +82,45 @@ def actor_loss(
     The gradient goes through the ε-mixture. With `allowed_weight`, the loss also holds minus the log-probability of
     all allowed macros together.
     """
+    memory, acted, allowed = _decisions(network, net, memory, rows, known)
+    gain = rows.advantage * acted.log_prob
+    loss = -(rows.weight * (gain + rows.entropy * acted.entropy)).sum() - allowed
+    return memory, loss, acted
+
+
+def clipped_actor_loss(
+    network: Network, net: object, memory: Array, block: ClippedRows, known: Array | None
+) -> tuple[Array, Array, ActorOutputs]:
+    """Return the same with PPO's loss: the smaller of the advantage times the ratio of probabilities, and that with the
+    ratio clipped to 1 ± `clip`."""
+    rows = block.rows
+    memory, acted, allowed = _decisions(network, net, memory, rows, known)
+    ratio = jnp.exp(acted.log_prob - block.log_prob)
+    kept = jnp.clip(ratio, 1 - block.clip, 1 + block.clip)
+    gain = jnp.minimum(ratio * rows.advantage, kept * rows.advantage)
+    loss = -(rows.weight * (gain + rows.entropy * acted.entropy)).sum() - allowed
+    return memory, loss, acted
+
+
+def _decisions(
+    network: Network, net: object, memory: Array, rows: ActorRows, known: Array | None
+) -> tuple[Array, ActorOutputs, Array | float]:
+    """Return the memory after the block, the outputs, and the weighted log-probability of all allowed macros."""
     memory, _, heads = network.unroll(network.shape, net, memory, rows.seen, rows.first, known)
     logits = networks.logits(network.shape, heads, rows.instructed)
-    mixed, soft = mixture(logits, rows.available, rows.epsilon)
+    available, forbidden = rows.available, rows.forbidden
+    if network.shape.joint:  # a combination is available if each of its macros is
+        counts, size = network.shape.macro_counts, (*available.shape[:-1], network.shape.agents, -1)
+        each, other = (x.reshape(size) for x in (available, ~forbidden))
+        available, forbidden = joint_available(counts, each), ~joint_available(counts, other)
+    mixed, soft = mixture(logits, available, rows.epsilon)
     log_mixed = jnp.log(jnp.maximum(mixed, 1e-20))
     taken = jnp.take_along_axis(log_mixed, rows.macro[..., None], axis=-1)[..., 0]
-    entropy = -(jnp.exp(soft) * jnp.where(rows.available, soft, 0.0)).sum(-1)
-    loss = -(rows.weight * (rows.advantage * taken + rows.entropy * entropy)).sum()
+    entropy = -(jnp.exp(soft) * jnp.where(available, soft, 0.0)).sum(-1)
+    allowed: Array | float = 0.0
     if rows.allowed_weight is not None:
-        found = log_allowed(logits, rows.available, rows.forbidden)
-        loss = loss - (rows.allowed_weight * found).sum()
-    return memory, loss, ActorOutputs(log_prob=taken, entropy=entropy)
+        allowed = (rows.allowed_weight * log_allowed(logits, available, forbidden)).sum()
+    return memory, ActorOutputs(log_prob=taken, entropy=entropy), allowed
 
 
 def log_allowed(

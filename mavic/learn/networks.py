@@ -43,6 +43,23 @@ class Shape:
     kind_heads: bool = static(
         default=False
     )  # the part that hears has one more output layer for each number heard
+    view: str = static(default="own")  # a row of `mavic.learn.views.VIEWS`
+    macro_counts: tuple[int, ...] = static(default=())  # each agent's number of macros
+    copies: int | None = static(default=None)  # how many networks there are; None: one per agent
+    tells_macro: bool = static(default=False)  # the observation holds each agent's last macro
+    hears_each: bool = static(default=False)  # every agent's phrase has inputs of its own
+    layer_norm: bool = static(default=False)  # before the actor's head
+    memory: int | None = static(default=None)  # numbers that a network remembers; None: `hidden`
+
+    @property
+    def count(self) -> int:
+        """Return how many networks of this shape a team has."""
+        return self.agents if self.copies is None else self.copies
+
+    @property
+    def joint(self) -> bool:
+        """Return whether one network stands for the whole team."""
+        return self.hears_each and self.copies == 1
 
 
 @record
@@ -77,30 +94,41 @@ class Network:
 
     def empty(self, *batch: int) -> Array:
         """Return the memory [P, *batch, H] at the start of an episode."""
-        return jnp.zeros((self.shape.parts, *batch, self.shape.hidden))
+        return jnp.zeros((self.shape.parts, *batch, self.shape.memory or self.shape.hidden))
 
 
 def from_cell(
     shape: Shape,
     init: Callable[[Array, int, int], Any],
     cell: Callable[[Any, Array, Array], tuple[Array, Array]],
+    read: Callable[[Any, Array], Array] | None = None,
 ) -> Network:
     """Return a network from any recurrent cell, differentiated by JAX. It is slower than `gru.network`.
 
     `init(key, inputs, hidden)` returns the parameters of one part as any pytree of float arrays. `cell(params, memory,
     inputs)` takes memory [..., hidden] and inputs [..., I] and returns the new memory and features [..., hidden]. A
     linear head follows. Inputs are the observation, the last macro (if the shape has it), the projected own phrase,
-    and for an actor whether a teammate is instructed, for a critic the mean projection of the teammates' phrases.
+    and for an actor whether a teammate is instructed, for a critic the mean projection of the teammates' phrases. A
+    network that stands for the whole team gets every agent's projected phrase instead. `read(params, memory)` returns
+    the features of many memories at once; without it the cell's own features are taken.
     """
-    return Network(shape, *_cell_functions(init, cell))
+    return Network(shape, *_cell_functions(init, cell, read))
 
 
-def _cell_functions(init: Callable, cell: Callable) -> tuple[Callable, ...]:
+def projections_of(shape: Shape, role: str) -> tuple[tuple[str, ...], int]:
+    """Return the names of a network's projections of phrases, and how many inputs what is heard takes."""
+    if shape.hears_each:
+        return ("each",), shape.agents * shape.projected
+    if role == "actor":
+        return ("own",), shape.projected + 1
+    return ("own", "team"), 2 * shape.projected
+
+
+def _cell_functions(init: Callable, cell: Callable, read: Callable | None) -> tuple[Callable, ...]:
     def initialize(key: Array, shape: Shape, role: str) -> Any:
-        extra = shape.projected + (1 if role == "actor" else shape.projected)
+        projections, extra = projections_of(shape, role)
         inputs = shape.observation + shape.macros * shape.last_macro + extra
         outputs = shape.macros if role == "actor" else VALUE_HEADS
-        projections = ("own",) if role == "actor" else ("own", "team")
 
         def dense(key: Array, rows: int, columns: int) -> Array:
             bound = (6 / (rows + columns)) ** 0.5
@@ -126,26 +154,41 @@ def _cell_functions(init: Callable, cell: Callable) -> tuple[Callable, ...]:
         return {"parts": parts, "kinds": kind_heads_of(params, vectors)}
 
     def step(shape: Shape, net: Any, memory: Array, seen: Seen) -> tuple[Array, Array]:
-        def part(net: Any, hears: Array, memory: Array) -> tuple[Array, Array, Array]:
-            memory, features = cell(net["cell"], memory, _inputs(shape, net["table"], hears, seen))
-            bias = jax.lax.broadcast_to_rank(net["head"]["b"], features.ndim)
-            return memory, features @ net["head"]["w"] + bias, features
+        memory, features = walk(shape, net, memory, seen)
+        return memory, leave(net, memory if read else features, seen)
 
-        memory, heads, features = jax.vmap(part)(net["parts"], hearing_parts(shape), memory)
-        is_actor = "team" not in net["parts"]["table"]
-        phrase = head_phrase(seen.phrases, is_actor)
-        return memory, with_kind_heads(net["kinds"], phrase, heads, features)
+    def walk(shape: Shape, net: Any, memory: Array, seen: Seen) -> tuple[Array, Array]:
+        def part(net: Any, hears: Array, memory: Array) -> tuple[Array, Array]:
+            return cell(net["cell"], memory, _inputs(shape, net["table"], hears, seen))
+
+        return jax.vmap(part)(net["parts"], hearing_parts(shape), memory)
+
+    def leave(net: Any, left: Array, seen: Seen) -> Array:
+        def part(net: Any, left: Array) -> tuple[Array, Array]:
+            features = read(net["cell"], left) if read else left
+            bias = jax.lax.broadcast_to_rank(net["head"]["b"], features.ndim)
+            return features @ net["head"]["w"] + bias, features
+
+        heads, features = jax.vmap(part)(net["parts"], left)
+        table = net["parts"]["table"]
+        phrase = head_phrase(seen.phrases, is_actor="own" in table and "team" not in table)
+        return with_kind_heads(net["kinds"], phrase, heads, features)
 
     def unroll(
         shape: Shape, net: Any, memory: Array, seen: Seen, first: Array, known: Any = None
     ) -> tuple[Array, Array, Array]:
         def row(memory: Array, row: tuple[Seen, Array]) -> tuple[Array, tuple[Array, Array]]:
             seen, begins = row
-            memory, heads = step(shape, net, jnp.where(begins[None, :, None], 0.0, memory), seen)
-            return memory, (memory, heads)
+            memory = jnp.where(begins[None, :, None], 0.0, memory)
+            memory, features = walk(shape, net, memory, seen)
+            return memory, (memory, features)
 
-        memory, (memories, heads) = jax.lax.scan(row, memory, (seen, first))
-        return memory, memories, jnp.moveaxis(heads, 1, 0)
+        memory, (memories, features) = jax.lax.scan(row, memory, (seen, first))
+        return (
+            memory,
+            memories,
+            leave(net, jnp.moveaxis(memories if read else features, 1, 0), seen),
+        )
 
     return (
         lambda key, shape: initialize(key, shape, "actor"),
@@ -161,6 +204,9 @@ def _inputs(shape: Shape, table: dict[str, Array], hears: Array, seen: Seen) -> 
     parts = [seen.observation]
     if shape.last_macro:
         parts.append(jax.nn.one_hot(seen.last_macro, shape.macros))
+    if "each" in table:
+        each = hears * table["each"][seen.phrases]
+        return jnp.concatenate([*parts, each.reshape(*each.shape[:-2], -1)], axis=-1)
     parts.append(hears * table["own"][seen.phrases[..., 0]])
     mates = seen.phrases[..., 1:]
     if "team" in table:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from mavic.learn.networks import own_first_order
+from mavic.learn.views import started
 from mavic.types import Array, Float, MacroTransitions, Timestep, assert_rank, record
 
 
@@ -84,18 +85,17 @@ def macro_transitions(
     assert_rank("", gamma=gamma)
     places = places or as_played(rows)
     tick = places.tick[:size]
-    ticks, width, agents = rows.macro.shape
-    clock = jnp.arange(ticks)[:, None, None]
-    started = jax.lax.cummax(jnp.where(rows.fresh, clock, 0), axis=0)
-    elapsed = clock - started
+    ticks, _, agents = rows.macro.shape
+    heard = rows.phrase.shape[-1]
+    # In rows of the whole team the phrases keep the order of the agents.
+    order = own_first_order(heard)[:agents]
+    elapsed = jnp.arange(ticks)[:, None, None] - started(rows.fresh)
     gathered = _sum_since(rows.fresh, gamma**elapsed * rows.reward)
     final = rows.terminal[..., None] & ~rows.bootstraps_from_self
     discount = jnp.where(final, 0.0, gamma ** (elapsed + 1))
 
     def pick(values: Array) -> Array:
-        """Return values [T, W, N, ...] at the ticks at which macros ended, [K, W', N, ...]."""
-        flat = values.reshape(ticks * width, *values.shape[2:])
-        return flat[tick, jnp.arange(agents)]
+        return picked(values, tick)
 
     def everyone(values: Array) -> Array:
         """Return values [T, W] repeated for every agent, [T, W, N]."""
@@ -110,7 +110,7 @@ def macro_transitions(
         forbidden=pick(rows.forbidden),
         last_macro=pick(rows.last_macro),
         macro=pick(rows.macro),
-        phrases=pick(rows.phrase[..., own_first_order(agents)]),
+        phrases=pick(rows.phrase[..., order]),
         kind=pick(everyone(rows.kind.max(axis=-1))),
         context=pick(everyone(rows.context)),
         reward=pick(gathered),
@@ -123,6 +123,12 @@ def macro_transitions(
         time=pick(everyone(rows.time)),
         valid=valid,
     )
+
+
+def picked(values: Array, tick: Array) -> Array:
+    """Return values [T, W, N, ...] at the ticks [K, W', N] at which macros ended, [K, W', N, ...]."""
+    flat = values.reshape(-1, *values.shape[2:])
+    return flat[tick, jnp.arange(tick.shape[-1])]
 
 
 def _assert_ticks(rows: Timestep) -> None:

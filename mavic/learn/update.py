@@ -1,7 +1,7 @@
 """One update of every agent's critic and actor from one batch of complete episodes.
 
-Agents are a leading axis of all parameters. The steps for one agent are `agent_values`, `update_critic` and
-`update_actor`; `mavic.learn.backbones` puts them together.
+Agents are a leading axis of all parameters. The steps are `update_critic` for one critic and `update_actor` for one
+actor; `mavic.learn.backbones` puts them together.
 """
 
 from __future__ import annotations
@@ -15,8 +15,17 @@ import optax
 
 from mavic.learn import bptt, losses, networks
 from mavic.learn.losses import ActorOutputs, ActorRows, CriticRows
-from mavic.learn.networks import Network, Scale, Seen
-from mavic.learn.returns import Correction, targets
+from mavic.learn.networks import Network, Scale
+from mavic.learn.returns import Correction
+from mavic.learn.values import (
+    Loop,
+    Spans,
+    agent_values,
+    seen_before,
+    spanned,
+    targets_of,
+    values_before,
+)
 from mavic.types import Array, MacroTransitions, record, replace, static
 
 
@@ -52,6 +61,7 @@ class HyperParams:
     value_scale: Array
     critic_init_scale: Array
     popart_step: Array
+    ppo_clip: Array
     target_update_episodes: Array
     adam_b2: Array
     max_grad_norm: Array
@@ -62,7 +72,8 @@ class HyperParams:
 class StaticConfig:
     """The static part of a training: what determines the compiled program."""
 
-    network: Network = static()
+    network: Network = static()  # of the actors
+    critic_network: Network | None = static(default=None)  # None: the actors' network
     backbone: str = static(default="mac-iac")
     n_steps: float = static(default=5)
     batch: int = static(default=64)
@@ -70,11 +81,30 @@ class StaticConfig:
     drop_unfinished: bool = static(default=False)
     target_network: bool = static(default=False)  # otherwise the target is the critic itself
     allowed_loss: bool = static(default=False)  # some context has a loss on the allowed probability
+    baseline: str = static(default="before")  # the V of the advantages; see `BASELINES`
+    passes: int = static(
+        default=1
+    )  # steps on one batch; from the second on the actors' loss is clipped
+    first_to_finish: int = static(
+        default=0
+    )  # environments of that way of collecting; 0: complete episodes
+
+    @property
+    def critic(self) -> Network:
+        """Return the critics' network."""
+        return self.critic_network or self.network
+
+
+BASELINES = (
+    "before",
+    "after",
+    "target",
+)  # of the critic before its step, after it, or of the target critic
 
 
 @record
 class TrainState:
-    """Everything that training changes. All fields but `episodes` have a leading axis of agents."""
+    """Everything that training changes. All fields but `episodes` have a leading axis of actors or of critics."""
 
     actor: Any
     critic: Any
@@ -85,8 +115,14 @@ class TrainState:
     episodes: Array  # [] finished so far
 
 
-# The axis of agents in each field of a `TrainState`, for `vmap`.
-BY_AGENT = TrainState(**{**dict.fromkeys(TrainState.__dataclass_fields__, 0), "episodes": None})  # type: ignore
+# The axis of actors and of critics in each field of a `TrainState`, for `vmap`.
+BY_ACTOR, BY_CRITIC = (
+    TrainState(**{f: 0 if f in own else None for f in TrainState.__dataclass_fields__})  # type: ignore
+    for own in (
+        ("actor", "actor_optimizer"),
+        ("critic", "target", "critic_optimizer", "scale"),
+    )
+)
 
 
 @record
@@ -102,29 +138,13 @@ class Annealed:
 
 
 @record
-class Loop:
-    """The lengths of the loops over one batch."""
-
-    blocks: Array  # [] blocks of rows that cover the fullest lane
-    chunks: Array  # [] chunks that cover the rows whose target reads V(h', c)
-
-
-@record
-class Values:
-    """One agent's values of its transitions, [K, W]."""
-
-    value: Array  # V(h, c)
-    v_same_instruction: Array  # V(h', c)
-    v_next_instruction: Array  # V(h', c')
-    memory: Array  # [K, P, W, H] the critic's memory after each row
-
-
-@record
 class CriticOutputs:
     """What the critic's update computed, [K, W]."""
 
     target: Array
+    valid: Array  # rows that have a target
     value: Array  # before the step
+    advantage: Array  # the target minus the value that `StaticConfig.baseline` names
     loss: Array  # []
 
 
@@ -139,14 +159,16 @@ def init(
     A critic's output of 1 stands for the value `value_scale`. The head is scaled so that an untrained critic's outputs
     stand for values of about ±`critic_init_scale`. In full units they would be noise in the first advantages.
     """
-    network = config.network
+    network, other = config.network, config.critic
     actor_key, critic_key = jax.random.split(key)
-    agents = network.shape.agents
-    actor_keys, critic_keys = (jax.random.split(k, agents) for k in (actor_key, critic_key))
+    actor_keys = jax.random.split(actor_key, network.shape.count)
+    critic_keys = jax.random.split(critic_key, other.shape.count)
     actor = jax.vmap(lambda k: network.init_actor(k, network.shape))(actor_keys)
-    critic = jax.vmap(lambda k: network.init_critic(k, network.shape))(critic_keys)
+    critic = jax.vmap(lambda k: other.init_critic(k, other.shape))(critic_keys)
     critic["head"] = jax.tree.map(lambda x: x * (critic_init_scale / value_scale), critic["head"])
-    scale = jax.tree.map(lambda x: jnp.stack([x] * agents), networks.scale_of(value_scale))
+    scale = jax.tree.map(
+        lambda x: jnp.stack([x] * other.shape.count), networks.scale_of(value_scale)
+    )
     moments = jax.vmap(_optimizer(1.0, 0.999, 1.0).init)
     return TrainState(
         actor=actor,
@@ -178,70 +200,6 @@ def anneal(hyper: HyperParams, episodes: Array) -> Annealed:
     )
 
 
-def seen_before(rows: MacroTransitions) -> Seen:
-    """Return the input of the networks when the row's macro is chosen."""
-    return Seen(observation=rows.observation, last_macro=rows.last_macro, phrases=rows.phrases)
-
-
-def seen_after(rows: MacroTransitions) -> Seen:
-    """Return the input of the networks after the macro, if the instruction were still the row's own."""
-    return Seen(observation=rows.next_observation, last_macro=rows.macro, phrases=rows.phrases)
-
-
-def bootstraps(rows: MacroTransitions) -> Array:
-    """Return bool, the rows whose target may read V(h', c): the instruction changed, or the horizon cut the episode.
-
-    For all other rows the next row's value is V(h', c), or nothing follows.
-    """
-    return (rows.switched | rows.last) & (rows.discount > 0) & ~rows.bootstraps_from_self
-
-
-def agent_values(
-    config: StaticConfig,
-    vectors: Array,
-    critic: Any,
-    scale: Scale,
-    rows: MacroTransitions,
-    loop: Loop,
-) -> Values:
-    """Return one agent's values of its transitions [K, W]."""
-    network = config.network
-    net = network.project(critic, vectors)
-    instructed = rows.kind > 0
-    seen, after = seen_before(rows), seen_after(rows)
-
-    def segment(memory: Array, block: tuple[Seen, Array, Array]) -> tuple[Array, tuple]:
-        seen, first, instructed = block
-        memory, memories, heads = network.unroll(network.shape, net, memory, seen, first)
-        return memory, (networks.value(heads, instructed, scale), memories)
-
-    value, memory = bptt.forward(
-        segment, network.empty(rows.macro.shape[1]), (seen, rows.first, instructed), loop.blocks
-    )
-
-    def value_after(k: Array, w: Array) -> Array:
-        """Return V(h', c) of some rows [S]: one extra step from the true memory with the new observation and the old
-        phrase. The memory after that step is discarded (D3)."""
-        here = jax.tree.map(lambda x: x[k, w], after)
-        before = jnp.moveaxis(memory[k, :, w], 1, 0)
-        heads = network.step(network.shape, net, before, here)[1]
-        return networks.value(heads, instructed[k, w], scale)
-
-    following = jnp.roll(value, -1, axis=0)
-    wanted = bootstraps(rows)
-    same = jnp.where(wanted, bptt.map_where(wanted, value_after, loop.chunks), following)
-    # The task ended, but the instruction replaces the task. It continues from where the row began, so that ending the
-    # episode neither escapes the instruction nor earns a prize.
-    same = jnp.where(rows.bootstraps_from_self, value, same)
-    # The next row starts where this one ended. The last row of an episode has no next row and no new instruction.
-    return Values(
-        value=value,
-        v_same_instruction=same,
-        v_next_instruction=jnp.where(rows.last, same, following),
-        memory=memory,
-    )
-
-
 def update_critic(
     config: StaticConfig,
     hyper: HyperParams,
@@ -251,45 +209,68 @@ def update_critic(
     loop: Loop,
     state: TrainState,
     rows: MacroTransitions,
+    spans: Spans | None = None,
 ) -> tuple[TrainState, CriticOutputs]:
-    """Take one agent's critic step: targets from the target critic, squared error, Adam."""
+    """Take one critic's step: targets from the target critic, squared error, Adam.
+
+    With `spans` the targets are those of an agent's own macros. Each stands at the team's row in which its macro began,
+    and other rows of the team have none.
+    """
     instructed = (rows.kind > 0).astype(jnp.int32)
-    found = agent_values(config, vectors, state.target, state.scale, rows, loop)
-    target = targets(
-        reward=rows.reward,
-        discount=rows.discount,
-        v_same_instruction=found.v_same_instruction,
-        v_next_instruction=found.v_next_instruction,
-        switched=rows.switched,
-        last=rows.last,
-        correction=correction,
-        n_steps=config.n_steps,
-        td_lambda=hyper.td_lambda,
-    )
-    valid = rows.valid.astype(jnp.float32)
+    found = agent_values(config.critic, vectors, state.target, state.scale, rows, loop)
+    if spans is None:
+        target, valid = (
+            targets_of(config.n_steps, hyper.td_lambda, correction, rows, found),
+            rows.valid,
+        )
+    else:
+        own = spanned(found, spans)
+        target = targets_of(config.n_steps, hyper.td_lambda, correction, spans.rows, own)
+        place = jnp.where(spans.rows.valid, spans.begun, rows.valid.size)
+        target, valid = (
+            jnp.zeros(rows.valid.size, x.dtype).at[place].set(x, mode="drop")
+            for x in (target, spans.rows.valid)
+        )
+        target, valid = (x.reshape(rows.valid.shape) for x in (target, valid))
+    valid = valid.astype(jnp.float32)
     scale = _track(state.scale, target, instructed, valid, hyper.popart_step)
     critic, copied = (
         networks.rescale(params, state.scale, scale) for params in (state.critic, state.target)
     )
-    grads, loss, value = _gradient(
-        config.network,
-        lambda *block: losses.critic_loss(config.network, scale, *block),
-        critic,
-        vectors,
-        CriticRows(
-            seen=seen_before(rows),
-            first=rows.first,
-            instructed=rows.kind > 0,
-            target=target,
-            hysteresis=now.critic_hysteresis[rows.context],
-            weight=_weigh(rows.kind, valid, config.kinds, hyper.balance_kinds),
-        ),
-        loop.blocks,
-        None if config.target_network else found.memory,
+    data = CriticRows(
+        seen=seen_before(rows),
+        first=rows.first,
+        instructed=rows.kind > 0,
+        target=target,
+        hysteresis=now.critic_hysteresis[rows.context],
+        weight=_weigh(rows.kind, valid, config.kinds, hyper.balance_kinds),
     )
-    critic, optimizer = _descend(grads, critic, state.critic_optimizer, now.critic_lr, hyper)
+
+    def step(critic: Any, optimizer: Any, memory: Array | None) -> tuple:
+        grads, loss, value = _gradient(
+            config.critic,
+            lambda *block: losses.critic_loss(config.critic, scale, *block),
+            critic,
+            vectors,
+            data,
+            loop.blocks,
+            memory,
+        )
+        return *_descend(grads, critic, optimizer, now.critic_lr, hyper), loss, value
+
+    known = None if config.target_network else found.memory
+    critic, optimizer, loss, value = step(critic, state.critic_optimizer, known)
+    for _ in range(1, config.passes):
+        critic, optimizer, _, _ = step(critic, optimizer, None)
     state = replace(state, critic=critic, target=copied, critic_optimizer=optimizer, scale=scale)
-    return state, CriticOutputs(target=target, value=value, loss=loss)
+    if config.baseline == "after":
+        net = config.critic.project(critic, vectors)
+        baseline = values_before(config.critic, net, scale, rows, loop)[0]
+    else:
+        baseline = found.value if config.baseline == "target" else value
+    return state, CriticOutputs(
+        target=target, valid=valid, value=value, advantage=target - baseline, loss=loss
+    )
 
 
 def update_actor(
@@ -316,32 +297,45 @@ def update_actor(
     )
     advantage *= jnp.where(advantage < 0, now.actor_hysteresis[context], 1.0)
     advantage *= hyper.advantage_scale[context]
-    addressed = rows.phrases[..., 0] > 0
+    heard = rows.phrases if config.network.shape.joint else rows.phrases[..., :1]
+    addressed = (heard > 0).any(-1)
     timed = jnp.where(hyper.discount_actor_loss > 0, hyper.gamma**rows.time, 1.0)
-    grads, _, acted = _gradient(
-        config.network,
-        lambda *block: losses.actor_loss(config.network, *block),
-        state.actor,
-        vectors,
-        ActorRows(
-            seen=seen_before(rows),
-            first=rows.first,
-            instructed=rows.kind > 0,
-            available=rows.available,
-            macro=rows.macro,
-            epsilon=now.epsilon[context],
-            entropy=now.entropy[context],
-            advantage=advantage,
-            weight=weight * timed,
-            forbidden=rows.forbidden,
-            allowed_weight=weight * hyper.allowed_loss[context] * addressed
-            if config.allowed_loss
-            else None,
-        ),
-        loop.blocks,
+    data = ActorRows(
+        seen=seen_before(rows),
+        first=rows.first,
+        instructed=rows.kind > 0,
+        available=rows.available,
+        macro=rows.macro,
+        epsilon=now.epsilon[context],
+        entropy=now.entropy[context],
+        advantage=advantage,
+        weight=weight * timed,
+        forbidden=rows.forbidden,
+        allowed_weight=weight * hyper.allowed_loss[context] * addressed
+        if config.allowed_loss
+        else None,
     )
-    actor, optimizer = _descend(grads, state.actor, state.actor_optimizer, now.actor_lr, hyper)
-    return replace(state, actor=actor, actor_optimizer=optimizer), acted
+
+    def step(state: TrainState, loss: Callable, data: Any) -> tuple[TrainState, ActorOutputs]:
+        grads, _, acted = _gradient(
+            config.network,
+            lambda *block: loss(config.network, *block),
+            state.actor,
+            vectors,
+            data,
+            loop.blocks,
+        )
+        actor, optimizer = _descend(grads, state.actor, state.actor_optimizer, now.actor_lr, hyper)
+        return replace(state, actor=actor, actor_optimizer=optimizer), acted
+
+    state, acted = step(state, losses.actor_loss, data)
+    if config.passes > 1:
+        # Before its first step the ratio is 1, where the clipped loss has the gradient of the plain one.
+        clip = jnp.broadcast_to(hyper.ppo_clip, acted.log_prob.shape)
+        clipped = losses.ClippedRows(rows=data, log_prob=acted.log_prob, clip=clip)
+        for _ in range(1, config.passes):
+            state, _ = step(state, losses.clipped_actor_loss, clipped)
+    return state, acted
 
 
 def copy_target(
@@ -359,7 +353,7 @@ def _gradient(
     loss: Callable,
     params: Any,
     vectors: Array,
-    rows: ActorRows | CriticRows,
+    rows: Any,
     blocks: Array,
     memory: Array | None = None,
 ) -> tuple[Any, Array, Any]:
@@ -369,12 +363,13 @@ def _gradient(
     is the memory after each row under these parameters, if it is already known.
     """
     net, pull = jax.vjp(lambda p: network.project(p, vectors), params)
-    start = network.empty(rows.first.shape[1])
+    read_in = rows.rows if isinstance(rows, losses.ClippedRows) else rows
+    start = network.empty(read_in.first.shape[1])
     if memory is None:
         memory = bptt.forward(
             lambda carry, block: network.unroll(network.shape, net, carry, *block)[:2],
             start,
-            (rows.seen, rows.first),
+            (read_in.seen, read_in.first),
             blocks,
         )
     grads, total, outputs = bptt.gradient(loss, net, start, rows, memory, blocks)

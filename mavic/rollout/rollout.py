@@ -2,6 +2,7 @@
 
 A fixed number of environments plays a queue of episodes. An environment that finishes one takes the next. So few
 environments idle although episodes differ in length, every episode is complete, and short episodes are not favoured.
+The reference's way, in which they are, is an option.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mavic.instruct.schedule import DRAWS
 from mavic.rollout import threefry
 from mavic.rollout.step import InstructedEnv, begin, draw_episode, draws_for, step
 from mavic.run_axis import max_over_runs
-from mavic.types import Array, InstructedState, Timestep, replace
+from mavic.types import Array, Bool, InstructedState, Timestep, replace
 
 
 class Policy(NamedTuple):
@@ -45,13 +46,23 @@ def rollout(
     episodes: int,
     num_envs: int,
     first: int | Array = 0,
+    first_to_finish: bool = False,
 ) -> Episodes:
-    """Play `episodes` episodes, numbered from `first`. Episode e depends on `key`, e and the policy alone."""
-    num_envs = min(num_envs, episodes)
+    """Play `episodes` episodes, numbered from `first`. Episode e depends on `key`, e and the policy alone.
+
+    With `first_to_finish`, as in the reference, the queue has no end: every environment restarts at once until
+    `episodes` episodes have ended. Ticks of those that still run are not alive, so long episodes are missing. Up to
+    `numbers_used(...)` numbers are used.
+    """
+    count = episodes
+    if first_to_finish:
+        count = numbers_used(episodes, num_envs)
+    else:
+        num_envs = min(num_envs, episodes)
     ticks = -(-episodes // num_envs) * instructed.env.horizon  # the queue cannot take longer
 
     drawn = jax.vmap(lambda number: draw_episode(threefry.fold_in(key, first + number)))(
-        jnp.arange(episodes)
+        jnp.arange(count)
     )
 
     def start(number: Array) -> InstructedState:
@@ -64,7 +75,7 @@ def rollout(
         after, row = jax.vmap(step, in_axes=(None, 0, 0, 0))(
             instructed, state, choice, draws[:, agents:]
         )
-        alive = number < episodes
+        alive = number < (queued + 1 if first_to_finish else episodes)
         row = replace(row, alive=alive)
         rows = jax.tree.map(
             lambda all_, one: jax.lax.dynamic_update_index_in_dim(all_, one, t, 0), rows, row
@@ -77,7 +88,9 @@ def rollout(
         return t + 1, after, jax.vmap(draws_for)(after), memory, number, queued, rows
 
     def unfinished(carry: tuple) -> Array:
-        return max_over_runs((carry[4] < episodes).any().astype(jnp.int32)) > 0
+        queued = carry[5]
+        some = queued - num_envs < episodes if first_to_finish else (carry[4] < episodes).any()
+        return max_over_runs(some.astype(jnp.int32)) > 0
 
     number = jnp.arange(num_envs)
     state = jax.vmap(start)(number)
@@ -90,7 +103,33 @@ def rollout(
     draws = jax.vmap(draws_for)(state)
     carry = (jnp.int32(0), state, draws, memory, number, jnp.int32(num_envs), rows)
     carry = jax.lax.while_loop(unfinished, tick, carry)
-    return Episodes(rows=carry[-1], ticks=carry[0])
+    rows = carry[-1]
+    if first_to_finish:
+        over = rows.alive & (rows.terminal | rows.truncated)
+        rows = replace(rows, alive=first_finished(over, episodes))
+    return Episodes(rows=rows, ticks=carry[0])
+
+
+def numbers_used(episodes: int, num_envs: int) -> int:
+    """Return how many episodes may start until `episodes` have ended."""
+    return episodes + 2 * num_envs
+
+
+def first_finished(over: Bool[Array, "T W"], episodes: int) -> Bool[Array, "T W"]:
+    """Return the ticks of the last `episodes` episodes that ended up to the tick in which so many had ended.
+
+    `over` marks last ticks of episodes. Several environments may end in that tick; then the first to finish make room,
+    as in the reference's buffer.
+    """
+    ticks = over.shape[0]
+    done = jnp.cumsum(over.sum(1))
+    counted = over & ((done - over.sum(1)) < episodes)[:, None]
+    rank = jnp.cumsum(counted.reshape(-1)).reshape(over.shape)
+    kept = counted & (rank > counted.sum() - episodes)
+    clock = jnp.where(counted, jnp.arange(ticks)[:, None], ticks)
+    following = jax.lax.cummin(clock, axis=0, reverse=True)  # the last tick of each tick's episode
+    kept = jnp.concatenate([kept, jnp.zeros_like(kept[:1])])
+    return jnp.take_along_axis(kept, following, axis=0)
 
 
 def _where(condition: Array, this: Any, other: Any) -> Any:

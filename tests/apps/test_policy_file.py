@@ -43,7 +43,7 @@ def inputs(team, steps=8):
 
 def test_a_team_decides_as_the_networks_do_with_fresh_phrases(team):
     """The cache of sentences changes nothing: each step is compared with phrases projected anew."""
-    network, shape, weights = team.network, team.shape, team.weights
+    network, shape, weights = team.networks.actor, team.shape, team.weights
     carry, memory = team.start(), act.empty_memory(network, 1)
     last_macro = jnp.full((1, 2), -1)
     everything = jnp.ones((1, shape.agents, shape.macros), bool)
@@ -148,7 +148,7 @@ def test_a_team_that_hears_kinds_hears_what_was_understood(listener):
     for text, row in ((trained, shares[0]), (free, shares[1]), (unclear, None), (None, None)):
         listening = listener.listen(text)
         vectors = silence if row is None else np.vstack([silence, row])
-        wanted = act.project(listener.network, listener.weights.actor, jnp.asarray(vectors))
+        wanted = act.project(listener.networks.actor, listener.weights.actor, jnp.asarray(vectors))
         heard_by = [
             name for name, row in zip(listener.agents, listening.phrase, strict=True) if row
         ]
@@ -158,7 +158,7 @@ def test_a_team_that_hears_kinds_hears_what_was_understood(listener):
 
 
 def test_it_acts_after_loading_as_its_networks_do(listener):
-    network, shape = listener.network, listener.shape
+    network, shape = listener.networks.actor, listener.shape
     random = np.random.default_rng(1)
     kinds = jnp.vstack([jnp.zeros((1, 3)), jnp.eye(3)])
     actors = act.project(network, listener.weights.actor, kinds)

@@ -55,7 +55,7 @@ def test_a_pair_counts_for_both_contexts_in_which_something_is_asked():
 
 
 def test_the_allowed_loss_is_compiled_in_only_where_a_preset_has_it():
-    sizes = dict(observation=3, macros=4, agents=2, embedding=5, kinds=3)
+    sizes = dict(observation=3, macro_counts=(4, 4), embedding=5, kinds=3)
     for preset, on in ((Preset(), False), (Preset(allowed_loss=(0.0, 0.0, 0.1)), True)):
         assert static_config_of(preset, "residual", **sizes).allowed_loss is on
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small_team import NUM_ENVS, VECTORS, by_agent, first_agent, played, static_config
 
-from mavic.learn import gru, networks, update
+from mavic.learn import gru, networks, values
 from mavic.learn.networks import Seen
 from mavic.types import replace
 
@@ -19,7 +19,7 @@ def replayed_logits(network, actor, rows, first=None):
     net = network.project(actor, VECTORS)
     first = rows.first if first is None else first
     start = network.empty(NUM_ENVS)
-    heads = network.unroll(network.shape, net, start, update.seen_before(rows), first)[2]
+    heads = network.unroll(network.shape, net, start, values.seen_before(rows), first)[2]
     return jnp.where(rows.available, networks.logits(network.shape, heads, rows.kind > 0), -1e9)
 
 
@@ -90,7 +90,7 @@ def test_the_uninstructed_part_never_hears_a_phrase():
     net = network.project(actor, VECTORS)
     heads = []
     for phrases in (rows.phrases, jnp.zeros_like(rows.phrases)):
-        seen = replace(update.seen_before(rows), phrases=phrases)
+        seen = replace(values.seen_before(rows), phrases=phrases)
         heads.append(
             network.unroll(network.shape, net, network.empty(NUM_ENVS), seen, rows.first)[2]
         )

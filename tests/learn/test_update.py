@@ -12,19 +12,17 @@ from small_team import NUM_ENVS, PRESET, TASK, VECTORS, by_agent, first_agent, p
 from mavic.experiments import train
 from mavic.experiments.config import ExperimentConfig
 from mavic.experiments.runs import make_run, stack
-from mavic.learn import backbones, bptt, gru, losses, networks, update
+from mavic.learn import backbones, batches, bptt, gru, losses, networks, update, values
 from mavic.learn.losses import ActorRows
 from mavic.learn.networks import from_cell
 from mavic.learn.returns import CORRECTIONS
 from mavic.types import replace
 
-BACKBONE = backbones.BACKBONES["mac-iac"]
-
 
 def actor_rows(rows, key):
     shape = rows.macro.shape
     return ActorRows(
-        seen=update.seen_before(rows),
+        seen=values.seen_before(rows),
         first=rows.first,
         instructed=rows.kind > 0,
         available=rows.available,
@@ -116,7 +114,7 @@ def test_the_allowed_loss_reaches_addressed_agents_by_context():
         static = replace(static_config("residual"), allowed_loss=on)
         numbers = replace(hyper, allowed_loss=weights)
         rows = replace(transitions, forbidden=forbidden)
-        after = BACKBONE.update(static, numbers, cut, VECTORS, state, rows)[0]
+        after = backbones.step(static, numbers, cut, VECTORS, state, batches.alike(rows))[0]
         return jax.tree.leaves(after.actor_optimizer[1].mu)
 
     def differ(one, two):
@@ -137,7 +135,7 @@ def test_the_allowed_loss_reaches_addressed_agents_by_context():
 def update_once(static, state, transitions):
     hyper = make_run(ExperimentConfig(), PRESET, TASK, 0).hyper
     cut = jax.tree.map(jnp.float32, CORRECTIONS["cut"])
-    return BACKBONE.update(static, hyper, cut, VECTORS, state, transitions)[0]
+    return backbones.step(static, hyper, cut, VECTORS, state, batches.alike(transitions))[0]
 
 
 @partial(jax.jit, static_argnames=("name", "target_network"))
@@ -197,8 +195,8 @@ def test_values_after_a_row_are_true_counterfactuals():
     state, transitions = played("shared", 6)
     rows = by_agent(transitions)
     critic = jax.tree.map(lambda x: x * 3.0, state.critic)
-    found = jax.jit(partial(BACKBONE.values, static, VECTORS))(
-        replace(state, critic=critic), transitions
+    found = jax.jit(partial(backbones.values, static, VECTORS))(
+        replace(state, critic=critic), batches.alike(transitions)
     )
     padded = jax.tree.map(
         lambda x: jnp.pad(
@@ -211,16 +209,16 @@ def test_values_after_a_row_are_true_counterfactuals():
         """V(h', c) of every row by one step of the network from the true memory."""
         net = network.project(critic, VECTORS)
         heads = network.step(
-            network.shape, net, jnp.moveaxis(memory, 1, 0), update.seen_after(rows)
+            network.shape, net, jnp.moveaxis(memory, 1, 0), values.seen_after(rows)
         )
         return networks.value(heads[1], rows.kind > 0, scale)
 
     counterfactual = jax.jit(jax.vmap(one_step_later))(critic, state.scale, rows, padded.memory)
     inside = rows.valid & ~rows.last
     unchanged, changed = inside & ~rows.switched, inside & rows.switched
-    for values in (padded.v_same_instruction, padded.v_next_instruction):
+    for own in (padded.v_same_instruction, padded.v_next_instruction):
         np.testing.assert_allclose(
-            jnp.where(unchanged, counterfactual, 0), jnp.where(unchanged, values, 0), atol=1e-4
+            jnp.where(unchanged, counterfactual, 0), jnp.where(unchanged, own, 0), atol=1e-4
         )
     np.testing.assert_allclose(
         jnp.where(changed, counterfactual, 0),

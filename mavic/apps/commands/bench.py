@@ -24,6 +24,8 @@ class Bench(Command):
     """The number of trainings at once."""
     repeats: int = 3
     """The number of interleaved repeats; medians are shown."""
+    backbone: tuple[str, ...] = ()
+    """The backbones to train; all of them if none is named."""
     json: Path | None = None
     """Also write the figures to this file."""
 
@@ -32,9 +34,14 @@ class Bench(Command):
         import json
 
         from mavic.experiments import benchmark
+        from mavic.learn.backbones import BACKBONES
 
         found = benchmark.measure(
-            self.world, seeds=self.seeds, repeats=self.repeats, console=console.OUT
+            self.world,
+            seeds=self.seeds,
+            repeats=self.repeats,
+            backbones=self.backbone or tuple(BACKBONES),
+            console=console.OUT,
         )
         if self.json:
             self.json.write_text(json.dumps(found, indent=1) + "\n")

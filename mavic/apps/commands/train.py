@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Train(Command):
     """Train teams, evaluate them, and write records and policies.
 
-    All combinations of the given methods, networks and conditions are trained, with all seeds. Those that fit one
-    compiled program train at once. Ctrl-C saves the training; the same command resumes it.
+    All combinations of the given methods, backbones, networks and conditions are trained, with all seeds. Those that
+    fit one compiled program train at once. Ctrl-C saves the training; the same command resumes it.
 
     For example:
       mavic train box_pushing
@@ -44,6 +44,9 @@ class Train(Command):
     """shared is the paper's network. protected has separate parts for instructed and uninstructed decisions. residual
     is protected, and its instructed actor adds to the logits of the uninstructed one. The default is residual, and
     protected with the preset paper."""
+    backbone: tuple[str, ...] = ("mac-iac",)
+    """Who has which actor and critic: mac-iac (the paper's), mac-cac, mac-naive-iacc, mac-iaicc or acac.
+    docs/backbones.md says which one when."""
     hear: str | None = None
     """What agents hear: kinds (the probability of each kind, as the reader understands a sentence) or vectors (the
     sentence's vector, as in the paper). The default is kinds, and vectors with the preset paper."""
@@ -108,6 +111,7 @@ class Train(Command):
         """Return what is trained in every combination."""
         return {
             "methods": self.methods,
+            "backbones": self.backbone,
             "networks": self.networks,
             "conditions": self.conditions,
             "preset": self.preset,

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mavic.preset import TUNED, Preset
+from mavic.preset import ACAC, REFERENCE, TUNED
 
+# The published commands for the grid of 6 × 6. They also set rewards: `--options small 20 penalty -10`.
+COMMAND = replace(
+    REFERENCE, episodes=40_000, batch=32, first_to_finish=32, gamma=0.98, target_update_episodes=32
+)
 PRESETS = {
-    "paper": Preset(),  # the paper's table, whose "N-step 0" means one-step TD
+    # The paper's table, whose "N-step 0" means one-step TD, and the reference's ways.
+    "paper": replace(REFERENCE, first_to_finish=16),
+    "reference": COMMAND,
+    "reference/mac-cac": replace(
+        COMMAND, actor_lr=1e-3, batch=2, first_to_finish=2, n_steps=3, target_update_episodes=64
+    ),
+    "reference/mac-naive-iacc": replace(COMMAND, actor_lr=3e-4, target_update_episodes=128),
+    "reference/mac-iaicc": replace(COMMAND, actor_lr=3e-4, target_update_episodes=128),
+    "reference/acac": replace(
+        COMMAND, **ACAC, batch=16, target_update_episodes=64, epsilon_episodes=30_000
+    ),
     "tuned": replace(
         TUNED,
         episodes=256_000,

@@ -4,10 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mavic.preset import TUNED_LONG_TASK, Preset
+from mavic.preset import ACAC, REFERENCE, TUNED_LONG_TASK
 
+COMMAND = replace(  # the published commands, for map A with three cooks
+    REFERENCE,
+    episodes=100_000,
+    batch=4,
+    first_to_finish=4,
+    gamma=0.99,
+    actor_lr=3e-4,
+    n_steps=5,
+    epsilon_end=(0.05, 0.05),
+    epsilon_episodes=20_000,
+    target_update_episodes=8,
+)
+TEAM = replace(COMMAND, batch=8, first_to_finish=8, target_update_episodes=32)
 PRESETS = {
-    "paper": Preset(
+    "reference": COMMAND,
+    "reference/mac-cac": replace(TEAM, actor_lr=1e-4),
+    "reference/mac-naive-iacc": TEAM,
+    "reference/mac-iaicc": TEAM,
+    "reference/acac": replace(TEAM, **{**ACAC, "critic_lr": 3e-4, "passes": 5, "ppo_clip": 0.01}),
+    "paper": replace(
+        REFERENCE,
         episodes=400_000,
         batch=16,
         gamma=0.992,
@@ -16,7 +35,7 @@ PRESETS = {
         n_steps=5,
         epsilon_end=(0.1, 0.1),
         epsilon_episodes=100_000,
-        target_network=True,
+        first_to_finish=16,
     ),
     "tuned": replace(
         TUNED_LONG_TASK,

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mavic.preset import TUNED_LONG_TASK, Preset
+from mavic.preset import REFERENCE, TUNED_LONG_TASK
 
+PAPER = replace(
+    REFERENCE,
+    episodes=40_000,
+    batch=4,
+    first_to_finish=4,
+    gamma=1.0,
+    actor_lr=3e-4,
+    n_steps=5,
+    epsilon_episodes=10_000,
+)
+COMMAND = replace(PAPER, epsilon_end=(0.05, 0.05))  # the published commands
 PRESETS = {
-    "paper": Preset(
-        episodes=40_000,
-        batch=4,
-        gamma=1.0,
-        actor_lr=3e-4,
-        n_steps=5,
-        epsilon_episodes=10_000,
-        target_network=True,
-    ),
+    "paper": PAPER,
+    "reference": COMMAND,
+    "reference/mac-cac": replace(COMMAND, hidden=64),
+    "reference/mac-naive-iacc": replace(COMMAND, actor_lr=5e-4, critic_lr=5e-4),
+    "reference/mac-iaicc": replace(COMMAND, actor_lr=5e-4, critic_lr=5e-4),
     "tuned": replace(
         TUNED_LONG_TASK,
         gamma=1.0,

@@ -1,0 +1,267 @@
+"""What a network sees: an agent's own macros, or the whole team as one agent.
+
+A view turns the ticks [T, W, N] of all agents into ticks [T, W, G] of its `G` columns: one per agent, or one for the
+team. It does the same with the input of a decision. Transitions, targets, losses and decisions are then the same for
+every view. A network's shape names its view, so a policy file says what its team needs to see.
+
+    own      each agent: its own observation, from macro to macro
+    timed    own, and when the observation was received (two numbers)
+    team     all agents side by side; a new row whenever any agent's macro ends
+    tokens   team, timed, and which agents' observations are new
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from mavic.learn.networks import Seen, Shape, own_first_order
+from mavic.types import Array, Bool, Float, Int, Timestep, assert_rank, record, replace
+
+TIME_SIZE = 2  # sine and cosine
+
+
+@record
+class Observed:
+    """The input of a team's decision, `W` environments side by side. A view may need more than the first three."""
+
+    observation: Array  # [W, N, O] what each agent decides from, or last decided from
+    last_macro: Array  # [W, N] the macro that ran before, or that still runs; -1 for none
+    phrase: Array  # [W, N] what each agent hears; 0 is silence
+    earlier_macro: Array | None = None  # [W, N] the macro that ran before `last_macro`
+    time: Array | None = None  # [W] index of the coming tick
+    since: Array | None = (
+        None  # [W, N] index of the tick before which busy agents saw their observation
+    )
+
+    @property
+    def instructed(self) -> Array:
+        """Return bool [W], whether any agent is instructed."""
+        return (self.phrase > 0).any(-1)
+
+
+@dataclass(frozen=True)
+class View:
+    """One way to see a team. All functions are pure."""
+
+    needs: str
+    """What has to be passed at every decision, in words."""
+    widen: Callable[[Shape], Shape]
+    """The shape of one agent's own network → the shape of a network with this view."""
+    ticks: Callable[[Shape, Timestep, bool], Timestep]
+    """(shape, ticks [T, W, N], whether unfinished macros are dropped) → ticks [T, W, G]."""
+    seen: Callable[[Shape, Observed, Array], tuple[Seen, Array]]
+    """(shape, input, idle [W, N]) → the networks' input [G, W], and bool [G, W]: who decides."""
+
+
+def view_of(shape: Shape) -> View:
+    """Return the view of networks of this shape."""
+    return VIEWS[shape.view]
+
+
+def joint_macro(counts: tuple[int, ...], macros: Int[Array, "*batch N"]) -> Int[Array, "*batch"]:
+    """Return the index of all agents' macros among all combinations. The first agent's macro counts most."""
+    index = jnp.zeros(macros.shape[:-1], jnp.int32)
+    for agent, count in enumerate(counts):
+        index = index * count + macros[..., agent]
+    return index
+
+
+def split_macro(counts: tuple[int, ...], index: Int[Array, "*batch"]) -> Int[Array, "*batch N"]:
+    """Return every agent's macro of a combination: the inverse of `joint_macro`."""
+    found = []
+    for count in reversed(counts):
+        found.append(index % count)
+        index = index // count
+    return jnp.stack(found[::-1], axis=-1)
+
+
+def joint_available(
+    counts: tuple[int, ...], available: Bool[Array, "*batch N M"]
+) -> Bool[Array, "*batch A"]:
+    """Return which combinations consist of available macros only."""
+    mask = available[..., 0, : counts[0]]
+    for agent, count in enumerate(counts[1:], start=1):
+        mask = mask[..., None] & available[..., agent, None, :count]
+        mask = mask.reshape(*mask.shape[:-2], -1)
+    return mask
+
+
+def clock(time: Array) -> Float[Array, "*batch 2"]:
+    """Return the two numbers that say when an observation was received. The first tick is number 1 (ACAC)."""
+    angle = (time + 1).astype(jnp.float32)
+    return jnp.stack([jnp.sin(angle), jnp.cos(angle)], axis=-1)
+
+
+def started(fresh: Bool[Array, "T W N"]) -> Int[Array, "T W N"]:
+    """Return the row [T] at which the macro that runs in each tick was chosen."""
+    rows = jnp.broadcast_to(jnp.arange(fresh.shape[0])[:, None, None], fresh.shape)
+    return jax.lax.cummax(jnp.where(fresh, rows, 0), axis=0)
+
+
+def own_first(phrase: Int[Array, "W N"]) -> Int[Array, "N W N"]:
+    """Return phrases [W, N] as each agent takes them in, its own first: [N, W, N]."""
+    assert_rank("W N", phrase=phrase)
+    return jnp.moveaxis(phrase[..., own_first_order(phrase.shape[-1])], -2, 0)
+
+
+def _append(values: Array, more: Array) -> Array:
+    return jnp.concatenate([values, more], axis=-1)
+
+
+def _flat(values: Array) -> Array:
+    """Return values [..., N, X] of all agents side by side, [..., N·X]."""
+    return values.reshape(*values.shape[:-2], -1)
+
+
+def _own_shape(shape: Shape) -> Shape:
+    return replace(shape, macro_counts=())  # each network has macros of its own only
+
+
+def _own_ticks(shape: Shape, rows: Timestep, dropped: bool) -> Timestep:
+    return rows
+
+
+def _own_seen(shape: Shape, observed: Observed, idle: Array) -> tuple[Seen, Array]:
+    seen = Seen(
+        observation=jnp.moveaxis(observed.observation, -2, 0),
+        last_macro=jnp.moveaxis(observed.last_macro, -1, 0),
+        phrases=own_first(observed.phrase),
+    )
+    return seen, jnp.moveaxis(idle, -1, 0)
+
+
+def _timed_shape(shape: Shape) -> Shape:
+    wider = shape.observation + TIME_SIZE
+    return replace(shape, view="timed", observation=wider, macro_counts=())
+
+
+def _timed_ticks(shape: Shape, rows: Timestep, dropped: bool) -> Timestep:
+    ticks = jnp.arange(rows.macro.shape[0])[:, None, None]
+    since = rows.time[..., None] - (ticks - started(rows.fresh))
+    now = jnp.broadcast_to(rows.time[..., None] + 1, since.shape)
+    return replace(
+        rows,
+        observation=_append(rows.observation, clock(since)),
+        next_observation=_append(rows.next_observation, clock(now)),
+    )
+
+
+def _timed_seen(shape: Shape, observed: Observed, idle: Array) -> tuple[Seen, Array]:
+    return _own_seen(shape, _timed(observed, idle), idle)
+
+
+def _timed(observed: Observed, idle: Array) -> Observed:
+    if observed.time is None:
+        raise ValueError(f"this team needs to see {VIEWS['timed'].needs}")
+    now = jnp.broadcast_to(observed.time[:, None], idle.shape)
+    since = now if observed.since is None else jnp.where(idle, now, observed.since)
+    return replace(observed, observation=_append(observed.observation, clock(since)))
+
+
+def _team_shape(shape: Shape) -> Shape:
+    one = shape.observation + shape.macros * shape.last_macro
+    return replace(
+        shape,
+        view="team",
+        observation=shape.agents * one,
+        last_macro=False,
+        tells_macro=shape.last_macro,
+        macros=math.prod(shape.macro_counts),
+        hears_each=True,
+        copies=1,
+    )
+
+
+def _team_ticks(shape: Shape, rows: Timestep, dropped: bool) -> Timestep:
+    # A macro that only the end of the episode ended brings no new observation where such macros are dropped.
+    new = rows.ended & ~rows.unfinished if dropped else rows.ended
+    after = jnp.where(new[..., None], rows.next_observation, rows.observation)
+    return replace(
+        rows,
+        observation=_side_by_side(shape, rows.observation, rows.last_macro)[..., None, :],
+        next_observation=_side_by_side(shape, after, jnp.where(new, rows.macro, rows.last_macro))[
+            ..., None, :
+        ],
+        available=_flat(rows.available)[..., None, :],
+        forbidden=_flat(rows.forbidden)[..., None, :],
+        last_macro=jnp.full_like(rows.last_macro[..., :1], -1),
+        macro=joint_macro(shape.macro_counts, rows.macro)[..., None],
+        fresh=rows.fresh.any(-1, keepdims=True),
+        reward=rows.reward.mean(-1, keepdims=True),
+        complied=rows.complied.all(-1, keepdims=True),
+        ended=rows.ended.any(-1, keepdims=True),
+        unfinished=rows.unfinished.all(-1, keepdims=True),
+        bootstraps_from_self=rows.bootstraps_from_self.any(-1, keepdims=True),
+    )
+
+
+def _team_seen(shape: Shape, observed: Observed, idle: Array) -> tuple[Seen, Array]:
+    before = observed.last_macro
+    if observed.earlier_macro is not None:
+        before = jnp.where(idle, before, observed.earlier_macro)
+    seen = Seen(
+        observation=_side_by_side(shape, observed.observation, before)[None],
+        last_macro=jnp.full((1, idle.shape[0]), -1, jnp.int32),
+        phrases=observed.phrase[None],
+    )
+    return seen, idle.any(-1)[None]
+
+
+def _side_by_side(shape: Shape, observation: Array, before: Array) -> Array:
+    if shape.tells_macro:
+        width = max(shape.macro_counts)
+        observation = _append(observation, jax.nn.one_hot(before, width))
+    return _flat(observation)
+
+
+def _tokens_shape(shape: Shape) -> Shape:
+    timed = replace(_timed_shape(shape), macro_counts=shape.macro_counts)
+    wide = _team_shape(timed)
+    return replace(wide, view="tokens", observation=wide.observation + shape.agents)
+
+
+def _tokens_ticks(shape: Shape, rows: Timestep, dropped: bool) -> Timestep:
+    team = _team_ticks(shape, _timed_ticks(shape, rows, dropped), dropped)
+    new = rows.ended & ~rows.unfinished if dropped else rows.ended
+    begun = jnp.broadcast_to(started(team.fresh), rows.fresh.shape)
+    fresh = jnp.take_along_axis(rows.fresh, begun, axis=0)  # who was new when the team's row began
+
+    def flagged(observation: Array, flags: Array) -> Array:
+        return _append(observation, flags[..., None, :].astype(jnp.float32))
+
+    return replace(
+        team,
+        observation=flagged(team.observation, fresh),
+        next_observation=flagged(team.next_observation, new),
+    )
+
+
+def _tokens_seen(shape: Shape, observed: Observed, idle: Array) -> tuple[Seen, Array]:
+    seen, moves = _team_seen(shape, _timed(observed, idle), idle)
+    flags = idle[None].astype(jnp.float32)
+    return replace(seen, observation=_append(seen.observation, flags)), moves
+
+
+VIEWS = {
+    "own": View("each agent's own observation", _own_shape, _own_ticks, _own_seen),
+    "timed": View(
+        "each agent's own observation, and the tick", _timed_shape, _timed_ticks, _timed_seen
+    ),
+    "team": View(
+        "every agent's last macro-observation, also while its macro runs",
+        _team_shape,
+        _team_ticks,
+        _team_seen,
+    ),
+    "tokens": View(
+        "every agent's last macro-observation, also while its macro runs, and the tick",
+        _tokens_shape,
+        _tokens_ticks,
+        _tokens_seen,
+    ),
+}
