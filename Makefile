@@ -28,10 +28,10 @@ $(VENV)/dev: pyproject.toml | $(VENV)/pip
 
 demo: $(VENV)/run  ## Train MAVIC, naive and vanilla on Box Pushing; table, figures, a replay (under 6 minutes)
 	@$(BIN)/mavic train box_pushing --methods $(METHODS) --seeds 2 --episodes 52000 --out runs/demo --quick --overwrite
-	@$(BIN)/mavic report $(DEMO)
-	@$(BIN)/mavic replay $(DEMO)/mavic-tuned-protected-live-by-kind --against $(DEMO)/naive-tuned-protected-live-by-kind \
+	@$(BIN)/mavic replay $(DEMO)/mavic-tuned-residual-live-by-kind --against $(DEMO)/naive-tuned-residual-live-by-kind \
 	  --out $(DEMO)/replay.html
-	@echo "open in a browser: $(DEMO)/replay.html · figures: $(DEMO)/figures · table: $(DEMO)/table.md"
+	@$(BIN)/mavic report $(DEMO) --brief
+	@echo "open in a browser: $(DEMO)/replay.html"
 
 $(VENV)/play: pyproject.toml | $(VENV)/pip
 	@echo "installing the playground (once)…"

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from mavic.experiments.records import RecordError, read_folder
+from mavic.reporting import brief as briefs
 from mavic.reporting import writers
 from mavic.reporting.figures import write_figures
 from mavic.reporting.rows import table
@@ -36,11 +37,16 @@ class ReportPaths:
 
 
 def report(
-    folder: str | Path, out: str | Path | None = None, *, console: Console | None = None
+    folder: str | Path,
+    out: str | Path | None = None,
+    *,
+    console: Console | None = None,
+    brief: bool = False,
 ) -> ReportPaths:
     """Make all tables and figures of the records in `folder`, in `out` (default: the folder itself).
 
-    With a console, tables are also printed. Unfinished records are named and left out."""
+    With a console, tables are also printed; with `brief`, only a small one and a sentence on what it shows. Unfinished
+    records are named and left out."""
     folder = Path(folder)
     records = read_folder(folder)
     unfinished = tuple(record.path for record in records if record.score is None)
@@ -72,7 +78,7 @@ def report(
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8", newline="\n")
     if console is not None:
-        writers.show(rows, console)
+        briefs.show(rows, console) if brief else writers.show(rows, console)
         if unfinished:
             console.print(f"unfinished records, left out: {_names(unfinished)}", style="yellow")
     return paths

@@ -282,3 +282,16 @@ def test_a_world_of_ones_own_is_not_compared_with_the_paper(tmp_path, monkeypatc
     report(tmp_path)
     text = (tmp_path / "table.md").read_text()
     assert "naive" in text and "dual" not in text.lower() and "paper" not in text.lower()
+
+
+def test_a_brief_report_is_one_small_table_and_a_sentence(made, tmp_path):
+    folder, _ = made
+    said = io.StringIO()
+    report(folder, tmp_path, console=Console(file=said, width=100), brief=True)
+    lines = [line.strip() for line in said.getvalue().splitlines() if line.strip()]
+    assert len(lines) <= 9 and "task under an instruction" in lines[1]
+    sentence = " ".join(lines[6:])
+    assert sentence.startswith(
+        "MAVIC earns 99.8 % of what a team without instructions earns and follows 98.0 %"
+    )
+    assert "naive" in sentence and "vanilla" not in sentence
