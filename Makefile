@@ -6,7 +6,7 @@ GOLDEN ?= $(MAVIC_GOLDEN)
 DEMO := runs/demo/box_pushing
 METHODS := mavic naive vanilla
 
-.PHONY: help demo play test test-wheel test-browser slow bench reproduce report clean
+.PHONY: help demo play test test-wheel test-browser docs notebooks slow bench reproduce report clean
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -66,6 +66,16 @@ $(VENV)/build: pyproject.toml | $(VENV)/pip
 
 test-wheel: $(VENV)/build  ## Build the wheel, install it in an empty environment, run the README there
 	JAX_PLATFORMS=cpu $(BIN)/python tests/check_wheel.py
+
+$(VENV)/docs: pyproject.toml | $(VENV)/dev
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/docs  ## Build the docs site into site/; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
+notebooks: $(VENV)/docs  ## Run both notebooks from top to bottom
+	JAX_PLATFORMS=cpu $(BIN)/python tests/run_notebooks.py
 
 slow: $(VENV)/dev  ## Learning thresholds and long proofs (tens of minutes)
 	MAVIC_GOLDEN=$(GOLDEN) $(BIN)/python -m pytest -m slow

@@ -61,7 +61,7 @@ def train(
     - `methods`: names such as "mavic" or ["mavic", "naive"], or "all".
     - `backbones`: who has which actor and critic, such as "mac-iac" or "mac-cac".
     - `networks`: "shared", "protected" or "residual". Empty: by the preset.
-    - `conditions`: schedule/rule[/overlap][/extras], such as "live/by-kind".
+    - `conditions`: `schedule/rule[/overlap][/extras]`, such as "live/by-kind".
     - `preset`: "tuned" or "paper". `numbers` change single numbers of it, such as `episodes=20_000, n_steps=5`.
     - `hear`: "kinds" or "vectors". Empty: by the preset.
     - `seeds`: how many, or which.

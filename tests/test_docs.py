@@ -19,6 +19,7 @@ PAGES = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "docs/architecture.md",
+    "docs/concepts.md",
     "docs/backbones.md",
     "docs/decisions.md",
     "docs/definitions.md",
