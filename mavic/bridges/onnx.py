@@ -80,11 +80,11 @@ def export(team: TeamPolicy, path: str | Path) -> Path:
 
 def model_of(team: TeamPolicy) -> onnx.ModelProto:
     """Return a team's actors as an ONNX model."""
-    weights = {name: _plain(layer) for name, layer in team.weights.actor.items()}
-    shape = team.shape
+    shape, actor = team.shape, team.weights.actor
     own_actors = (shape.agents, shape.parts, shape.hidden, team.macro_count)
-    if "gru" not in weights or weights["head"]["w"].shape != own_actors:
+    if "gru" not in actor or actor["head"]["w"].shape != own_actors:
         raise PolicyError("only teams in which each agent has its own actor can be exported")
+    weights = {name: _plain(layer) for name, layer in actor.items()}
     sizes = dict(N=shape.agents, M=shape.macros, P=shape.parts, H=shape.hidden, O=shape.observation)
     graph = _Graph()
     said = graph.add("Greater", "kind", graph.constant(np.int64(0)))

@@ -28,13 +28,14 @@ from mavic.bridges import onnx as bridge
 EXAMPLE = Path(__file__).parents[2] / "examples" / "run_onnx.py"
 
 
-@pytest.fixture(scope="module", params=["shipped", "kinds", "kind_heads"])
+@pytest.fixture(scope="module", params=["shipped", "vectors", "kind_heads"])
 def team(request, tmp_path_factory):
-    """The shipped team, one with the default network that hears kinds, and one with output layers for the kinds."""
-    if request.param == "shipped":
-        return mavic.load_policy("box_pushing/mavic")
-    team = mavic.load_policy(untrained(tmp_path_factory.mktemp("teams"), "box_pushing"))
-    return team if request.param == "kinds" else with_kind_heads(team)
+    """The shipped team, one on the paper's network that hears vectors, and one with output layers for the kinds."""
+    shipped = mavic.load_policy("box_pushing/mavic")
+    if request.param == "vectors":
+        folder = tmp_path_factory.mktemp("teams")
+        return mavic.load_policy(untrained(folder, "box_pushing", network="shared", hear="vectors"))
+    return shipped if request.param == "shipped" else with_kind_heads(shipped)
 
 
 def with_kind_heads(team):
@@ -95,6 +96,12 @@ def test_a_model_decides_as_the_team_does(team, tmp_path):
         np.testing.assert_allclose(memory, after[:, :, 0], atol=1e-5)
         macro = jnp.asarray([int(row.argmax()) for row in found], jnp.int32)
         carry = dataclasses.replace(carry, actor=after, macro=macro)
+
+
+def test_a_joint_actor_is_refused(tmp_path):
+    team = mavic.load_policy(untrained(tmp_path, "box_pushing", backbone="mac-cac"))
+    with pytest.raises(policy_file.PolicyError, match="its own actor"):
+        bridge.model_of(team)
 
 
 def test_the_example_needs_only_onnxruntime(tmp_path):

@@ -60,7 +60,8 @@ def test_python_trains_what_is_asked_for(monkeypatch, tmp_path):
     observation = np.zeros((2, team.shape.observation))
     macro, _ = team.act(jax.random.key(0), team.start(), observation, "stay")
     assert macro.shape == (2,)
-    old = dict(networks="protected", hear="vectors", out=tmp_path, on_point=points.append)
+    (config,) = trained.group.configs
+    old = dict(networks=config.network, hear=config.hear, out=tmp_path, on_point=points.append)
     (result,) = mavic.train("box_pushing", seeds=[4], **old)
     assert groups[1][1].parent == tmp_path / "box_pushing" / "checkpoints"
     assert mavic.load_policy(result.policy).facts["seed"] == trained.group.seeds[0]
