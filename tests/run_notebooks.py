@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -12,7 +13,11 @@ from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parents[1] / "examples" / "notebooks"
 
+# As in the tests: programs run briefly here, so compiling them fast matters most.
+FAST = {"XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+
 if __name__ == "__main__":
+    os.environ.update(FAST)
     books = sorted(FOLDER.glob("*.ipynb"))
     if len(books) != 2:
         sys.exit(f"{FOLDER} should hold two notebooks")
