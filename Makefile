@@ -6,7 +6,9 @@ GOLDEN ?= $(MAVIC_GOLDEN)
 DEMO := runs/demo/box_pushing
 METHODS := mavic naive vanilla
 
-.PHONY: help demo play test test-wheel test-browser docs notebooks slow bench reproduce report clean
+FAULTS ?= --kills 100 --files 10000 --disk 40 --races 400
+
+.PHONY: help demo play test test-wheel test-browser test-faults docs notebooks slow bench reproduce report clean
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -76,6 +78,9 @@ docs: $(VENV)/docs  ## Build the docs site into site/; a broken link is an error
 
 notebooks: $(VENV)/docs  ## Run both notebooks from top to bottom
 	JAX_PLATFORMS=cpu $(BIN)/python tests/run_notebooks.py
+
+test-faults: $(VENV)/dev  ## Kills, damaged files, wrong commands, a full disk, races; FAULTS="--pages 50 --minutes 60" adds pages
+	JAX_PLATFORMS=cpu PYTHONPATH=.:tests $(BIN)/python tests/faults.py $(FAULTS)
 
 slow: $(VENV)/dev  ## Learning thresholds and long proofs (tens of minutes)
 	MAVIC_GOLDEN=$(GOLDEN) $(BIN)/python -m pytest -m slow

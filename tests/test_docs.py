@@ -28,6 +28,7 @@ PAGES = (
     "docs/paper.md",
     "docs/play.md",
     "docs/python.md",
+    "docs/reliability.md",
     "docs/words.md",
     "docs/results.md",
     "docs/theory.md",

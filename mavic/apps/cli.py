@@ -9,6 +9,7 @@ from typing import get_args
 import tyro
 from rich.markup import escape
 
+from mavic import ranges
 from mavic.apps import console
 from mavic.apps.commands.bench import Bench
 from mavic.apps.commands.cache import Cache
@@ -22,6 +23,7 @@ from mavic.apps.commands.report import Report
 from mavic.apps.commands.train import Train, from_file
 from mavic.apps.commands.words import Words
 from mavic.apps.commands.worlds import Worlds
+from mavic.experiments import stopping
 from mavic.preset import RENAMED
 
 COMMANDS = Train | Evaluate | Report | Replay | Play | Worlds | Words | Export | Bench | Cache
@@ -37,13 +39,29 @@ def main(args: Sequence[str] | None = None) -> None:
     try:
         for complaint in renamed(args):
             raise Problem(complaint)
-        _run(parse(args))
-    except (Problem, ValueError, ImportError, OSError) as error:
-        console.ERR.print("[red]mavic:[/] " + escape(str(error)), highlight=False, soft_wrap=True)
+        with stopping.on_signals():
+            _run(parse(args))
+    except KeyboardInterrupt as stopped:
+        _complain(str(getattr(stopped, "said", "")) or "stopped")
+        sys.exit(stopping.status_of(stopped))
+    except MemoryError:
+        _complain("the memory of this machine is used up; fewer seeds or a smaller batch need less")
         sys.exit(1)
-    except KeyboardInterrupt:
-        console.ERR.print("stopped")
-        sys.exit(130)
+    except (Problem, ValueError, ImportError, OSError) as error:
+        _complain(_one_line(error))
+        sys.exit(1)
+
+
+def _complain(text: str) -> None:
+    console.ERR.print("[red]mavic:[/] " + escape(text), highlight=False, soft_wrap=True)
+
+
+def _one_line(error: Exception) -> str:
+    """Return an error's message on one line. Errors of the system name their file."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return " ".join(text.split()) or type(error).__name__
 
 
 def parse(args: Sequence[str]) -> Command:
@@ -81,6 +99,7 @@ def _run(command: Command) -> None:
     from mavic.apps import cache, plugins
     from mavic.language.encoder import EncoderError
 
+    ranges.check(command, "--")
     if isinstance(command, Train | Bench):
         from mavic.experiments import devices
 

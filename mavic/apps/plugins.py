@@ -10,6 +10,7 @@ import importlib
 import json
 import re
 import sys
+import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,6 +44,15 @@ def load(modules: Iterable[str]) -> None:
             importlib.import_module(module)
         except ModuleNotFoundError as error:
             raise Problem(f"plugin {module}: {error}") from None
+        except (Exception, SystemExit) as error:  # whatever a plugin raises is the plugin's
+            raise Problem(f"plugin {module}: {_raised(error)}") from None
+
+
+def _raised(error: BaseException) -> str:
+    """Return what was raised, with the file and line that raised it."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    place = f" ({Path(last[0].filename).name}:{last[0].lineno})" if last else ""
+    return f"{type(error).__name__}: {error}{place}"
 
 
 def guess(command: Command) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
+from mavic.hints import suggest
+
 ENDINGS = (".safetensors", ".json")  # of the two files of a policy
 
 
@@ -26,3 +28,12 @@ def find(path: str | Path) -> Path:
     bare = Path(path).with_suffix("")
     own = any(bare.with_suffix(ending).is_file() for ending in ENDINGS)
     return folder() / bare if not own and bare.as_posix() in names() else bare
+
+
+def no_such_file(path: Path) -> str:
+    """Return the error message for a policy's file that is not there."""
+    name = path.with_suffix("").as_posix()
+    return (
+        f"{path}: no such file; a policy is a .safetensors file and a .json, "
+        f"or the name of a shipped team; {suggest(name, names())}"
+    )

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from mavic.experiments import checkpoint, evaluate, records, runner, unseen_phrases
+from mavic.experiments import checkpoint, divergence, evaluate, records, runner, unseen_phrases
 from mavic.experiments.config import DEFAULT_BACKBONE, ExperimentConfig, make_task
 from mavic.experiments.loggers import OnPoint
 from mavic.experiments.methods import METHODS
@@ -43,6 +43,11 @@ class Result:
     def compliance(self) -> Any:
         """Instructions followed divided by instructions given [seeds]."""
         return self.score["compliance"]["per_instruction"]
+
+    @property
+    def diverged(self) -> list[int | None]:
+        """The point of the learning curve at which each seed's numbers stopped being finite; None: never."""
+        return list(self.trained.diverged(self.config))
 
     def team(self, seed: int | None = None) -> TeamPolicy:
         """Return the trained team of a seed (default: the median one, which the policy file holds)."""
@@ -104,7 +109,7 @@ def run(
     scale = QUICK if quick else 1.0
     by_phrase = unseen_phrases.evaluate(trained, scale=scale) if words else {}
     for config, score in evaluate.evaluate(trained, scale=scale).items():
-        score["words"] = by_phrase.get(config, {})
+        score["words"] = divergence.blank_score(by_phrase.get(config, {}), trained.diverged(config))
         yield _result(trained, config, score, folder)
 
 
@@ -115,7 +120,7 @@ def _result(
     if folder is not None:
         record = folder / f"{config.name()}.jsonl"
         records.write(record, runner.record_lines(trained, config, score))
-        if not METHODS[config.method].random:
+        if trained.finite_seeds(config) and not METHODS[config.method].random:
             seed = runner.median_seed(trained.group.seeds, score)
             policy = runner.save_policy(folder / config.name(), trained, config, seed)
     return Result(config=config, score=score, trained=trained, record=record, policy=policy)

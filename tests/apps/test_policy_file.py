@@ -14,8 +14,9 @@ import teams
 
 import mavic
 from mavic.apps.stage import guest_options
-from mavic.experiments import policy_file
+from mavic.experiments import policy_facts, policy_file
 from mavic.experiments.config import ExperimentConfig
+from mavic.experiments.policy_file import PolicyError
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
 from mavic.learn import act
@@ -102,8 +103,10 @@ def test_a_file_of_version_0_1_loads_and_acts_alike(team, tmp_path):
 def test_old_facts_are_translated_to_those_that_are_shipped(tmp_path):
     (tmp_path / "old.json").write_text(OLD_FACTS.read_text())
     shipped = json.loads((SHIPPED / "box_pushing" / "mavic.json").read_text())
-    assert shipped["format"] == policy_file.FORMAT
-    translated = json.loads(json.dumps(policy_file.read_facts(tmp_path / "old")))
+    assert shipped["format"] == policy_facts.FORMAT
+    translated = json.loads(json.dumps(policy_facts.read_facts(tmp_path / "old")))
+    hashes = [shipped.pop(name) for name in ("weights_sha256", "sha256")]
+    assert all(len(found) == 64 for found in hashes)
     for facts in (translated, shipped):  # numbers and choices that came later have their defaults
         facts["preset"] = Preset.of(facts["preset"])
         facts["config"] = ExperimentConfig.of(facts["config"])
@@ -114,19 +117,19 @@ def test_an_old_option_of_the_environment_is_translated(tmp_path):
     facts = json.loads(OLD_FACTS.read_text())
     facts["cell"]["options"] = {"size": 4, "rules": "reference"}
     (tmp_path / "old.json").write_text(json.dumps(facts))
-    found = policy_file.read_facts(tmp_path / "old")
+    found = policy_facts.read_facts(tmp_path / "old")
     assert found["config"]["options"] == {"size": 4, "dynamics": "reference"}
 
 
 def test_a_guest_joins_only_a_team_that_sees_and_does_the_same_beside_one():
-    facts = policy_file.read_facts(SHIPPED / "overcooked" / "mavic")
+    facts = policy_facts.read_facts(SHIPPED / "overcooked" / "mavic")
     assert guest_options(facts) == {"cooks": 3, "third_cook": False}
     shape = {**facts["shape"], "observation": facts["shape"]["observation"] + 1}
     assert guest_options({**facts, "shape": shape}) is None
     assert guest_options({**facts, "agents": ["cook_0", "cook_1", "cook_2"]}) is None
     wrong = {**facts["config"], "options": {"task": "nothing"}}
     assert guest_options({**facts, "config": wrong}) is None
-    assert guest_options(policy_file.read_facts(SHIPPED / "box_pushing" / "mavic")) is None
+    assert guest_options(policy_facts.read_facts(SHIPPED / "box_pushing" / "mavic")) is None
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +204,20 @@ def test_under_the_shield_it_chooses_only_what_the_sentence_allows(listener):
     assert same in chosen(text, shield=True)
     counted_as[fetch, same] = names.index("LOOK_FOR_0")  # as if it did the other's work
     assert same not in chosen(text, shield=True, effective_macros=counted_as)
+
+
+@pytest.mark.parametrize("world", ["box_pushing", "overcooked", "warehouse"])
+def test_a_flipped_bit_of_a_shipped_team_is_found(world, tmp_path):
+    for path in sorted((SHIPPED / world).iterdir()):
+        shutil.copy(path, tmp_path / path.name)
+    weights = tmp_path / "mavic.safetensors"
+    mavic.load_policy(weights)
+    data = bytearray(weights.read_bytes())
+    data[-1000] ^= 1
+    weights.write_bytes(bytes(data))
+    with pytest.raises(PolicyError, match=r"mavic\.safetensors: damaged"):
+        mavic.load_policy(weights)
+    notes = tmp_path / "naive.json"
+    notes.write_text(notes.read_text().replace('"seed": ', '"seed": 1'))
+    with pytest.raises(PolicyError, match=r"naive\.json: damaged or edited \(its hash differs\)"):
+        mavic.load_policy(notes)

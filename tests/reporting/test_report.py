@@ -12,6 +12,7 @@ from rich.console import Console
 from sample_records import KINDS, config_of, lines_of, only_row, record_of, save
 
 from mavic.envs import api
+from mavic.experiments import divergence
 from mavic.experiments.config import ExperimentConfig
 from mavic.experiments.records import RecordError, read, read_folder, write
 from mavic.reporting import writers
@@ -295,3 +296,23 @@ def test_a_brief_report_is_one_small_table_and_a_sentence(made, tmp_path):
         "MAVIC earns 99.8 % of what a team without instructions earns and follows 98.0 %"
     )
     assert "naive" in sentence and "vanilla" not in sentence
+
+
+def test_seeds_that_diverged_are_left_out_and_counted(tmp_path):
+    lines = lines_of(config_of(), [1.0, 50.0, 3.0], [0.5] * 3, [0.1] * 3)
+    whole, lost = tmp_path / "whole", tmp_path / "lost"
+    finished = [line for line in lines if line["type"] == "score"]
+    finished[0] |= divergence.marked(finished[0], [None, 2, None])
+    for line in lines:
+        if line["type"] == "curve":
+            line["base"][1] = None
+    write(lost / "mavic.jsonl", lines)
+    report(lost)
+    entry = next(iter(json.loads((lost / "table.json").read_text()).values()))["mavic"]
+    assert (entry["base_mean"], entry["base_min"]) == (2.0, 1.0)
+    assert (entry["seeds"], entry["diverged"]) == (2, 1)
+    assert "2 seeds (0, 2), 1 more diverged and left out (1)" in (lost / "table.md").read_text()
+    finished[0]["diverged"] = [1, 1, 1]
+    write(whole / "mavic.jsonl", lines)
+    with pytest.raises(RecordError, match="every record is unfinished"):
+        report(whole)

@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import tyro
 from tyro.conf import Positional
 
@@ -15,10 +16,16 @@ from mavic.apps import console
 from mavic.apps.commands import config_file
 from mavic.apps.commands.command import Command, Problem, options_from
 from mavic.apps.commands.numbers import Numbers, changes_of
+from mavic.experiments import stopping
+from mavic.ranges import LARGEST_SEED, Range, Some
 
 if TYPE_CHECKING:
     from mavic.experiments.loggers import OnPoint
     from mavic.experiments.runner import Group
+
+
+MOST_SEEDS = 1_000
+Names = Annotated[tuple[str, ...], Some()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,28 +45,28 @@ class Train(Command):
 
     world: Positional[str]
     """The world to train in. `mavic worlds` lists all worlds."""
-    methods: tuple[str, ...] = ("mavic",)
+    methods: Names = ("mavic",)
     """vanilla, naive, switch, mavic, mavic-shift, random, or all. The paper's dual method is naive on protected."""
-    networks: tuple[str, ...] = ()
+    networks: Names | None = None
     """shared is the paper's network. protected has separate parts for instructed and uninstructed decisions. residual
     is protected, and its instructed actor adds to the logits of the uninstructed one. The default is residual, and
     protected with the preset paper."""
-    backbone: tuple[str, ...] = ("mac-iac",)
+    backbone: Names = ("mac-iac",)
     """Who has which actor and critic: mac-iac (the paper's), mac-cac, mac-naive-iacc, mac-iaicc or acac.
     docs/backbones.md says which one when."""
     hear: str | None = None
     """What agents hear: kinds (the probability of each kind, as the reader understands a sentence) or vectors (the
     sentence's vector, as in the paper). The default is kinds, and vectors with the preset paper."""
-    conditions: tuple[str, ...] = ("live/by-kind",)
+    conditions: Names = ("live/by-kind",)
     """How agents are instructed: schedule/rule[/overlap][/extras]. The schedule is live (instructions come and go) or
     paper (at most one per episode). The rule is by-kind (what the instruction file says) or add (a penalty for every
     kind, as in the paper). With overlap, a new instruction may replace a running one. With extras, the extra kinds of
     the instruction file are given too."""
     preset: str = "tuned"
     """The numbers of the learner: tuned or paper."""
-    seeds: int = 3
+    seeds: Annotated[int, Range(1, MOST_SEEDS)] = 3
     """The number of seeds."""
-    first_seed: int = 0
+    first_seed: Annotated[int, Range(0, LARGEST_SEED - MOST_SEEDS)] = 0
     """The first seed."""
     out: Path = Path("runs")
     """The folder for records, policies and checkpoints. Each world has its own folder in it."""
@@ -89,7 +96,7 @@ class Train(Command):
 
     def run(self) -> None:
         """Carry out the command."""
-        from mavic.experiments import runner, study
+        from mavic.experiments import files, runner, study
 
         if not self.world:
             raise Problem("neither the command nor the file names a world")
@@ -103,8 +110,9 @@ class Train(Command):
         if not self.overwrite:
             study.check_records(groups, folder)
         calls = self._loggers(folder)
-        for group in groups:
-            self._train(group, folder, calls)
+        with files.locked(folder):
+            for group in groups:
+                self._train(group, folder, calls)
         console.OUT.print(f"records and policies: {folder}; tables: mavic report {folder}")
 
     def _choices(self) -> dict[str, Any]:
@@ -112,7 +120,7 @@ class Train(Command):
         return {
             "methods": self.methods,
             "backbones": self.backbone,
-            "networks": self.networks,
+            "networks": self.networks or "",
             "conditions": self.conditions,
             "preset": self.preset,
             "hear": self.hear or "",
@@ -148,11 +156,15 @@ class Train(Command):
         try:
             for result in study.run(group, folder, console=console.OUT, **options):
                 console.OUT.print(_summary(result.config.name(), result.score), highlight=False)
-        except KeyboardInterrupt:
-            raise Problem(
+                if any(point is not None for point in result.diverged):
+                    lost = _losses(group.seeds, result.diverged)
+                    console.OUT.print(lost, style="yellow", highlight=False)
+        except KeyboardInterrupt as stopped:
+            raise stopping.Stopped(
+                stopping.status_of(stopped) - 128,
                 f"stopped; saved in {place} up to the last point. The same command goes on from there."
                 if checkpoint.exists(place)
-                else "stopped before the first point; nothing is saved yet"
+                else "stopped before the first point; nothing is saved yet",
             ) from None
 
 
@@ -173,8 +185,20 @@ def from_file(args: Sequence[str]) -> Train | None:
 
 
 def _summary(name: str, score: dict[str, Any]) -> str:
-    base, followed = score["base"]["discounted"], score["compliance"]["per_instruction"]
-    return (
-        f"{name}: base {base.mean():.2f} (min {base.min():.2f}) · "
-        f"compliance {followed.mean():.2%} (min {followed.min():.2%})"
+    """Return the line that tells a score. Seeds that diverged do not count."""
+    base, followed = (
+        np.asarray(values, float)
+        for values in (score["base"]["discounted"], score["compliance"]["per_instruction"])
     )
+    if np.isnan(base).all():
+        return f"{name}: no seed has a score"
+    return (
+        f"{name}: base {np.nanmean(base):.2f} (min {np.nanmin(base):.2f}) · "
+        f"compliance {np.nanmean(followed):.2%} (min {np.nanmin(followed):.2%})"
+    )
+
+
+def _losses(seeds: Sequence[int], points: Sequence[int | None]) -> str:
+    """Return the line that names the seeds without a score."""
+    lost = [f"seed {s} at point {p}" for s, p in zip(seeds, points, strict=True) if p is not None]
+    return f"  {len(lost)} of {len(seeds)} seeds diverged and are left out: {', '.join(lost)}"

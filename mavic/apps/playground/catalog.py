@@ -12,10 +12,11 @@ from pathlib import Path
 import jax
 
 from mavic.apps import stage as stages
+from mavic.apps.playground import memory
 from mavic.apps.playground.messages import WorldListing
 from mavic.apps.stage import Stage
 from mavic.envs import api
-from mavic.experiments import policy_file, shipped_teams
+from mavic.experiments import policy_facts, policy_file, shipped_teams
 from mavic.experiments.config import instructions_of
 from mavic.experiments.policy_file import PolicyError
 from mavic.hints import suggest
@@ -60,7 +61,7 @@ def entry_of(path: Path, name: str) -> Entry:
     """Return the entry of a policy file or of a shipped team. The path may have an ending or none."""
     path = shipped_teams.find(path)
     try:
-        facts = policy_file.read_facts(path)
+        facts = policy_facts.read_facts(path)
     except PolicyError as error:
         raise CatalogError(str(error)) from None
     if facts["world"] not in api.names():
@@ -205,6 +206,7 @@ def words_of(world: str) -> InstructionFile:
 
 
 def prepare() -> None:
-    """Configure JAX before anything is compiled: programs as small as these run fastest on the CPU."""
+    """Configure JAX and the heaps of threads before anything is compiled: small programs run fastest on the CPU."""
+    memory.share_heaps()
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")
