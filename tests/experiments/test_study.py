@@ -7,6 +7,7 @@ import inspect
 import jax
 import numpy as np
 import pytest
+from sample_records import score_of
 
 import mavic
 from mavic.experiments import evaluate, loggers, runner, study
@@ -40,11 +41,7 @@ def test_python_trains_what_is_asked_for(monkeypatch, tmp_path):
     trained = mavic_of_no_training()
     groups, points = [], []
     monkeypatch.setattr(runner, "train_group", train_group)
-    score = {
-        "type": "score",
-        "base": {"discounted": np.array([3.0])},
-        "compliance": {"per_instruction": np.array([0.5])},
-    }
+    score = score_of([3.0], [0.5], [0.0])
     monkeypatch.setattr(
         evaluate, "evaluate", lambda *_, **__: {trained.group.configs[0]: dict(score)}
     )
