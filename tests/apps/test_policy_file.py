@@ -23,13 +23,18 @@ from mavic.learn import act
 from mavic.preset import Preset
 
 SHIPPED = Path(__file__).parents[2] / "policies"
-OLD_FACTS = Path(__file__).parent / "policy_format_1.json"  # of policies/box_pushing/mavic
+# One team of version 0.1, as versions 0.1 and 0.2 wrote it.
+OLD_FACTS, SAME_FACTS = (Path(__file__).parent / f"policy_format_{n}.json" for n in (1, 2))
 TEXTS = ["don't push", None, "go to the small boxes", "stay where you are"]
 
 
 @pytest.fixture(scope="module")
-def team():
-    return mavic.load_policy(SHIPPED / "box_pushing" / "mavic")
+def team(tmp_path_factory):
+    """An untrained team with the shapes of version 0.1: it hears sentence vectors."""
+    folder = tmp_path_factory.mktemp("team")
+    path = teams.untrained(folder, "box_pushing", network="protected", hear="vectors")
+    path.with_suffix(".json").write_text(SAME_FACTS.read_text())
+    return mavic.load_policy(path)
 
 
 def inputs(team, steps=8):
@@ -85,7 +90,8 @@ def test_a_team_decides_as_the_networks_do_with_fresh_phrases(team):
 
 
 def test_a_file_of_version_0_1_loads_and_acts_alike(team, tmp_path):
-    shutil.copy(SHIPPED / "box_pushing" / "mavic.safetensors", tmp_path / "old.safetensors")
+    weights = teams.untrained(tmp_path, "box_pushing", network="protected", hear="vectors")
+    shutil.copy(weights.with_suffix(".safetensors"), tmp_path / "old.safetensors")
     shutil.copy(OLD_FACTS, tmp_path / "old.json")
     written = json.loads(OLD_FACTS.read_text())
     assert written["format"] == 1 and "cell" in written and "trace" in written["preset"]
@@ -100,17 +106,24 @@ def test_a_file_of_version_0_1_loads_and_acts_alike(team, tmp_path):
     np.testing.assert_array_equal(mine.critic, its.critic)
 
 
-def test_old_facts_are_translated_to_those_that_are_shipped(tmp_path):
+def test_old_facts_are_translated_to_those_of_today(tmp_path):
     (tmp_path / "old.json").write_text(OLD_FACTS.read_text())
-    shipped = json.loads((SHIPPED / "box_pushing" / "mavic.json").read_text())
-    assert shipped["format"] == policy_facts.FORMAT
+    today = json.loads(SAME_FACTS.read_text())
+    assert today["format"] == policy_facts.FORMAT
     translated = json.loads(json.dumps(policy_facts.read_facts(tmp_path / "old")))
-    hashes = [shipped.pop(name) for name in ("weights_sha256", "sha256")]
-    assert all(len(found) == 64 for found in hashes)
-    for facts in (translated, shipped):  # numbers and choices that came later have their defaults
+    for facts in (translated, today):  # numbers and choices that came later have their defaults
         facts["preset"] = Preset.of(facts["preset"])
         facts["config"] = ExperimentConfig.of(facts["config"])
-    assert translated == shipped and shipped["config"].hear == "vectors"
+    assert translated == today and today["config"].hear == "vectors"
+
+
+@pytest.mark.parametrize(
+    "name", sorted(SHIPPED.glob("*/*.json")), ids=lambda p: p.parent.name + p.stem
+)
+def test_shipped_teams_carry_the_hashes_of_their_files(name):
+    facts = json.loads(name.read_text())
+    assert len(facts["weights_sha256"]) == len(facts["sha256"]) == 64
+    policy_facts.read_facts(name.with_suffix(""))
 
 
 def test_an_old_option_of_the_environment_is_translated(tmp_path):
