@@ -184,7 +184,7 @@ def test_training_goes_on_from_a_policy(trained, tmp_path, monkeypatch):
     for start, own in ((seen[0].actor, weights.actor), (seen[0].critic, weights.critic)):
         jax.tree.map(lambda new, old: np.testing.assert_array_equal(new[0], old), start, own)
     assert seen[0].episodes.tolist() == [0, 0]
-    status, _, complaint = run(f"{TINY} --initial box_pushing/mavic --out {tmp_path}")
+    status, _, complaint = run(f"{TINY} --initial warehouse/mavic --out {tmp_path}")
     assert status == 1 and "another network" in complaint
 
 
