@@ -8,7 +8,7 @@ METHODS := mavic naive vanilla
 
 FAULTS ?= --kills 100 --files 10000 --disk 40 --races 400
 
-.PHONY: help demo play test test-wheel test-browser test-faults docs notebooks slow bench reproduce report clean
+.PHONY: help demo play test test-long test-wheel test-browser test-faults docs notebooks slow bench reproduce report clean
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -54,6 +54,9 @@ test: $(VENV)/dev  ## Lint, types, import rules, fast tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-long: $(VENV)/dev  ## Further cases and proofs that the fast tests leave out
+	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile -m 'long and not slow'
 
 test-browser: $(VENV)/browser  ## The pages in a real browser; installs Debian's chromium when there is none
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \

@@ -28,8 +28,9 @@ from mavic.language.reader import read
 from mavic.preset import RENAMED, Preset
 
 NAMES = [command.__name__.lower() for command in get_args(cli.COMMANDS)]
-TINY = (
-    "train box_pushing --methods mavic random --seeds 1 --episodes 128 --batch 64 --options size 4"
+TINY = (  # the shapes of tests/experiments/test_runner.py, so that one compilation serves both
+    "train box_pushing --methods mavic vanilla random --networks protected --hear vectors --seeds 1"
+    " --episodes 128 --batch 64 --options size 4"
 )
 
 LOG = "--log tensorboard" if importlib.util.find_spec("tensorboardX") else ""
@@ -136,8 +137,8 @@ def test_worlds_shows_agents_macros_and_kinds():
 
 def test_train_leaves_records_and_policies(trained):
     folder, said = trained
-    for method, learns in (("mavic", True), ("random", False)):
-        name = f"{method}-tuned-residual-live-by-kind"
+    for method, learns in (("mavic", True), ("vanilla", True), ("random", False)):
+        name = f"{method}-tuned-protected-live-by-kind"
         for ending in ("safetensors", "json"):
             assert (folder / f"{name}.{ending}").is_file() == learns
         record = records.read(folder / f"{name}.jsonl")
@@ -162,13 +163,13 @@ def test_a_log_has_a_line_for_each_point(trained):
 @pytest.mark.skipif(not LOG, reason="needs tensorboardX")
 def test_tensorboard_gets_the_points(trained):
     folder, _ = trained
-    logs = folder / "logs" / "mavic-tuned-residual-live-by-kind" / "seed-0"
+    logs = folder / "logs" / "mavic-tuned-protected-live-by-kind" / "seed-0"
     assert len(list(logs.iterdir())) == 1
 
 
 def test_training_goes_on_from_a_policy(trained, tmp_path, monkeypatch):
     folder, _ = trained
-    policy = folder / "mavic-tuned-residual-live-by-kind"
+    policy = folder / "mavic-tuned-protected-live-by-kind"
     seen = []
 
     def train_updates(*args):
@@ -190,7 +191,7 @@ def test_training_goes_on_from_a_policy(trained, tmp_path, monkeypatch):
 
 def test_the_same_command_goes_on_where_it_was(trained, monkeypatch):
     folder, _ = trained
-    path = folder / "mavic-tuned-residual-live-by-kind.jsonl"
+    path = folder / "mavic-tuned-protected-live-by-kind.jsonl"
     before = records.read(path)
     brief(monkeypatch)
     monkeypatch.setattr(train, "train_updates", None)  # nothing is left to train
@@ -224,10 +225,12 @@ def test_report_makes_tables_from_that_folder(trained, tmp_path):
     assert (status, complaint) == (0, "")
     table = json.loads((tmp_path / "table.json").read_text())
     row = table["tuned/residual/live/by-kind"]["mavic"]
-    score = records.read(folder / "mavic-tuned-residual-live-by-kind.jsonl").score
+    score = records.read(folder / "mavic-tuned-protected-live-by-kind.jsonl").score
     np.testing.assert_allclose(row["base_mean"], score["base"]["discounted"][0], rtol=1e-3)
     assert row["seeds"] == 1
-    assert set(table["tuned/residual/live/by-kind"]) == {"mavic", "mavic+shield", "random"}
+    assert set(table["tuned/protected/live/by-kind"]) == {
+        *("mavic", "mavic+shield", "vanilla", "vanilla+shield", "random")
+    }
     assert "mavic" in said and list((tmp_path / "figures").iterdir())
 
 
