@@ -64,7 +64,7 @@ def test_the_first_layer_takes_the_concatenated_inputs(role):
     for part in (0, 1):
         trunk, plain = jax.tree.map(lambda x, part=part: x[part], (net.trunk, params))
         hears = networks.hearing_parts(shape)[part]
-        got = gru._first(shape, trunk, hears * gru._heard(shape, net.table, seen.phrases), seen)
+        got = gru._first(shape, trunk, hears * gru._heard(shape, net.table, seen), seen)
         heard = VECTORS[seen.phrases] * (part == 1)
         pieces = [seen.observation, jax.nn.one_hot(seen.last_macro, shape.macros)]
         pieces.append(heard[:, 0] @ plain["project"]["own"])
@@ -114,7 +114,7 @@ def test_popart_keeps_values_while_it_moves_the_scale():
         head = critic["head"]
         heads = hidden @ head["w"] + head["b"][:, None]
         kinds = networks.kind_heads_of(critic, vectors)
-        return networks.with_kind_heads(kinds, phrase, heads, hidden)
+        return networks.with_kind_heads(kinds, (phrase,), heads, hidden)
 
     for context in (False, True):
         flag = jnp.full(7, context)
@@ -133,14 +133,14 @@ def test_the_layers_of_a_kind_add_to_the_part_that_hears():
     kinds = networks.kind_heads_of(params, jnp.asarray(vectors))
     for is_actor, said in ((True, phrases[:, 0]), (False, phrases.max(1))):
         phrase = networks.head_phrase(jnp.asarray(phrases), is_actor)
-        found = networks.with_kind_heads(kinds, phrase, jnp.asarray(heads), jnp.asarray(features))
+        found = networks.with_kind_heads(kinds, (phrase,), jnp.asarray(heads), jnp.asarray(features))
         np.testing.assert_array_equal(found[0], np.float32(heads[0]))
         for row, number in enumerate(said):
             added = sum(
                 vectors[number, e] * (features[1, row] @ weight[e] + bias[e]) for e in range(3)
             )
             np.testing.assert_allclose(found[1, row], heads[1, row] + added, rtol=1e-4, atol=1e-5)
-    assert networks.with_kind_heads(None, phrase, found, found) is found
+    assert networks.with_kind_heads(None, (phrase,), found, found) is found
 
 
 def test_values_are_in_units_of_the_value_scale():
