@@ -1,9 +1,9 @@
 """Evaluation of trained teams (D14-D16): the programs that play episodes, and the score lines made of their sums.
 
 What is measured stands in `mavic.experiments.metrics`. Teams are evaluated with final parameters. `play` plays
-episodes without exploration: uninstructed, with instructions that come and go, or under one kind from the start; with
-or without the shield. `evaluate_held_instruction` plays at the last exploration of training and compares the critic's
-values with the returns. `evaluate` runs both and makes the score lines.
+episodes without exploration: uninstructed, with instructions that come and go, or under one kind or two from the
+start; with or without the shield. `evaluate_held_instruction` plays at the last exploration of training and compares
+the critic's values with the returns. `evaluate` runs both and makes the score lines.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from mavic.experiments import metrics
 from mavic.experiments.config import ExperimentConfig, Task
 from mavic.experiments.devices import over_runs
 from mavic.experiments.methods import METHODS
-from mavic.experiments.metrics import SECTIONS, UNDER, Metric, Ratio, Section, divide
+from mavic.experiments.metrics import PAIRS, SECTIONS, UNDER, Metric, Ratio, Section, divide
 from mavic.experiments.quantities import Played, episodes_over
 from mavic.experiments.runs import Run, make_run, rollout_policy, stack
+from mavic.instruct.pairs import prohibited_pairs
+from mavic.instruct.reward import rules_of
 from mavic.instruct.schedule import make_schedule
 from mavic.instruct.spec import InstructionFile
 from mavic.learn import backbones, batches
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 EVALUATION_KEY = 20_260_000  # shared by all methods and seeds, so that all meet the same episodes
 HELD_EPISODES = 256  # D15
 UNDER_EPISODES = 512  # of each kind that holds from the start
+HELD_TO_END = Section(instructed=False, greedy=False, enough=UNDER_EPISODES)
 MAX_BATCHES = 64
 SILENT_BATCHES = 4  # after which a condition that gives no instruction is believed to give none
 PROGRESS_EPISODES = 128  # of a point of the learning curve
@@ -66,6 +69,7 @@ class Episodes:
     greedy: Array  # [] bool: always the most likely macro
     shield: Array  # [] bool: what the instruction forbids is unavailable
     twins: Array  # [C, N, M] bool: what a kind's twin forbids and the kind allows
+    also: Array | None = None  # [] a second kind that holds beside `kind`; None: for one alone
 
 
 def episodes_of(
@@ -75,6 +79,7 @@ def episodes_of(
     kind: int = 0,
     greedy: bool = False,
     shield: bool = False,
+    also: int | None = None,
 ) -> Episodes:
     """Return which episodes to play, from plain values."""
     flags = (jnp.asarray(flag) for flag in (instructed, greedy, shield))
@@ -82,6 +87,7 @@ def episodes_of(
         **dict(zip(("instructed", "greedy", "shield"), flags, strict=True)),
         kind=jnp.int32(kind),
         twins=twins,
+        also=None if also is None else jnp.int32(also),
     )
 
 
@@ -119,7 +125,7 @@ def _rows(
     policy = rollout_policy(
         static, state.actor, vectors, epsilon, which.greedy & (run.eval_epsilon == 0)
     )
-    env = replace(test, schedule=schedule, rules=replace(rules, given=given))
+    env = replace(test, schedule=schedule, rules=replace(rules, given=given), also=which.also)
     return rollout(env, policy, key, episodes=episodes, num_envs=num_envs, first=first).rows
 
 
@@ -224,10 +230,12 @@ def until_enough(
     state: TrainState,
     section: Section,
     which: Episodes,
+    measured: tuple[Metric, ...] | None = None,
 ) -> Totals:
     """Play batches of episodes until every run has `section.enough` episodes, or instructions in an instructed section.
 
-    Return the totals in float64. Playing stops after four batches without any instruction, and after MAX_BATCHES.
+    Return the totals in float64, by default of the metrics of all sections that are PLAYED. Playing stops after four
+    batches without any instruction, and after MAX_BATCHES.
     """
     key = jax.random.key(EVALUATION_KEY)
     episodes = num_envs * 4
@@ -236,8 +244,8 @@ def until_enough(
     total: Totals | None = None
     for batch in range(MAX_BATCHES):
         played = play(
-            static, num_envs, episodes, metrics.measured(PLAYED), vectors, runs, state, key,
-            jnp.int32(batch * episodes), which,
+            static, num_envs, episodes, measured or metrics.measured(PLAYED), vectors, runs, state,
+            key, jnp.int32(batch * episodes), which,
         )  # fmt: skip
         sums = jax.tree.map(lambda x: np.asarray(x, np.float64), played)
         total = sums if total is None else jax.tree.map(np.add, total, sums)
@@ -281,7 +289,9 @@ def evaluate(
     With `scale` below 1 fewer episodes are played. With `shield` everything under an instruction is played again while
     what is forbidden is unavailable; these numbers stand under "shield", in the same sections.
     """
-    if num_envs is None:  # a batch has four episodes per environment: few on a CPU, where ticks are slow
+    if (
+        num_envs is None
+    ):  # a batch has four episodes per environment: few on a CPU, where ticks are slow
         num_envs = 64 if jax.default_backend() == "cpu" else 256
     group, static, task = trained.group, trained.static, trained.task
     configs, trained_state = group.configs, trained.state
@@ -293,11 +303,14 @@ def evaluate(
     given = np.atleast_1d(np.asarray(rules.given).any(axis=0))
     asked = {name: i for i, name in enumerate(rules.names) if given[i]}
     replaces = np.asarray(rules.replaces)
+    pair_metrics, together = metrics.measured([PAIRS]), pairs_of(task, given)
 
-    def totals_of(section: Section, **how: Any) -> Totals:
+    def totals_of(
+        section: Section, measured: tuple[Metric, ...] | None = None, **how: Any
+    ) -> Totals:
         fewer = dataclasses.replace(section, enough=section.enough * scale)
         which = episodes_of(twins, instructed=section.instructed, greedy=section.greedy, **how)
-        return until_enough(static, num_envs, vectors, runs, state, fewer, which)
+        return until_enough(static, num_envs, vectors, runs, state, fewer, which, measured)
 
     def value_bias(kind: int) -> np.ndarray:
         episodes = max(32, math.ceil(HELD_EPISODES * scale))
@@ -314,16 +327,22 @@ def evaluate(
             if name in SECTIONS:
                 played[name] = totals_of(SECTIONS[name], shield=shield)
                 found[name] = section_entries(name, played[name], rules.names)
-        one_kind = Section(instructed=False, greedy=False, enough=UNDER_EPISODES)
         found[UNDER] = {
             name: _under_entries(
-                {UNDER: totals_of(one_kind, kind=i, shield=shield), "base": played["base"]},
+                {UNDER: totals_of(HELD_TO_END, kind=i, shield=shield), "base": played["base"]},
                 i,
                 replaces=replaces[:, i],
                 has_twin=bool(twins[i].any()),
             )
             for name, i in asked.items()
             if not replaces[:, i].all()
+        }
+        found[PAIRS] = {
+            name: _pair_entries(
+                totals_of(HELD_TO_END, pair_metrics, kind=one, also=other, shield=shield),
+                replaced=replaces[:, one] | replaces[:, other],
+            )
+            for name, (one, other) in together.items()
         }
         return found
 
@@ -338,7 +357,10 @@ def evaluate(
             "type": "score",
             "episodes": int(trained_state.episodes[0]),
             "optimum": best_return(config, task, group.preset.gamma),
-            "optima": {name: best_return(config, task, group.preset.gamma, name) for name in asked},
+            "optima": {
+                name: best_return(config, task, group.preset.gamma, name)
+                for name in (*asked, *together)
+            },
             **_one_count(_of_config(config, found, slice(n * seeds, (n + 1) * seeds))),
         }
         for n, config in enumerate(configs)
@@ -370,6 +392,25 @@ def _under_entries(
         unknown = replaces | (metric.numerator is metrics.TWIN and not has_twin)
         found[key] = np.where(unknown, np.nan, value)
     return found
+
+
+def _pair_entries(totals: Totals, *, replaced: np.ndarray) -> dict[str, Any]:
+    """Return the entries of a pair in the section PAIRS, [runs] each; nan for runs in which it replaces the task."""
+    return {
+        key: np.where(replaced, np.nan, divide(totals.ratios[metric.name]))
+        for key, metric in metrics.entries(PAIRS).items()
+    }
+
+
+def pairs_of(task: Task, given: np.ndarray) -> dict[str, tuple[int, int]]:
+    """Return the pairs of prohibitions to evaluate, by name. `given` [C] bool: the kinds that instructions are of.
+
+    Prohibitions are those that leave the task on by the file's own rules, also where every kind has rule `add`.
+    """
+    rules = replace(rules_of(task.env, task.file), given=jnp.asarray(given))
+    known = task.env.name in api.names()
+    impossible = api.world(task.env.name).impossible_together if known else ()
+    return prohibited_pairs(task.env, rules, impossible)
 
 
 def best_return(

@@ -191,7 +191,7 @@ def pay_both(
     events: Float[Array, " V"],
     rules: Rules,
 ) -> Float[Array, " N"]:
-    """Return the reward [N] under two instructions: the sum of what each pays, and the task's if neither replaces it."""
+    """Return the reward [N] under two instructions: what each pays, and the task's reward if neither replaces it."""
     replaced = [rules.replaces[instruction.kind] for instruction in instructions]
     nothing = jnp.zeros_like(task)
     own = [

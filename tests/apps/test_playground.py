@@ -110,7 +110,7 @@ def frame_of(message: messages.Frames, side: int = 0) -> dict:
 
 
 def say(session, words, agents=None, hold=None):
-    return session.say(hearing.hear(session.stage.lexicon, words), agents, hold)
+    return session.say([hearing.hear(session.stage.lexicon, words)], agents, hold)
 
 
 def test_two_teams_meet_the_same_random_numbers_and_instructions(catalog):
