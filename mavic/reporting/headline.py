@@ -9,7 +9,8 @@ entries, such as `<!-- headline: overcooked extras -->`. An entry of the file lo
         "group": "tuned/protected/live/by-kind",            the group of `table.json` whose rows are shown
         "method": "mavic",                                   the row that is the headline, in bold
         "also": {"tuned/shared/live/by-kind": ["mavic"]},    optional: rows of other groups, after those of their method
-        "paper": false                                       optional: without the paper's figures
+        "paper": false,                                      optional: without the paper's figures
+        "columns": ["method", "base return"]                 optional: only these columns
     }
 """
 
@@ -101,10 +102,10 @@ COLUMNS: dict[str, Callable[[Line], str]] = {
     "method": _method,
     "network": lambda line: line.network,
     "base return": lambda line: _spread("base", number, line),
-    "worst seed": lambda line: number(line.get("base_min")),
+    "worst seed's base": lambda line: number(line.get("base_min")),
     "of optimum": lambda line: percent(line.get("share_of_optimum")),
     "instructions followed": lambda line: _spread("compliance", _exact, line),
-    "worst seed ": lambda line: _exact(line.get("compliance_min")),
+    "worst seed": lambda line: _exact(line.get("compliance_min")),
     "task under an instruction": lambda line: percent(line.get("under_share_mean")),
     "worst kind, worst seed": lambda line: percent(line.get("under_share_min")),
     "solved, worst": lambda line: percent(line.get("under_solved_min")),
@@ -148,12 +149,13 @@ def markdown(results: Path, entry: str) -> str:
         )
         for key, name in found
     ]
-    cells = {title: [write(line) for line in lines] for title, write in COLUMNS.items()}
+    columns = named.get("columns", COLUMNS)
+    cells = {title: [COLUMNS[title](line) for line in lines] for title in columns}
     shown = {title: texts for title, texts in cells.items() if set(texts) - {styles.MISSING, ""}}
     rows = zip(*shown.values(), strict=True)
     return "\n".join(
         [
-            "| " + " | ".join(title.strip() for title in shown) + " |",
+            "| " + " | ".join(shown) + " |",
             "|" + "---|" * len(shown),
             *("| " + " | ".join(row) + " |" for row in rows),
             "",

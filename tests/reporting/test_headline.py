@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 
 
-@pytest.mark.parametrize(("page", "tables"), [("README.md", 3), ("docs/results.md", 1)])
+@pytest.mark.parametrize(("page", "tables"), [("README.md", 1), ("docs/results.md", 6)])
 def test_pages_hold_the_headline_tables(page, tables):
     text = (ROOT / page).read_text(encoding="utf-8")
     assert len(headline.BLOCK.findall(text)) == tables
@@ -26,6 +26,8 @@ def test_a_headline_shows_its_group_first_and_other_rows_beside_it():
     names = [line.split(" | ")[0] for line in lines[2:]]
     assert names[-1] == "| vanilla (hears nothing)" and "| dual (naive)" in names
     assert "paper" not in headline.markdown(RESULTS, "overcooked extras")
+    few = headline.markdown(RESULTS, "overcooked brief").splitlines()[0]
+    assert few.startswith("| method | network | base return | instructions followed | worst seed |")
 
 
 def test_rows_with_the_shield_and_the_task_under_an_instruction(tmp_path):
