@@ -6,7 +6,9 @@ GOLDEN ?= $(MAVIC_GOLDEN)
 DEMO := runs/demo/box_pushing
 METHODS := mavic naive vanilla
 
-.PHONY: help demo play test test-browser slow bench reproduce report clean
+FAULTS ?= --kills 100 --files 10000 --disk 40 --races 400
+
+.PHONY: help demo play test test-browser test-faults slow bench reproduce report clean
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -59,6 +61,9 @@ test-browser: $(VENV)/browser  ## The pages in a real browser; installs Debian's
 	    $$(test "$$(id -u)" = 0 || echo sudo) apt-get update -q && \
 	    $$(test "$$(id -u)" = 0 || echo sudo) apt-get install -q -y --no-install-recommends chromium; }
 	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -m browser
+
+test-faults: $(VENV)/dev  ## Kills, damaged files, wrong commands, a full disk, races; FAULTS="--pages 50 --minutes 60" adds pages
+	JAX_PLATFORMS=cpu PYTHONPATH=.:tests $(BIN)/python tests/faults.py $(FAULTS)
 
 slow: $(VENV)/dev  ## Learning thresholds and long proofs (tens of minutes)
 	MAVIC_GOLDEN=$(GOLDEN) $(BIN)/python -m pytest -m slow

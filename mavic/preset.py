@@ -7,118 +7,128 @@ numbers by name. Numbers that appear in the paper keep the paper's word.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Literal
+
+from mavic import ranges
+from mavic.hints import suggest
+from mavic.ranges import Count, NotNegative, Positive, Range, Share
 
 # By context: nothing is asked; asked and the task goes on; asked instead of the task. A pair (a, b) means (a, b, b).
 ByContext = tuple[float, float] | tuple[float, float, float]
+Shares = Annotated[ByContext, Range(0, 1)]
+Weights = Annotated[ByContext, Range(0, 1e6)]
+StepSize = Annotated[float, Range(0, 1e38, above=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
     """The numbers of one training. Some are by context: two numbers (not asked, asked) or three (`ByContext`)."""
 
-    episodes: int = 50_000
+    episodes: Count = 50_000
     """Training episodes."""
-    batch: int = 32
+    batch: Annotated[int, Range(1, 10**6)] = 32
     """Complete episodes per update."""
-    gamma: float = 0.995
+    gamma: Share = 0.995
     """Discount per tick."""
-    actor_lr: float = 5e-4
+    actor_lr: StepSize = 5e-4
     """Adam step size of the actors."""
-    critic_lr: float = 3e-3
+    critic_lr: StepSize = 3e-3
     """Adam step size of the critics."""
-    final_lr_fraction: float = 1.0
+    final_lr_fraction: Share = 1.0
     """The actors' step size falls linearly to this fraction at the end of training."""
-    critic_final_lr_fraction: float | None = None
+    critic_final_lr_fraction: Share | None = None
     """The same for the critics; None: the actors' fraction."""
-    n_steps: int | None = 1
+    n_steps: Annotated[int, Range(1, 10**6)] | None = 1
     """Macro transitions in an n-step target; 1 is one-step TD, None is Monte Carlo (to the end of the episode)."""
-    td_lambda: float = 1.0
+    td_lambda: Share = 1.0
     """Lambda of the returns: 0 trusts the critic at the next decision, 1 trusts the n-step return."""
-    epsilon_start: float = 1.0
+    epsilon_start: Share = 1.0
     """Exploration at the start: the share of uniformly random macros."""
-    epsilon_end: ByContext = (0.01, 0.01)
+    epsilon_end: Shares = (0.01, 0.01)
     """Exploration from `epsilon_episodes` on."""
-    epsilon_episodes: int = 4_000
+    epsilon_episodes: Count = 4_000
     """Episodes over which exploration falls linearly."""
-    entropy_start: ByContext = (0.0, 0.0)
+    entropy_start: Weights = (0.0, 0.0)
     """Entropy bonus at the start."""
-    entropy_end: ByContext = (0.0, 0.0)
+    entropy_end: Weights = (0.0, 0.0)
     """Entropy bonus from `entropy_episodes` on. Experimental: no preset sets it."""
-    entropy_episodes: int = 1
+    entropy_episodes: Count = 1
     """Episodes over which the entropy bonus falls linearly."""
-    actor_hysteresis: ByContext = (1.0, 1.0)
+    actor_hysteresis: Weights = (1.0, 1.0)
     """Weight of negative advantages; 1 is none, smaller is more optimistic."""
-    critic_hysteresis: ByContext = (1.0, 1.0)
+    critic_hysteresis: Weights = (1.0, 1.0)
     """Weight of critic errors that call for a lower value."""
-    hysteresis_end: ByContext | None = None
+    hysteresis_end: Weights | None = None
     """Both weights move linearly to this at the end of training; None keeps them."""
-    actor_hysteresis_end: ByContext | None = None
+    actor_hysteresis_end: Weights | None = None
     """The actors' weight moves to this instead; None: `hysteresis_end`."""
     balance_kinds: bool = False
     """Every kind of instruction has the same total weight in the losses."""
-    center_advantages: ByContext = (0.0, 0.0)
+    center_advantages: Shares = (0.0, 0.0)
     """1: subtract each kind's mean advantage."""
-    normalize_advantages: ByContext = (0.0, 0.0)
+    normalize_advantages: Shares = (0.0, 0.0)
     """1: divide each kind's advantages by their root mean square."""
-    advantage_scale: ByContext = (1.0, 1.0)
+    advantage_scale: Weights = (1.0, 1.0)
     """Factor on advantages after that. It brings advantages in units of the return to the size of normalized ones."""
-    allowed_loss: ByContext = (0.0, 0.0)
+    allowed_loss: Weights = (0.0, 0.0)
     """Weight of a loss: minus the log of the total probability of the allowed macros, for agents that are addressed."""
     discount_actor_loss: bool = True
     """Weight actor terms by gamma^t, as the reference does. Experimental: no preset turns it off."""
-    value_scale: float = 1.0
+    value_scale: Positive = 1.0
     """The value that a critic output of 1 stands for. Near the size of returns, critics need no large weights."""
-    critic_init_scale: float | None = None
+    critic_init_scale: NotNegative | None = None
     """The value that an output of 1 of an untrained critic stands for; None: `value_scale`. If it is small, the first
     values are near 0. Large random first values turn some seeds away from the task before they have found it."""
-    popart_step: float = 0.0
+    popart_step: Share = 0.0
     """Step size of the running value statistics (PopArt); 0 is off. Experimental: no preset sets it."""
-    spurious_interrupt_prob: float = 0.0
+    spurious_interrupt_prob: Share = 0.0
     """Chance per tick, in training with interruptions, that all macros end although nothing is said. Critics then
     learn from interrupted histories under an unchanged instruction. Uninstructed episodes have no such interrupts."""
-    uninstructed_episode_prob: float = 0.0
+    uninstructed_episode_prob: Share = 0.0
     """Share of training episodes without instructions. Where instructions are frequent or long, few uninstructed
     decisions would otherwise be left to learn the task from."""
-    hold_to_end_prob: float = 0.0
+    hold_to_end_prob: Share = 0.0
     """Share of the instructions with rule add that hold to the end of the episode. Short instructions never show what
     the whole task is worth under them."""
-    drill_prob: float = 0.0
+    drill_prob: Share = 0.0
     """Share of the prohibitions with rule add that hold to the end (or from the start) which are drills: in training
     only, what they forbid is not available to the agents addressed. So the team meets the states in which something
     else must do. Refusing is learnt from the other prohibitions."""
-    from_start_prob: float = 0.0
+    from_start_prob: Share = 0.0
     """Share of the episodes with instructions, in training with interruptions, that begin under one with rule add."""
     single_instruction: bool = False
     """In an episode that begins under an instruction no other follows. Otherwise the way from its fulfilment to the end
     of the task is rarely seen."""
     target_network: bool = False
     """Keep a target critic and copy it every `target_update_episodes`; otherwise targets come from the critic."""
-    target_update_episodes: int = 32
+    target_update_episodes: Count = 32
     """Episodes between two copies of the target critic."""
-    adam_b2: float = 0.999
+    adam_b2: Annotated[float, Range(0, 0.999999)] = 0.999
     """Adam's decay of second moments."""
-    max_grad_norm: float = 1e9
+    max_grad_norm: Positive = 1e9
     """Largest gradient norm per agent and network. Experimental: no preset sets it."""
     kind_heads: bool = False
     """The instructed part has an output layer of its own for each kind. Only with hearing kinds."""
-    hidden: int = 32
+    hidden: Annotated[int, Range(1, 4096)] = 32
     """Width of every layer."""
     last_macro: bool = False
     """Agents observe which macro they ran last."""
     drop_unfinished: bool = False
     """Drop macros that still run when the episode ends, as the reference does."""
-    first_to_finish: int = 0
+    first_to_finish: Annotated[int, Range(0, 10**6)] = 0
     """So many environments play side by side, each restarting at once, until `batch` episodes have ended. Those that
     still run are thrown away, as the reference does. 0: complete episodes, and short ones are not favoured."""
-    baseline: str = "before"
+    baseline: Literal["before", "after", "target"] = "before"
     """The V in the advantage G - V: that of the critic before its step, after it (the reference), or of the target
     critic (ACAC)."""
-    passes: int = 1
+    passes: Annotated[int, Range(1, 1_000)] = 1
     """Steps on one batch. From the second on the actors' loss is PPO's."""
-    ppo_clip: float = 0.05
+    ppo_clip: Share = 0.05
     """How far PPO lets the ratio of probabilities move from 1."""
+
+    def __post_init__(self) -> None:
+        ranges.check(self)
 
     @classmethod
     def of(cls, numbers: Mapping[str, Any]) -> Preset:
@@ -130,12 +140,18 @@ class Preset:
         if (
             "target_episodes" in values
         ):  # older files: the target was off when it was copied after every update
-            values["target_network"] = values["target_episodes"] > values.get("batch", cls.batch)
+            ranges.check_value(values["target_episodes"], Count, "target_episodes")
+            ranges.check_value(batch := values.get("batch", cls.batch), Count, "batch")
+            values["target_network"] = values["target_episodes"] > batch
         for name in [name for name in values if name in RENAMED]:
             values[RENAMED[name]] = values.pop(name)
         for name, default in REMOVED.items():
             if values.pop(name, default) != default:
                 raise ValueError(f"this version of mavic no longer has the number {name!r}")
+        names = tuple(field.name for field in fields(cls))
+        for name in values:
+            if name not in names:
+                raise ValueError(f"no number is called {name!r}; {suggest(name, names)}")
         return cls(**values)
 
 

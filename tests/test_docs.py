@@ -23,6 +23,7 @@ PAGES = (
     "docs/lab.md",
     "docs/paper.md",
     "docs/play.md",
+    "docs/reliability.md",
     "docs/words.md",
     "docs/results.md",
     "docs/theory.md",

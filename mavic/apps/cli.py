@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import tyro
 from rich.markup import escape
 
+from mavic import ranges
 from mavic.apps import console
 from mavic.apps.commands.bench import Bench
 from mavic.apps.commands.command import Command, Problem
@@ -21,6 +23,7 @@ from mavic.apps.commands.report import Report
 from mavic.apps.commands.train import Numbers, Train
 from mavic.apps.commands.words import Words
 from mavic.apps.commands.worlds import Worlds
+from mavic.experiments import stopping
 from mavic.preset import RENAMED
 
 COMMANDS = Train | Evaluate | Report | Replay | Play | Worlds | Words | Bench
@@ -42,13 +45,29 @@ def main(args: Sequence[str] | None = None) -> None:
             prog="mavic",
             description="Train, evaluate and play with teams that obey instructions and still do their task.",
         )
-        _run(command)
-    except (Problem, ValueError, ImportError, OSError) as error:
-        console.ERR.print("[red]mavic:[/] " + escape(str(error)), highlight=False, soft_wrap=True)
+        with stopping.on_signals():
+            _run(command)
+    except KeyboardInterrupt as stopped:
+        _complain(str(getattr(stopped, "said", "")) or "stopped")
+        sys.exit(stopping.status_of(stopped))
+    except MemoryError:
+        _complain("the memory of this machine is used up; fewer seeds or a smaller batch need less")
         sys.exit(1)
-    except KeyboardInterrupt:
-        console.ERR.print("stopped")
-        sys.exit(130)
+    except (Problem, ValueError, ImportError, OSError) as error:
+        _complain(_one_line(error))
+        sys.exit(1)
+
+
+def _complain(text: str) -> None:
+    console.ERR.print("[red]mavic:[/] " + escape(text), highlight=False, soft_wrap=True)
+
+
+def _one_line(error: Exception) -> str:
+    """Return an error's message on one line. Errors of the system name their file."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return " ".join(text.split()) or type(error).__name__
 
 
 def renamed(args: Sequence[str]) -> Iterator[str]:
@@ -74,6 +93,7 @@ def renamed(args: Sequence[str]) -> Iterator[str]:
 def _run(command: Command) -> None:
     from mavic.language.encoder import EncoderError
 
+    ranges.check(command, "--")
     if isinstance(command, Train | Bench):
         from mavic.experiments import devices
 
@@ -92,3 +112,12 @@ def _import(module: str) -> None:
         importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise Problem(f"plugin {module}: {error}") from None
+    except (Exception, SystemExit) as error:  # whatever a plugin raises is the plugin's
+        raise Problem(f"plugin {module}: {_raised(error)}") from None
+
+
+def _raised(error: BaseException) -> str:
+    """Return what was raised, with the file and line that raised it."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    place = f" ({Path(last[0].filename).name}:{last[0].lineno})" if last else ""
+    return f"{type(error).__name__}: {error}{place}"

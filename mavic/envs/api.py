@@ -14,12 +14,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 
 from mavic.hints import suggest
 from mavic.preset import Preset
+from mavic.ranges import FINITE, check_value
 from mavic.types import Array, ArrayLike, Scene, Tick
 
 BUILT_IN = ("box_pushing", "warehouse", "overcooked")  # one folder each, with a record WORLD
@@ -224,20 +225,33 @@ class _Lazy:
         return getattr(importlib.import_module(module), attribute)
 
 
-def make(name: str, **options: Any) -> Env:
+def make(name: str, /, **options: Any) -> Env:
     """Return the environment of the world with that id. `options` go to its constructor."""
     factory = world(name).make
     factory = factory.found() if isinstance(factory, _Lazy) else factory
     if dataclasses.is_dataclass(factory):
-        allowed = tuple(f.name for f in dataclasses.fields(factory) if f.init)
-        for option in options:
-            _check_option(name, option, allowed)
-    env = factory(**options)
+        fields = {f.name: f.default for f in dataclasses.fields(factory) if f.init}
+        for option, value in options.items():
+            _check_option(name, option, tuple(fields))
+            _check_kind(name, option, value, fields[option])
+    try:
+        env = factory(**options)
+    except TypeError as error:
+        if not options:
+            raise
+        raise ValueError(f"{name} does not take the options {options}: {error}") from None
     if env.name != name:
         raise ValueError(
             f"the world registered as {name!r} calls itself {env.name!r}: register it by that name"
         )
     return env
+
+
+def _check_kind(name: str, option: str, value: Any, default: Any) -> None:
+    """Refuse a plain value of another kind than the option's default. Arrays pass."""
+    kinds: dict[type, Any] = {bool: bool, int: int, float: Annotated[float, FINITE], str: str}
+    if isinstance(value, bool | int | float | str) and type(default) in kinds:
+        check_value(value, kinds[type(default)], f"{name}: the option {option}")
 
 
 def _check_option(name: str, option: str, allowed: tuple[str, ...]) -> None:

@@ -1,10 +1,16 @@
-"""Checkpoints of a training: the state of all runs and the curve so far. It is written whole or not at all."""
+"""Checkpoints of a training: the state of all runs and the curve so far, each written whole or not at all.
+
+A checkpoint is `state-N.safetensors` and `state-N.json`, where N counts the points of the curve. The JSON holds the
+hash of the weights and that of itself. The last two are kept. If the newer one is damaged, the older one is used.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load as parse_weights
+from safetensors.numpy import save as weights_bytes
 
-from mavic.experiments import records
+from mavic.experiments import files, json_shape, records
 from mavic.experiments.config import ExperimentConfig, instructions_of
 from mavic.instruct import spec
 from mavic.learn.update import TrainState
@@ -24,8 +31,28 @@ if TYPE_CHECKING:
     from mavic.experiments.runner import Group
 
 
+KEPT = 2  # checkpoints: the second is used if the first is damaged
+PER_RUN = ("base", "compliance", "value", "entropy")  # entries of a point with one entry per run
+SHAPE = {
+    "group": dict,
+    "curve": [
+        {
+            "episodes": int,
+            "steps_per_second": float,
+            **{name: [(float, type(None), list)] for name in PER_RUN},
+        }
+    ],
+    "weights_sha256": str,
+    "sha256": str,
+}
+
+
 class CheckpointError(ValueError):
-    """A checkpoint cannot be used. The message names the folder and says what to do."""
+    """A checkpoint cannot be used. The message names the file or folder and says what to do."""
+
+
+class DamageError(ValueError):
+    """A file is not as it was written. The message names it."""
 
 
 def flatten(tree: Any) -> dict[str, np.ndarray]:
@@ -44,7 +71,11 @@ def unflatten(named: dict[str, np.ndarray], like: Any) -> Any:
             raise KeyError(f"{name} is missing")
         if named[name].shape != leaf.shape:
             raise ValueError(f"{name} has shape {named[name].shape}, not {leaf.shape}")
-        leaves.append(jnp.asarray(named[name], leaf.dtype))
+        if named[name].dtype != leaf.dtype:
+            raise ValueError(f"{name} has type {named[name].dtype}, not {leaf.dtype}")
+        if not np.isfinite(named[name]).all():
+            raise ValueError(f"{name} holds numbers that are not finite")
+        leaves.append(jnp.asarray(named[name]))
     return jax.tree.unflatten(structure, leaves)
 
 
@@ -84,48 +115,110 @@ def name_of(group: Group) -> str:
     return "-".join([*config.backbone_name(), config.network, config.preset, digest])
 
 
+def found(folder: Path) -> list[Path]:
+    """Return the descriptions of the checkpoints in a folder, the newest first."""
+    numbered = [
+        (int(match[1]), path)
+        for path in folder.glob("state-*.json")
+        if (match := re.fullmatch(r"state-(\d+)\.json", path.name))
+    ]
+    return [path for _, path in sorted(numbered, reverse=True)]
+
+
 def exists(folder: Path) -> bool:
     """Return whether the folder holds a checkpoint."""
-    return (folder / "state.json").is_file()
+    return bool(found(folder))
 
 
 def save(folder: Path, group: Group, state: TrainState, curve: list[dict[str, Any]]) -> None:
-    """Write the state, then the curve that refers to it, so that an interruption leaves the previous checkpoint."""
-    folder.mkdir(parents=True, exist_ok=True)
-    weights = f"state-{len(curve)}.safetensors"
-    save_file(flatten(state), folder / "state.part")
-    (folder / "state.part").replace(folder / weights)
-    draft = folder / "state.json.part"
-    draft.write_text(json.dumps({"group": identity(group), "curve": records.plain(curve)}))
-    draft.replace(folder / "state.json")
+    """Write the weights, then the description that names them. An interruption leaves the previous checkpoints."""
+    notes = folder / f"state-{len(curve)}.json"
+    named = flatten(state)
+    if wrong := [name for name, leaf in named.items() if not np.isfinite(leaf).all()]:
+        raise ValueError(f"{notes}: not written, {wrong[0]} holds numbers that are not finite")
+    weights = weights_bytes(named)
+    files.write_bytes(notes.with_suffix(".safetensors"), weights)
+    content = {
+        "group": identity(group),
+        "curve": records.plain(curve),
+        "weights_sha256": files.digest(weights),
+    }
+    files.write_text(notes, json.dumps({**content, "sha256": files.digest_of(content)}))
+    for old in found(folder)[KEPT:]:
+        old.unlink(missing_ok=True)
+    described = {path.stem for path in found(folder)}
     for old in folder.glob("state-*.safetensors"):
-        if old.name != weights:
-            old.unlink()
+        if old.stem not in described:
+            old.unlink(missing_ok=True)
 
 
 def load(
-    folder: Path, group: Group, like: TrainState, episodes: int
+    folder: Path,
+    group: Group,
+    like: TrainState,
+    episodes: int,
+    say: Callable[[str], None] = lambda _: None,
 ) -> tuple[TrainState, list[dict[str, Any]]]:
-    """Return the state and curve of this group's checkpoint. `episodes` is the distance of two points of the curve."""
-    try:
-        found = json.loads((folder / "state.json").read_text())
-        if found["group"] != identity(group):
-            raise CheckpointError(
-                f"{folder} holds a checkpoint of other configurations, seeds, numbers or instructions; "
-                "choose another folder or remove it"
-            )
-        curve = found["curve"]
-        state = unflatten(load_file(folder / f"state-{len(curve)}.safetensors"), like)
-    except (json.JSONDecodeError, KeyError, OSError, SafetensorError) as error:
-        raise CheckpointError(
-            f"{folder} holds a broken checkpoint ({error}); remove it to begin anew"
-        ) from None
-    if int(state.episodes[0]) != len(curve) * episodes:
-        raise CheckpointError(
-            f"{folder} holds a checkpoint with another number of points; choose another folder or remove it"
+    """Return the state and curve of this group's newest checkpoint that is whole.
+
+    `episodes` is the distance of two points of the curve. What is passed over is said.
+    """
+    damaged: list[str] = []
+    for notes in found(folder):
+        try:
+            state, curve = _read(notes, group, like, episodes)
+        except DamageError as error:
+            damaged.append(str(error))
+            continue
+        if damaged:
+            say(f"{damaged[0]}; the checkpoint before it is used ({len(curve)} points)")
+        # The state is placed on devices like an untrained one, so that one compiled program fits both.
+        placed = jax.tree.map(
+            lambda new, old: jax.device_put(new, old.sharding if old.committed else None),
+            state,
+            like,
         )
-    # The state is placed on devices like an untrained one, so that one compiled program fits both.
-    placed = jax.tree.map(
-        lambda new, old: jax.device_put(new, old.sharding if old.committed else None), state, like
-    )
-    return placed, curve
+        return placed, curve
+    raise CheckpointError(f"{'; '.join(damaged)}; remove {folder} to begin anew")
+
+
+def _read(
+    notes: Path, group: Group, like: TrainState, episodes: int
+) -> tuple[TrainState, list[dict[str, Any]]]:
+    """Return the state and curve of one checkpoint. What is damaged is a `DamageError`."""
+    try:
+        content = json_shape.parse(notes.read_bytes())
+        json_shape.check(content, SHAPE)
+    except (OSError, json_shape.ShapeError) as error:
+        raise DamageError(f"{notes} is damaged ({_why(error)})") from None
+    if content.pop("sha256") != files.digest_of(content):
+        raise DamageError(f"{notes} is damaged or was edited (its hash differs)")
+    if content["group"] != identity(group):
+        raise CheckpointError(
+            f"{notes} is a checkpoint of other configurations, seeds, numbers or instructions; "
+            "choose another folder or remove it"
+        )
+    curve = content["curve"]
+    if [point["episodes"] for point in curve] != [
+        episodes * number for number in range(1, len(curve) + 1)
+    ]:
+        raise CheckpointError(
+            f"{notes} is a checkpoint with another number of points; choose another folder or remove it"
+        )
+    if notes.stem != f"state-{len(curve)}":
+        raise DamageError(f"{notes} is damaged (it holds {len(curve)} points)")
+    path = notes.with_suffix(".safetensors")
+    try:
+        data = path.read_bytes()
+        if files.digest(data) != content["weights_sha256"]:
+            raise ValueError("its hash differs")
+        state = unflatten(parse_weights(data), like)
+    except (OSError, KeyError, ValueError, SafetensorError) as error:
+        raise DamageError(f"{path} is damaged ({_why(error)})") from None
+    if state.episodes.tolist() != [len(curve) * episodes] * len(state.episodes):
+        raise DamageError(f"{path} is damaged (its number of episodes differs)")
+    return state, curve
+
+
+def _why(error: Exception) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

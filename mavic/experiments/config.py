@@ -11,14 +11,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 
+from mavic import ranges
 from mavic.envs import api
 from mavic.experiments.methods import METHODS, NETWORKS, RULES, static_config_of
-from mavic.hints import look_up
-from mavic.instruct import schedule, spec
+from mavic.hints import look_up, suggest
+from mavic.instruct import spec
 from mavic.instruct.spec import InstructionFile
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
@@ -27,6 +28,7 @@ from mavic.language.lexicon import Lexicon
 from mavic.learn.backbones import BACKBONES
 from mavic.learn.update import StaticConfig
 from mavic.preset import Preset
+from mavic.ranges import Some
 from mavic.types import Array
 
 DEFAULT_BACKBONE = "mac-iac"
@@ -36,6 +38,10 @@ BY_PRESET = {  # what a configuration takes if it does not say; presets of one's
     "reference": {"network": "protected", "hear": "vectors"},
 }
 OLD_FIELDS = {"network": "protected", "hear": "vectors"}  # of files that do not say
+SCHEDULES = (
+    "live",
+    "paper",
+)  # that people may ask for; the others of `mavic.instruct` are for methods
 SWITCHES = ("overlap", "extras")  # of a condition, besides its schedule and rule
 
 
@@ -67,12 +73,13 @@ class ExperimentConfig:
     """Kinds that the instruction file marks as extra are given too."""
     one_agent: bool = False
     """An instruction addresses one random agent."""
-    kinds: tuple[str, ...] | None = None
+    kinds: Annotated[tuple[str, ...], Some()] | None = None
     """Only these kinds are given (default: all)."""
     options: dict[str, Any] = field(default_factory=dict)
     """Options of the world, such as size=8."""
 
     def __post_init__(self) -> None:
+        ranges.check(self)
         for name, value in BY_PRESET.get(self.preset, BY_PRESET["tuned"]).items():
             if not getattr(self, name):
                 object.__setattr__(self, name, value)
@@ -81,7 +88,7 @@ class ExperimentConfig:
         look_up(dict.fromkeys(NETWORKS), self.network, "network")
         look_up(BACKBONES, self.backbone, "backbone")
         look_up(dict.fromkeys(RULES), self.rule, "rule")
-        look_up(schedule.SCHEDULES, self.schedule, "schedule")
+        look_up(dict.fromkeys(SCHEDULES), self.schedule, "schedule")
 
     def __hash__(self) -> int:
         return hash(json.dumps(asdict(self), sort_keys=True))
@@ -89,6 +96,10 @@ class ExperimentConfig:
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> ExperimentConfig:
         """Return a configuration read from a file."""
+        names = tuple(field.name for field in dataclasses.fields(cls))
+        for name in fields:
+            if name not in names:
+                raise ValueError(f"no field is called {name!r}; {suggest(name, names)}")
         kinds, options = fields.get("kinds"), dict(fields.get("options", {}))
         if "rules" in options:  # the name of version 0.1
             options["dynamics"] = options.pop("rules")
@@ -192,13 +203,17 @@ def instructions_of(world: str) -> Path:
     return path
 
 
-def make_task(world: str, *, hear: str = "vectors", **options: Any) -> Task:
+def make_task(world: str, /, *, hear: str = "vectors", **options: Any) -> Task:
     """Return the task of a world with its own instruction file. `options` go to the environment."""
+    return _task(world, hear, options)
+
+
+def task_of(config: ExperimentConfig, /, **options: Any) -> Task:
+    """Return the task of a configuration. `options` change those of its environment."""
+    return _task(config.world, config.hear, {**config.options, **options})
+
+
+def _task(world: str, hear: str, options: Mapping[str, Any]) -> Task:
     env = api.make(world, **options)
     file = spec.read(instructions_of(world))
     return Task(env=env, lexicon=lexicons.make(file), file=file, hear=hear)
-
-
-def task_of(config: ExperimentConfig, **options: Any) -> Task:
-    """Return the task of a configuration. `options` change those of its environment."""
-    return make_task(config.world, hear=config.hear, **{**config.options, **options})

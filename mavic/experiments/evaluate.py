@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mavic.envs import api
-from mavic.experiments import metrics
+from mavic.experiments import divergence, metrics
 from mavic.experiments.config import ExperimentConfig, Task
 from mavic.experiments.devices import over_runs
 from mavic.experiments.methods import METHODS
@@ -349,7 +349,7 @@ def evaluate(
     if shield:
         found["shield"] = sections(SHIELDED, shield=True)
     seeds = len(group.seeds)
-    return {
+    scores = {
         config: {
             "type": "score",
             "episodes": int(trained_state.episodes[0]),
@@ -362,6 +362,7 @@ def evaluate(
         }
         for n, config in enumerate(configs)
     }
+    return {c: divergence.marked(score, trained.diverged(c)) for c, score in scores.items()}
 
 
 def section_entries(section: str, totals: Totals, kinds: tuple[str, ...]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def preset_of(name: str, world: str, backbone: str = "mac-iac", **changes: Any) 
         general = presets.get(name) or look_up(GENERAL, name, "preset")
         preset = dataclasses.replace(general, **numbers)
     changes = {k: v for k, v in changes.items() if v is not None}
-    share = changes.get("episodes", preset.episodes) / preset.episodes
+    share = dataclasses.replace(preset, **changes).episodes / preset.episodes
     along = {
         k: max(1, round(getattr(preset, k) * share))
         for k in ("epsilon_episodes", "entropy_episodes")

@@ -4,13 +4,11 @@
     carry = policy.start()
     macro, carry = policy.act(key, carry, observation, "don't push the boxes", idle)
 
-The playground and replays use the same object. Format 2 is written; format 1 (version 0.1) is still read.
+The playground and replays use the same object. `mavic.experiments.policy_facts` reads and checks the description.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Sequence
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -20,11 +18,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load as parse_weights
+from safetensors.numpy import save as weights_bytes
 
 from mavic.envs import api
+from mavic.experiments import files
 from mavic.experiments.checkpoint import flatten, unflatten
 from mavic.experiments.config import OLD_FIELDS, ExperimentConfig, Task, task_of
+from mavic.experiments.policy_facts import UNREADABLE, PolicyError, read_facts, write_facts
 from mavic.experiments.team_networks import Networks, networks_of, with_phrases_of
 from mavic.instruct import reward, schedule
 from mavic.instruct.pairs import conflict
@@ -38,19 +39,8 @@ from mavic.learn.views import view_of
 from mavic.preset import Preset
 from mavic.types import Array, ArrayLike, Rules, record, replace
 
-FORMAT = 2
-READABLE = (1, FORMAT)
-RENAMED_FACTS = {"cell": "config"}  # names in files of format 1
-NEEDED = (
-    *("world", "agents", "macros", "macro_counts", "kinds"),
-    *("examples", "encoder", "encoder_hash", "shape", "config", "preset"),
-)
 CACHED_SENTENCES = 256  # sets of sentences whose projections a team keeps
 Text = str | Sequence[str | None] | None  # one sentence for all, one per agent, or silence
-
-
-class PolicyError(ValueError):
-    """The file or its use is wrong. The message says what is allowed."""
 
 
 @record
@@ -87,8 +77,9 @@ class Listening(NamedTuple):
 class TeamPolicy:
     """A team of trained agents. It is immutable; its memory is in the `Carry` that the caller holds."""
 
-    def __init__(self, weights: Weights, facts: dict[str, Any]) -> None:
+    def __init__(self, weights: Weights, facts: dict[str, Any], source: str = "the policy") -> None:
         self.weights = weights
+        self.source = source  # its file, for messages
         self.facts = facts
         self.networks = networks_of(facts)
         self.shape = self.networks.actor.shape
@@ -404,31 +395,36 @@ def values(
 
 def origin(team: TeamPolicy) -> tuple[ExperimentConfig, Task, Preset]:
     """Return how the team was trained: its config, its task and its preset. Raise if the team does not fit the task."""
-    config = ExperimentConfig.of(team.facts["config"])
-    task = task_of(config)
-    team.fits(task.env)
-    _same("list of kinds", list(team.kinds), list(task.file.names()))
-    return config, task, Preset.of(team.facts["preset"])
+    try:
+        config = ExperimentConfig.of(team.facts["config"])
+        task = task_of(config)
+        team.fits(task.env)
+        _same("list of kinds", list(team.kinds), list(task.file.names()))
+        return config, task, Preset.of(team.facts["preset"])
+    except ValueError as error:
+        raise PolicyError(f"{team.source}: {error}") from None
 
 
 def save(path: str | Path, state: TrainState, facts: dict[str, Any]) -> Path:
-    """Write the team of one run and return its path. `facts` come from `runner.facts_of`."""
+    """Write the team of one run and return its path. `facts` come from `runner.facts_of`.
+
+    The description has the hash of the weights, so that a team of which only one file is new is not loaded.
+    """
     path = Path(path).with_suffix(".safetensors")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    weights = Weights(actor=state.actor, critic=state.critic, scale=state.scale)
-    save_file(flatten(weights), path)
-    write_facts(path, facts)
+    named = flatten(Weights(actor=state.actor, critic=state.critic, scale=state.scale))
+    if wrong := [name for name, leaf in named.items() if not np.isfinite(leaf).all()]:
+        raise PolicyError(f"{path}: not written, {wrong[0]} holds numbers that are not finite")
+    weights = weights_bytes(named)
+    files.write_bytes(path, weights)
+    write_facts(path, {**facts, "weights_sha256": files.digest(weights)})
     return path
 
 
-def write_facts(path: Path, facts: dict[str, Any]) -> None:
-    """Write the description beside the weights."""
-    text = json.dumps({"format": FORMAT, **facts}, indent=1) + "\n"
-    path.with_suffix(".json").write_text(text, encoding="utf-8")
-
-
 def load(path: str | Path) -> TeamPolicy:
-    """Return the team of a policy file. The path may have an ending or none."""
+    """Return the team of a policy file. The path may have an ending or none.
+
+    Files that are damaged are refused. Files of older versions have no hashes; only their shapes are checked.
+    """
     path = Path(path).with_suffix(".safetensors")
     notes = path.with_suffix(".json")
     for needed in (path, notes):
@@ -437,52 +433,39 @@ def load(path: str | Path) -> TeamPolicy:
                 f"{needed}: no such file; a policy is a .safetensors file and a .json"
             )
     facts = read_facts(path)
-    expected = lexicons.encoder_hash(facts["encoder"])
+    try:
+        expected = lexicons.encoder_hash(facts["encoder"])
+    except ValueError as error:
+        raise PolicyError(f"{notes}: {error}") from None
     if facts["encoder_hash"] != expected:
         raise PolicyError(
             f"{notes}: trained with encoder {facts['encoder']} of hash {facts['encoder_hash'][:12]}, "
             f"here it has hash {expected[:12]}: its vectors mean something else"
         )
-    blank = jax.eval_shape(lambda: _blank(networks_of(facts)))
+    weights = _weights(path, facts)
     try:
-        weights = unflatten(load_file(path), blank)
-    except (KeyError, ValueError, SafetensorError) as error:
-        raise PolicyError(f"{path}: does not hold this network's weights ({error})") from None
-    return TeamPolicy(weights, facts)
+        return TeamPolicy(weights, facts, str(notes))
+    except UNREADABLE as error:
+        raise PolicyError(f"{notes}: not a policy's description ({error!r})") from None
 
 
-def read_facts(path: str | Path) -> dict[str, Any]:
-    """Return the description of a policy in the names of format 2. The path may have an ending or none."""
-    notes = Path(path).with_suffix(".json")
+def _weights(path: Path, facts: dict[str, Any]) -> Weights:
+    """Return the weights of a policy. Their hash must be the one in the description, where it has one."""
     try:
-        facts = json.loads(notes.read_text(encoding="utf-8"))
-        found = facts["format"]
-    except OSError:
+        data = path.read_bytes()
+    except OSError as error:
+        raise PolicyError(f"{path}: cannot be read ({error.strerror or error})") from None
+    hashed = facts.get("weights_sha256")
+    if hashed is not None and files.digest(data) != hashed:
         raise PolicyError(
-            f"{notes}: no such file; a policy is a .safetensors file and a .json"
-        ) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise PolicyError(f"{notes}: not a policy's description ({error})") from None
-    if found not in READABLE:
-        raise PolicyError(
-            f"{notes}: format {found}, this version of mavic reads formats "
-            f"{' and '.join(map(str, READABLE))}; "
-            f"install the version that wrote it ({facts.get('versions', {}).get('mavic', 'unknown')})"
+            f"{path}: damaged, or of another team than {path.with_suffix('.json').name} describes "
+            "(its hash differs)"
         )
-    facts = {RENAMED_FACTS.get(name, name): fact for name, fact in facts.items()}
-    if missing := [name for name in NEEDED if name not in facts]:
-        raise PolicyError(f"{notes}: not a policy's description (without {', '.join(missing)})")
-    return facts if found == FORMAT else translated(facts)
-
-
-def translated(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return facts of format 1, whose "cell" is already called "config", in the names of format 2."""
-    return {
-        **facts,
-        "format": FORMAT,
-        "config": dataclasses.asdict(ExperimentConfig.of(facts["config"])),
-        "preset": dataclasses.asdict(Preset.of(facts["preset"])),
-    }
+    try:
+        blank = jax.eval_shape(lambda: _blank(networks_of(facts)))
+        return unflatten(parse_weights(data), blank)
+    except (*UNREADABLE, SafetensorError) as error:
+        raise PolicyError(f"{path}: does not hold this network's weights ({error})") from None
 
 
 def _blank(team: Networks) -> Weights:

@@ -21,8 +21,19 @@ from typing import Any
 import jax
 import numpy as np
 
+from mavic.experiments import files, json_shape
 from mavic.experiments.config import ExperimentConfig
 from mavic.preset import Preset
+
+RUN = {  # the shapes of lines
+    "config": dict,
+    "preset": dict,
+    "seeds": [int],
+    "versions": json_shape.Map(str),
+}
+NUMBER = (float, type(None))
+CURVE = {"episodes": int, "base": [NUMBER], "compliance": [NUMBER]}
+SCORE = {"episodes": int}
 
 
 class RecordError(ValueError):
@@ -71,10 +82,16 @@ def plain(value: Any) -> Any:
 
 def write(path: Path, lines: Iterable[dict[str, Any]]) -> None:
     """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".part")
-    draft.write_text("".join(json.dumps(plain(line)) + "\n" for line in lines), encoding="utf-8")
-    draft.replace(path)
+    made = [plain(line) for line in lines]
+    if made and made[0].get("type") == "run":
+        made[0]["sha256"] = _digest(made)
+    files.write_text(path, "".join(json.dumps(line) + "\n" for line in made))
+
+
+def _digest(lines: list[dict[str, Any]]) -> str:
+    """Return the hash of a record's lines. The hash in the first line does not count."""
+    run = {name: value for name, value in lines[0].items() if name != "sha256"}
+    return files.digest_of([run, *lines[1:]])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,30 +105,122 @@ class Record:
 
     def config(self) -> ExperimentConfig:
         """Return the configuration that was trained."""
-        return ExperimentConfig.of(self.run["config"])
+        try:
+            return ExperimentConfig.of(self.run["config"])
+        except (ValueError, TypeError, AttributeError) as error:
+            raise RecordError(f"{self.path}:1: config: {error}") from None
+
+    def preset(self) -> Preset:
+        """Return the numbers that it was trained with."""
+        try:
+            return Preset.of(self.run["preset"])
+        except (ValueError, TypeError, AttributeError) as error:
+            raise RecordError(f"{self.path}:1: preset: {error}") from None
+
+    def diverged(self) -> list[int]:
+        """Return the seeds that have no score because their training diverged."""
+        points = (self.score or {}).get("diverged") or []
+        return [s for s, point in zip(self.run["seeds"], points, strict=False) if point is not None]
+
+    def finite(self) -> Record:
+        """Return the record without the seeds that diverged. If all did, it has no score."""
+        lost = self.diverged()
+        if not lost:
+            return self
+        seeds = self.run["seeds"]
+        kept = [place for place, seed in enumerate(seeds) if seed not in lost]
+        return dataclasses.replace(
+            self,
+            run={**self.run, "seeds": [seeds[place] for place in kept]},
+            curve=[_only(line, kept, len(seeds)) for line in self.curve],
+            score=_only(self.score, kept, len(seeds)) if kept else None,
+        )
+
+
+def _only(value: Any, places: list[int], seeds: int) -> Any:
+    """Return a line with the entries of some seeds only. Every list of that length is by seed."""
+    if isinstance(value, dict):
+        return {name: _only(one, places, seeds) for name, one in value.items()}
+    if isinstance(value, list) and len(value) == seeds:
+        return [value[place] for place in places]
+    return value
 
 
 def read(path: str | Path) -> Record:
-    """Return one parsed file."""
+    """Return one parsed file. What is damaged or has another shape is a `RecordError` with the line.
+
+    Files of older versions have no hash; only their shapes are checked.
+    """
     path = Path(path)
     lines = []
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, text in enumerate(_text(path).splitlines(), start=1):
         try:
-            lines.append(json.loads(text))
-        except json.JSONDecodeError as error:
-            raise RecordError(f"{path}:{number}: not JSON: {error.msg}") from None
-    if not lines or lines[0].get("type") != "run":
+            line = json_shape.parse(text)
+            json_shape.check(line, {"type": str}, "the line")
+        except json_shape.ShapeError as error:
+            raise RecordError(f"{path}:{number}: {error}") from None
+        lines.append(line)
+    if not lines or lines[0]["type"] != "run":
         raise RecordError(f"{path}:1: the first line must be of type run")
-    scores = [line for line in lines if line["type"] == "score"]
+    hashed = lines[0].get("sha256")
+    if hashed is not None and hashed != _digest(lines):
+        raise RecordError(
+            f"{path}: damaged or edited (its hash differs from that in its first line)"
+        )
     run = lines[0]
     if "cell" in run:  # the name of version 0.1
         run["config"] = run.pop("cell")
-    return Record(
-        path=path,
-        run=run,
-        curve=[line for line in lines if line["type"] == "curve"],
-        score=scores[-1] if scores else None,
-    )
+    for number, line in enumerate(lines, start=1):
+        try:
+            _check_line(line, run)
+        except json_shape.ShapeError as error:
+            raise RecordError(f"{path}:{number}: {error}") from None
+    scores = [line for line in lines if line["type"] == "score"]
+    curve = [line for line in lines if line["type"] == "curve"]
+    episodes = [line["episodes"] for line in curve]
+    if episodes != sorted(set(episodes)):
+        raise RecordError(f"{path}: the points of its curve are not in order")
+    return Record(path=path, run=run, curve=curve, score=scores[-1] if scores else None)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise RecordError(
+            f"{path}: not UTF-8 text ({error.reason} at byte {error.start})"
+        ) from None
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def _check_line(line: dict[str, Any], run: dict[str, Any]) -> None:
+    """Raise `ShapeError` unless a line has the shape of its type."""
+    if line["type"] == "run":
+        json_shape.check(line, RUN)
+        if not line["seeds"]:
+            raise json_shape.ShapeError("seeds is empty")
+    elif line["type"] == "curve":
+        json_shape.check(line, CURVE)
+        _check_seeds({name: line[name] for name in ("base", "compliance")}, len(run["seeds"]))
+    elif line["type"] == "score":
+        json_shape.check(line, SCORE)
+        _check_seeds(line, len(run["seeds"]))
+
+
+def _check_seeds(value: Any, seeds: int, where: str = "") -> None:
+    """Raise `ShapeError` unless every list has one number or null per seed, and every number is finite."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            _check_seeds(one, seeds, f"{where}.{name}" if where else name)
+    elif isinstance(value, list):
+        json_shape.check(value, [NUMBER], where)
+        if len(value) != seeds:
+            raise json_shape.ShapeError(
+                f"{where} needs one entry per seed ({seeds}), not {len(value)}"
+            )
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        json_shape.check(value, float, where)
 
 
 def read_folder(folder: str | Path) -> list[Record]:

@@ -1,7 +1,7 @@
 """Training on the host: groups of configurations in one program, progress, checkpoints.
 
 The configurations of a group differ only in numbers (method, schedule, rule), so all of them and all seeds train at
-once. After Ctrl-C a group resumes from its last checkpoint and ends with the same numbers.
+once. After Ctrl-C or a kill a group resumes from its last checkpoint and ends with the same numbers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,17 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from mavic.experiments import checkpoint, evaluate, policy_file, records, team_networks, train
+from mavic.experiments import (
+    checkpoint,
+    divergence,
+    evaluate,
+    memory,
+    policy_file,
+    records,
+    stopping,
+    team_networks,
+    train,
+)
 from mavic.experiments.config import ExperimentConfig, Task, task_of
 from mavic.experiments.methods import METHODS, preset_of
 from mavic.experiments.runs import Run, make_run, stack
@@ -90,7 +101,7 @@ def conflicting_records(groups: Iterable[Group], folder: Path) -> Iterator[tuple
                 "options": (old.config().options, config.options),
                 "seeds": (old.run["seeds"], group.seeds),
                 "numbers": (
-                    dataclasses.asdict(Preset.of(old.run["preset"])),
+                    dataclasses.asdict(old.preset()),
                     dataclasses.asdict(group.preset),
                 ),
             }
@@ -114,6 +125,22 @@ class Trained:
         """Return the indices of a configuration's seeds among the runs."""
         start = self.group.trained().index(config.as_trained()) * len(self.group.seeds)
         return list(range(start, start + len(self.group.seeds)))
+
+    def diverged(self, config: ExperimentConfig) -> list[int | None]:
+        """Return for each seed of a configuration the point at which its training diverged, or None.
+
+        Random macros need no training, so they cannot diverge.
+        """
+        seeds = len(self.group.seeds)
+        if METHODS[config.method].random:
+            return [None] * seeds
+        points = divergence.first_points(self.curve, len(self.group.trained()) * seeds)
+        return [points[place] for place in self.places(config)]
+
+    def finite_seeds(self, config: ExperimentConfig) -> list[int]:
+        """Return the seeds of a configuration whose training did not diverge."""
+        pairs = zip(self.group.seeds, self.diverged(config), strict=True)
+        return [seed for seed, point in pairs if point is None]
 
 
 def default_num_envs(batch: int, horizon: int) -> int:
@@ -152,24 +179,32 @@ def train_group(
     state = train.init_states(static, runs)
     curve: list[dict[str, Any]] = []
     if folder is not None and checkpoint.exists(folder):
-        state, curve = checkpoint.load(folder, group, state, updates * preset.batch)
+        say = partial(console.print, style="yellow", highlight=False, soft_wrap=True)
+        state, curve = checkpoint.load(folder, group, state, updates * preset.batch, say)
         console.print(f"resuming {folder} after {len(curve)} of {points} points")
+    program = (static, num_envs, updates, task.vectors, runs)
+    if len(curve) < points:
+        console.print(_memory_line(program, state), highlight=False, soft_wrap=True)
     label = " ".join([config.world, config.backbone, config.network, config.preset])
     label += f" · {len(configs)} × {len(group.seeds)} runs"
     with _progress(console) as progress:
         bar = progress.add_task(label, total=points, completed=len(curve), note="compiling…")
+        compiled = False  # a signal waits for the end of a point, but not for a compilation
         while len(curve) < points:
             began = time.perf_counter()
-            state, metrics = train.train_updates(
-                static, num_envs, updates, task.vectors, runs, state
-            )
-            jax.block_until_ready(state)
-            rate = float(metrics.ticks.sum()) / (time.perf_counter() - began)
-            curve.append(_point(static, num_envs, task, runs, state, metrics, rate))
-            if folder is not None:
-                checkpoint.save(folder, group, state, curve)
-            base, compliance = (np.asarray(curve[-1][k]) for k in ("base", "compliance"))
-            note = f"base {base.mean():.1f} · compliance {np.nanmean(compliance):.0%} · {rate:,.0f} steps/s"
+            with stopping.after_this(waits=compiled):
+                state, metrics = train.train_updates(*program, state)
+                jax.block_until_ready(state)
+                rate = float(metrics.ticks.sum()) / (time.perf_counter() - began)
+                alive = _alive(group, curve, state, metrics, points, console)
+                state = divergence.cleared(state, alive)
+                point = _point(static, num_envs, task, runs, state, metrics, rate)
+                curve.append(divergence.blank_point(point, alive))
+                if folder is not None:
+                    checkpoint.save(folder, group, state, curve)
+                compiled = True
+            base, compliance = (np.nanmean(curve[-1][k]) for k in ("base", "compliance"))
+            note = f"base {base:.1f} · compliance {compliance:.0%} · {rate:,.0f} steps/s"
             progress.update(bar, completed=len(curve), note=note)
             if stop_after is not None and len(curve) >= stop_after:
                 raise KeyboardInterrupt
@@ -183,6 +218,46 @@ def train_group(
         curve=curve,
         steps_per_second=float(np.median(rates)),  # without the first point, which compiles
     )
+
+
+def _memory_line(program: tuple[Any, ...], state: TrainState) -> str:
+    """Return a line that says how much memory a training needs. One that does not fit is refused.
+
+    The traced program is kept by JAX, so the first call does not trace it again.
+    """
+    traced = train.train_updates.trace(*program, state)
+    needed = memory.peak_bytes(traced.jaxpr.jaxpr)
+    return memory.check(needed, memory.free_bytes(), len(state.episodes))
+
+
+def _alive(
+    group: Group,
+    curve: list[dict[str, Any]],
+    state: TrainState,
+    metrics: TrainMetrics,
+    points: int,
+    console: Console,
+) -> np.ndarray:
+    """Return bool [runs], which runs have had finite numbers so far. Name those that lost them at this point."""
+    names = [f"seed {seed} of {c.method}" for c in group.trained() for seed in group.seeds]
+    before = divergence.first_points(curve, len(names))
+    finite = divergence.finite_runs(state, metrics)
+    for name, at, good in zip(names, before, finite, strict=True):
+        if at is None and not good:
+            console.print(
+                f"{name} diverged at point {len(curve) + 1} of {points}: its numbers are not finite. It gets no "
+                "score; the others go on.",
+                style="yellow",
+                highlight=False,
+                soft_wrap=True,
+            )
+    alive = finite & np.array([at is None for at in before])
+    if not alive.any():
+        raise divergence.DivergenceError(
+            f"every run has diverged ({', '.join(names)}), the last at point {len(curve) + 1} of {points}; "
+            "nothing is left to train. Smaller steps (--actor-lr, --critic-lr) may help"
+        )
+    return alive
 
 
 def _progress(console: Console) -> Progress:
@@ -285,9 +360,13 @@ def save_policy(path: Path, trained: Trained, config: ExperimentConfig, seed: in
 
 
 def median_seed(seeds: Sequence[int], score: dict[str, Any]) -> int:
-    """Return the seed with the median base return: the lower one of the middle two, the first of equals."""
-    order = np.argsort(np.asarray(score["base"]["discounted"], float), kind="stable")
-    return seeds[order[(len(order) - 1) // 2]]
+    """Return the seed with the median base return: the lower one of the middle two, the first of equals.
+
+    Seeds that diverged have none and do not count.
+    """
+    returns = np.asarray(score["base"]["discounted"], float)
+    order = np.argsort(returns, kind="stable")  # nan comes last
+    return seeds[order[(np.isfinite(returns).sum() - 1) // 2]]
 
 
 def record_lines(

@@ -52,6 +52,7 @@ def rules_of(
             allowed[number] = _named(kind.allow, env, f"{where}.allow", unnamed=True)
         if kind.forbid is not None:
             allowed[number] = ~_named(kind.forbid, env, f"{where}.forbid", unnamed=False)
+        _check_possible(allowed[number], addressed[number], env, where)
         for event, sign in kind.resolved_by.items():
             outcome[number, _index(event, env.events, f"{where}.resolved_by")] = sign
         if kind.given_if is not None:
@@ -81,6 +82,17 @@ def rules_of(
         given=jnp.asarray(np.array([False] + [k.name in given_names for k in every])),
         names=("none", *file.names()),
     )
+
+
+def _check_possible(allowed: np.ndarray, addressed: np.ndarray, env: Env, where: str) -> None:
+    """Refuse a kind that leaves an agent it addresses no macro."""
+    for agent, macros, row, is_meant in zip(
+        env.agents, env.macros, allowed, addressed, strict=True
+    ):
+        if is_meant and not row[: len(macros)].any():
+            raise InstructionFileError(
+                f"{where}: it allows {agent} no macro; agents must name others"
+            )
 
 
 def _index(name: str, names: tuple[str, ...], where: str) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
 
 from mavic.instruct.reward import verdict
+from mavic.ranges import Range, RangeError, Share, check_arguments
 from mavic.types import (
     Array,
     Bool,
@@ -24,6 +27,8 @@ FOREVER = 1_000_000  # ticks: to the end of any episode
 DRAWS = 7
 UNRESOLVED_COUNTS_AFTER = 40  # ticks (D14): an instruction that no event resolved counts then
 
+Ticks = Annotated[int, Range(1, FOREVER)]
+
 SCHEDULES = {
     # D12. `live`: they come and go. `paper`: at most one an episode, held to its end. `off`: none.
     # `from_start`: half of the episodes hold one kind from reset to end.
@@ -36,22 +41,25 @@ SCHEDULES = {
 
 def make_schedule(
     *,
-    rate: float = 0.0,
-    hold_min: int = FOREVER,
-    hold_max: int = FOREVER,
+    rate: Share = 0.0,
+    hold_min: Ticks = FOREVER,
+    hold_max: Ticks = FOREVER,
     once: bool = False,
     overlap: bool = False,
     one_agent: bool = False,
-    from_start: float = 0.0,
+    from_start: Share = 0.0,
     from_start_adds: bool = False,
     single_instruction: bool = False,
-    uninstructed_episode_prob: float = 0.0,
-    hold_to_end_prob: float = 0.0,
-    spurious_interrupt_prob: float = 0.0,
-    drill_prob: float = 0.0,
+    uninstructed_episode_prob: Share = 0.0,
+    hold_to_end_prob: Share = 0.0,
+    spurious_interrupt_prob: Share = 0.0,
+    drill_prob: Share = 0.0,
     shield: bool | Array = False,
 ) -> Schedule:
     """Return a schedule from plain numbers. The default gives no instructions."""
+    check_arguments(make_schedule, locals())
+    if hold_min > hold_max:
+        raise RangeError(f"hold_min must be at most hold_max ({hold_max}), not {hold_min}")
     return Schedule(
         rate=jnp.float32(rate),
         hold_min=jnp.int32(hold_min),

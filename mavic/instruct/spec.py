@@ -29,15 +29,16 @@ Optional keys of a kind:
 
 from __future__ import annotations
 
-import math
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from mavic.hints import suggest
+from mavic.ranges import Range, RangeError, check_value
 
 RULES = ("add", "replace")
+Payment = Annotated[float, Range(-1e6, 1e6)]
 Macros = tuple[str, ...] | dict[str, tuple[str, ...]]  # for everybody, or by agent
 
 KEYS: dict[str, type | tuple[type, ...]] = {
@@ -113,7 +114,13 @@ def read(path: str | Path) -> InstructionFile:
         raise InstructionFileError(
             f"{path}: not UTF-8 text ({error.reason} at byte {error.start})"
         ) from None
-    except tomllib.TOMLDecodeError as error:
+    except OSError as error:
+        raise InstructionFileError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except RecursionError:
+        raise InstructionFileError(
+            f"{path}: not TOML that anybody wrote: nested too deeply"
+        ) from None
+    except ValueError as error:  # not TOML, or a number of more digits than Python reads
         raise InstructionFileError(f"{path}: not TOML: {error}") from None
     return parse(raw, str(path))
 
@@ -136,6 +143,10 @@ def parse(raw: dict[str, Any], source: str) -> InstructionFile:
     kinds = []
     for name, table in tables.items():
         where = f"kinds.{name}"
+        if name == "none" or not any(map(str.isalnum, name)):
+            raise refuse(
+                where, "a kind needs a name with a letter or digit, and “none” is no instruction"
+            )
         if not isinstance(table, dict):
             raise refuse(where, "must be a table")
         kinds.append(_kind(name, table, where, refuse))
@@ -157,8 +168,8 @@ def _kind(name: str, table: dict[str, Any], where: str, refuse: Any) -> Kind:
             raise refuse(f"{where}.{key}", f"unknown key; {suggest(key, tuple(KEYS))}")
         if not isinstance(value, KEYS[key]) or (isinstance(value, bool) and KEYS[key] is not bool):
             raise refuse(f"{where}.{key}", f"has the wrong type {type(value).__name__}")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise refuse(f"{where}.{key}", f"must be a finite number, not {value}")
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            _check_payment(value, f"{where}.{key}", refuse)
     rule = table.get("rule")
     if rule not in RULES:
         raise refuse(f"{where}.rule", f"{rule!r} is unknown; {suggest(str(rule), RULES)}")
@@ -169,13 +180,13 @@ def _kind(name: str, table: dict[str, Any], where: str, refuse: Any) -> Kind:
     phrases = {}
     for key in ("train", "held_out"):
         texts = table.get(key, [])
-        if not all(isinstance(text, str) and text.strip() for text in texts):
-            raise refuse(f"{where}.{key}", "every phrase must be a text that is not empty")
+        if not all(isinstance(text, str) and any(map(str.isalnum, text)) for text in texts):
+            raise refuse(f"{where}.{key}", "every phrase must be a text with a letter or digit")
         phrases[key] = tuple(texts)
     if not phrases["train"]:
         raise refuse(f"{where}.train", "the kind is empty; give at least one phrase")
     for event, sign in table.get("resolved_by", {}).items():
-        if sign not in (1, -1):
+        if isinstance(sign, bool) or sign not in (1, -1):
             raise refuse(f"{where}.resolved_by.{event}", "must be 1 (fulfils) or -1 (breaks)")
     return Kind(
         name=name,
@@ -196,6 +207,13 @@ def _kind(name: str, table: dict[str, Any], where: str, refuse: Any) -> Kind:
         twin=table.get("twin"),
         **phrases,
     )
+
+
+def _check_payment(value: float, where: str, refuse: Any) -> None:
+    try:
+        check_value(value, Payment, "it")
+    except RangeError as error:
+        raise refuse(where, str(error).removeprefix("it ")) from None
 
 
 def _macros(value: Any, where: str, refuse: Any) -> Macros | None:

@@ -169,7 +169,7 @@ def _setup(rows: Sequence[Row]) -> str:
     facts += [text for name, text in switches.items() if getattr(config, name)]
     facts += [f"{name} {value}" for name, value in config.options.items()]
     facts += [f"kinds {', '.join(config.kinds)}"] if config.kinds else []
-    seeds = _by_label(rows, lambda row: _seeds(row.seeds))
+    seeds = _by_label(rows, lambda row: _seeds(row.seeds) + _left_out(row.diverged))
     return SETUP.format(
         world=world.title or world.name,
         facts=", ".join(facts),
@@ -184,6 +184,13 @@ def _by_label(rows: Sequence[Row], text: Callable[[Row], str]) -> list[str]:
     if len(found) == 1:
         return list(found)
     return [f"{', '.join(row.label for row in same)}: {said}" for said, same in found.items()]
+
+
+def _left_out(seeds: Sequence[int]) -> str:
+    """Return a clause on the seeds that diverged."""
+    return (
+        f", {len(seeds)} more diverged and left out ({', '.join(map(str, seeds))})" if seeds else ""
+    )
 
 
 def _seeds(seeds: Sequence[int]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from mavic.experiments import files
 from mavic.experiments.records import RecordError, read_folder
 from mavic.reporting import writers
 from mavic.reporting.figures import write_figures
@@ -43,14 +44,14 @@ def report(
     With a console, tables are also printed. Unfinished records are named and left out."""
     folder = Path(folder)
     records = read_folder(folder)
-    unfinished = tuple(record.path for record in records if record.score is None)
+    unfinished = tuple(record.path for record in records if record.finite().score is None)
     if len(unfinished) == len(records):
         raise RecordError(
             f"{folder}: every record is unfinished (no score line yet): {_names(unfinished)}"
         )
     rows = table(records)
     out = Path(out) if out is not None else folder
-    out.mkdir(parents=True, exist_ok=True)
+    files.check_writable(out)
     figures = write_figures(rows, out / "figures")
     paths = ReportPaths(
         json=out / "table.json",
@@ -70,11 +71,15 @@ def report(
         paths.kinds_csv: writers.kinds_csv_text(rows),
     }
     for path, text in texts.items():
-        path.write_text(text, encoding="utf-8", newline="\n")
+        files.write_text(path, text)
     if console is not None:
         writers.show(rows, console)
         if unfinished:
             console.print(f"unfinished records, left out: {_names(unfinished)}", style="yellow")
+        for record in records:
+            if lost := record.diverged():
+                seeds = ", ".join(map(str, lost))
+                console.print(f"{record.path.name}: diverged, left out: {seeds}", style="yellow")
     return paths
 
 

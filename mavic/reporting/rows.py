@@ -69,6 +69,8 @@ class Row:
     curve: Curve
     optima: Mapping[str, float | None]
     """The return of the best plan that obeys a kind, by kind; None where it is not known."""
+    diverged: tuple[int, ...] = ()
+    """Seeds that are left out because their training diverged."""
     shield: bool = False
     """While it was evaluated, what the instruction forbids was unavailable."""
 
@@ -151,11 +153,14 @@ def world_of(name: str) -> api.World:
 
 
 def table(records: Iterable[Record]) -> list[Row]:
-    """Return finished records as rows, the headline group first. Unfinished records are left out.
+    """Return finished records as rows, the headline group first.
 
+    Unfinished records and seeds that diverged are left out.
     A record that was also evaluated with the shield has a second row, if its method is one of `styles.SHIELDED`.
     """
-    done = {record.path: record for record in records if record.score is not None}
+    records = list(records)
+    lost = {record.path: tuple(record.diverged()) for record in records}
+    done = {r.path: found for r in records if (found := r.finite()).score is not None}
     configs = {path: record.config() for path, record in done.items()}
     _check_comparable(configs)
 
@@ -169,13 +174,28 @@ def table(records: Iterable[Record]) -> list[Row]:
         exact = [path for path in alike if configs[path].table_group() == config.table_group()]
         return next((done[path] for path in (*exact, *alike)), None)
 
-    rows = [_row(done[path], config, baseline(config)) for path, config in configs.items()]
+    rows = [
+        replace(_checked(_row, done[path], config, baseline(config)), diverged=lost[path])
+        for path, config in configs.items()
+    ]
     rows += [
-        _shielded_row(done[path], config)
+        replace(_checked(_shielded_row, done[path], config), diverged=lost[path])
         for path, config in configs.items()
         if config.method in styles.SHIELDED and "shield" in (done[path].score or {})
     ]
     return sorted(rows, key=lambda row: (styles.rank(row.config), row.shield))
+
+
+def _checked(make: Callable[..., Row], record: Record, *more: Any) -> Row:
+    """Return a row of a record. A score line that lacks something, or has it in another shape, is a `RecordError`."""
+    try:
+        return make(record, *more)
+    except RecordError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        raise RecordError(
+            f"{record.path}: the lines are not as mavic writes them ({type(error).__name__}: {error})"
+        ) from None
 
 
 def _compared_by(config: ExperimentConfig) -> tuple[str, ...]:

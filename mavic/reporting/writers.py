@@ -61,6 +61,8 @@ def json_text(rows: Sequence[Row]) -> str:
             else:
                 numbers[metric.json] = found.mean
         counts = {"seeds": len(row.seeds), "episodes": row.episodes}
+        if row.diverged:
+            more["diverged"] = len(row.diverged)
         return plain({**numbers, **counts, **more, **_under(row), **_pairs(row)})
 
     found = {

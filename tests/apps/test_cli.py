@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
+import signal
 import sys
 from typing import get_args
 
@@ -14,7 +16,7 @@ import pytest
 
 from mavic.apps import cli
 from mavic.envs import api
-from mavic.experiments import evaluate, records, runner, train
+from mavic.experiments import evaluate, files, records, runner, train
 from mavic.language.encoder import EncoderError
 from mavic.language.reader import read
 from mavic.preset import RENAMED
@@ -164,7 +166,7 @@ def test_a_record_of_something_else_is_not_replaced(trained, monkeypatch, change
     status, _, complaint = run(f"{TINY} {change} --out {folder.parent}")
     assert status == 1 and f"has other {what}; choose another --out" in complaint
     status, _, complaint = run(f"{TINY} {change} --overwrite --out {folder.parent}")
-    assert status == 1 and complaint.startswith("mavic: stopped")
+    assert status == 130 and complaint.startswith("mavic: stopped")
 
 
 def test_report_makes_tables_from_that_folder(trained, tmp_path):
@@ -211,6 +213,70 @@ def test_a_mistake_is_one_line_that_helps(line, hint, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("train box_pushing --seeds 0", "--seeds must be a whole number from 1 to 1,000, not 0"),
+        ("train box_pushing --seeds 100000000", "from 1 to 1,000, not 100000000"),
+        ("train box_pushing --batch 0", "batch must be a whole number from 1 to 1,000,000, not 0"),
+        ("train box_pushing --batch -1", "batch must be a whole number"),
+        ("train box_pushing --episodes 0", "episodes must be a whole number from 1"),
+        (f"train box_pushing --episodes {'9' * 400}", "not a number so large"),
+        ("train box_pushing --gamma 1.01", "gamma must be a number from 0 to 1, not 1.01"),
+        ("train box_pushing --gamma nan", "gamma must be a number from 0 to 1, not nan"),
+        ("train box_pushing --actor-lr 0", "actor_lr must be a number above 0"),
+        ("train box_pushing --critic-lr inf", "critic_lr must be a number above 0"),
+        ("train box_pushing --methods", "--methods must be a list that is not empty"),
+        ("train box_pushing --methods mavic mavic", "without the same thing twice (mavic)"),
+        ("train box_pushing --conditions off/by-kind", "allowed: live, paper"),
+        ("train box_pushing --options name foo", "box_pushing has no option 'name'"),
+        ("train overcooked --options hear foo", "overcooked has no option 'hear'"),
+        ("train overcooked --options map nan", "nan: no such map"),
+        ("train overcooked --options third_cook maybe", "must be true or false, not 'maybe'"),
+        ("train box_pushing --options size 4 size 6", "the option size is given twice"),
+        ("train box_pushing --out /proc/nowhere", "/proc/nowhere"),
+        ("replay team --seed 99999999999999999999", "--seed must be a whole number from 0 to"),
+        ("replay team --ticks -3", "--ticks must be a whole number from 1"),
+        ("replay team --say -1 stay 3", "a whole number from 0 to"),
+        ("replay team --say 1 stay 0", "a whole number from 1 to"),
+        ("replay team --out /proc/nowhere/x.html", "/proc/nowhere: files cannot be written here"),
+        ("bench --repeats 0", "--repeats must be a whole number from 1"),
+        ("play --port 70000", "--port must be a whole number from 0 to 65,535, not 70000"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_in_one_line(line, hint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(train, "train_updates", None)
+    status, said, complaint = run(line)
+    assert (status, said) == (1, "")
+    assert complaint.startswith("mavic: ") and complaint.count("\n") == 1, complaint
+    assert hint in complaint
+
+
+def test_a_plugin_that_raises_is_named_with_its_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    (tmp_path / "broken_plugin.py").write_text("\nraise KeyError('nothing')\n")
+    status, _, complaint = run("worlds --plugins broken_plugin")
+    assert status == 1
+    assert complaint == "mavic: plugin broken_plugin: KeyError: 'nothing' (broken_plugin.py:2)\n"
+
+
+def test_a_folder_in_use_is_refused_with_who_uses_it(tmp_path):
+    with files.locked(tmp_path / "box_pushing"):
+        status, _, complaint = run(f"{TINY} --out {tmp_path}")
+    assert status == 1 and f"is in use by process {os.getpid()} on " in complaint
+
+
+def test_sigterm_stops_as_ctrl_c_does(tmp_path, monkeypatch):
+    def stop(*_, **__):
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(runner, "train_group", stop)
+    status, _, complaint = run(f"{TINY} --out {tmp_path}")
+    assert status == 143 and complaint.startswith("mavic: stopped before the first point")
+
+
+@pytest.mark.parametrize(
     ("line", "said"),
     [
         ("train box_pushing --settings live/by-kind", "--settings is now --conditions"),
@@ -237,16 +303,16 @@ def test_stopping_says_how_to_go_on(tmp_path, monkeypatch):
     def stop(group, place, **_):
         if saved:
             place.mkdir(parents=True)
-            (place / "state.json").write_text("{}")
+            (place / "state-1.json").write_text("{}")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(runner, "train_group", stop)
     saved = False
     status, _, complaint = run(f"{TINY} --out {tmp_path}")
-    assert status == 1 and "stopped before the first point; nothing is saved" in complaint
+    assert status == 130 and "stopped before the first point; nothing is saved" in complaint
     saved = True
     status, _, complaint = run(f"{TINY} --out {tmp_path}")
-    assert status == 1
+    assert status == 130
     assert complaint.startswith("mavic: stopped; saved in ")
     assert "The same command goes on from there." in complaint
 

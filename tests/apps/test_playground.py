@@ -432,6 +432,9 @@ BAD = [
     ('{"do": "say", "text": "stay", "hold": 1e9}', "hold must be"),
     ('{"do": "speed", "value": NaN}', "must be a number"),
     ('{"do": "speed", "value": "fast"}', "must be a number"),
+    (f'{{"do": "speed", "value": {"9" * 400}}}', "must be a number"),
+    (b'{"do": "play"}', "must be text, not bytes"),
+    (b"\xff\x00", "must be text, not bytes"),
     ('{"do": "reset", "seed": -1}', "seed must be"),
     ('{"do": "reset", "seed": 1e99}', "seed must be"),
     ('{"do": "reset", "seed": true}', "seed must be"),
@@ -582,13 +585,56 @@ def test_a_film_can_be_fetched_while_the_page_is_open(running):
         status, headers, body = running.get(f"/recording/{ticket}.gif")
         assert status == 200 and body[:6] == b"GIF89a"
         assert running.get(f"/recording/{ticket}.exe")[0] == 404
-        (mine,) = [one for one in running.app.state.connections.values() if one.ticket == ticket]
-        mine.saving = True
-        assert running.get(f"/recording/{ticket}.html")[0] == 429
     until = time.monotonic() + 10
     while running.app.state.connections and time.monotonic() < until:
         time.sleep(0.05)
     assert running.get(f"/recording/{ticket}.html")[0] == 404
+
+
+def test_a_second_click_waits_for_the_recording_of_the_first(running, monkeypatch):
+    made = []
+
+    def slowly(session, ending):
+        made.append(ending)
+        time.sleep(0.5)
+        return b"GIF89a"
+
+    monkeypatch.setattr(server, "_saved", slowly)
+    with running.page() as page:
+        page.open()
+        ticket = page.hello["ticket"]
+        answers = []
+
+        def click():
+            answers.append(running.get(f"/recording/{ticket}.gif"))
+
+        clicks = [threading.Thread(target=click) for _ in range(3)]
+        for one in clicks:
+            one.start()
+        for one in clicks:
+            one.join()
+    assert [(status, body) for status, _, body in answers] == [(200, b"GIF89a")] * 3
+    assert made == ["gif"]
+
+
+def test_what_is_open_goes_on_when_nothing_else_can_be_opened(running):
+    with running.page() as page:
+        page.open(seed=5)
+        page.send(do="open", world="box_pushing", teams=["mavic"], seed=1, seat=7)
+        assert "seat 7" in page.read("error")["text"]
+        assert page.read("frame")["seed"] == 5
+        page.send(do="say", text="stay")
+        assert page.read("understood")["kind"] == "stay"
+
+
+def test_the_largest_seed_is_played_as_asked(running):
+    with running.page() as page:
+        page.open()
+        page.send(do="pause")
+        page.send(do="reset", seed=limits.LARGEST_SEED)
+        while (frame := page.read("frame"))["seed"] == 1:
+            pass
+        assert frame["seed"] == limits.LARGEST_SEED
 
 
 def test_a_dropped_connection_leaves_nothing_behind(running):

@@ -100,6 +100,27 @@ async def crowd(
     return [task.result() for task in tasks], sizes
 
 
+@pytest.mark.slow
+def test_an_hour_of_pages(address):
+    """As long as `make test-faults FAULTS="--pages 50 --minutes 60"` asks for; a minute of ten pages by itself."""
+    pages, seconds = map(int, os.environ.get("MAVIC_CROWD", "10 60").split())
+    where, pid = address
+    results, sizes = asyncio.run(crowd(where, pid, pages, seconds))
+    dropped = 0
+    for result in results:
+        numbers = result["numbers"]
+        dropped += int(np.sum(np.diff(numbers) != 1))
+    every = max(1, len(sizes) // 12)
+    print(
+        f"{pages} pages for {seconds} s: {sum(len(r['numbers']) for r in results):,} frames, "
+        f"{dropped} dropped, memory {' '.join(f'{size:.0f}' for size in sizes[::every])} MB, "
+        f"at most {max(sizes):.0f}"
+    )
+    half = len(sizes) // 2
+    assert dropped == 0
+    assert np.mean(sizes[-half // 4 :]) < 1.1 * np.mean(sizes[half : half + half // 4 + 1])
+
+
 @pytest.mark.parametrize(
     "pages, seconds",
     [  # the short one stands with the browser's tests, which run alone: others would take its cores

@@ -14,21 +14,27 @@ import teams
 
 import mavic
 from mavic.apps.stage import guest_options
-from mavic.experiments import policy_file
+from mavic.experiments import policy_facts, policy_file
 from mavic.experiments.config import ExperimentConfig
+from mavic.experiments.policy_file import PolicyError
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
 from mavic.learn import act
 from mavic.preset import Preset
 
 SHIPPED = Path(__file__).parents[2] / "policies"
-OLD_FACTS = Path(__file__).parent / "policy_format_1.json"  # of policies/box_pushing/mavic
+# One team of version 0.1, as versions 0.1 and 0.2 wrote it.
+OLD_FACTS, SAME_FACTS = (Path(__file__).parent / f"policy_format_{n}.json" for n in (1, 2))
 TEXTS = ["don't push", None, "go to the small boxes", "stay where you are"]
 
 
 @pytest.fixture(scope="module")
-def team():
-    return mavic.load_policy(SHIPPED / "box_pushing" / "mavic")
+def team(tmp_path_factory):
+    """An untrained team with the shapes of version 0.1: it hears sentence vectors."""
+    folder = tmp_path_factory.mktemp("team")
+    path = teams.untrained(folder, "box_pushing", network="protected", hear="vectors")
+    path.with_suffix(".json").write_text(SAME_FACTS.read_text())
+    return mavic.load_policy(path)
 
 
 def inputs(team, steps=8):
@@ -84,7 +90,8 @@ def test_a_team_decides_as_the_networks_do_with_fresh_phrases(team):
 
 
 def test_a_file_of_version_0_1_loads_and_acts_alike(team, tmp_path):
-    shutil.copy(SHIPPED / "box_pushing" / "mavic.safetensors", tmp_path / "old.safetensors")
+    weights = teams.untrained(tmp_path, "box_pushing", network="protected", hear="vectors")
+    shutil.copy(weights.with_suffix(".safetensors"), tmp_path / "old.safetensors")
     shutil.copy(OLD_FACTS, tmp_path / "old.json")
     written = json.loads(OLD_FACTS.read_text())
     assert written["format"] == 1 and "cell" in written and "trace" in written["preset"]
@@ -99,34 +106,43 @@ def test_a_file_of_version_0_1_loads_and_acts_alike(team, tmp_path):
     np.testing.assert_array_equal(mine.critic, its.critic)
 
 
-def test_old_facts_are_translated_to_those_that_are_shipped(tmp_path):
+def test_old_facts_are_translated_to_those_of_today(tmp_path):
     (tmp_path / "old.json").write_text(OLD_FACTS.read_text())
-    shipped = json.loads((SHIPPED / "box_pushing" / "mavic.json").read_text())
-    assert shipped["format"] == policy_file.FORMAT
-    translated = json.loads(json.dumps(policy_file.read_facts(tmp_path / "old")))
-    for facts in (translated, shipped):  # numbers and choices that came later have their defaults
+    today = json.loads(SAME_FACTS.read_text())
+    assert today["format"] == policy_facts.FORMAT
+    translated = json.loads(json.dumps(policy_facts.read_facts(tmp_path / "old")))
+    for facts in (translated, today):  # numbers and choices that came later have their defaults
         facts["preset"] = Preset.of(facts["preset"])
         facts["config"] = ExperimentConfig.of(facts["config"])
-    assert translated == shipped and shipped["config"].hear == "vectors"
+    assert translated == today and today["config"].hear == "vectors"
+
+
+@pytest.mark.parametrize(
+    "name", sorted(SHIPPED.glob("*/*.json")), ids=lambda p: p.parent.name + p.stem
+)
+def test_shipped_teams_carry_the_hashes_of_their_files(name):
+    facts = json.loads(name.read_text())
+    assert len(facts["weights_sha256"]) == len(facts["sha256"]) == 64
+    policy_facts.read_facts(name.with_suffix(""))
 
 
 def test_an_old_option_of_the_environment_is_translated(tmp_path):
     facts = json.loads(OLD_FACTS.read_text())
     facts["cell"]["options"] = {"size": 4, "rules": "reference"}
     (tmp_path / "old.json").write_text(json.dumps(facts))
-    found = policy_file.read_facts(tmp_path / "old")
+    found = policy_facts.read_facts(tmp_path / "old")
     assert found["config"]["options"] == {"size": 4, "dynamics": "reference"}
 
 
 def test_a_guest_joins_only_a_team_that_sees_and_does_the_same_beside_one():
-    facts = policy_file.read_facts(SHIPPED / "overcooked" / "mavic")
+    facts = policy_facts.read_facts(SHIPPED / "overcooked" / "mavic")
     assert guest_options(facts) == {"cooks": 3, "third_cook": False}
     shape = {**facts["shape"], "observation": facts["shape"]["observation"] + 1}
     assert guest_options({**facts, "shape": shape}) is None
     assert guest_options({**facts, "agents": ["cook_0", "cook_1", "cook_2"]}) is None
     wrong = {**facts["config"], "options": {"task": "nothing"}}
     assert guest_options({**facts, "config": wrong}) is None
-    assert guest_options(policy_file.read_facts(SHIPPED / "box_pushing" / "mavic")) is None
+    assert guest_options(policy_facts.read_facts(SHIPPED / "box_pushing" / "mavic")) is None
 
 
 @pytest.fixture(scope="module")
@@ -241,3 +257,20 @@ def test_under_the_shield_it_chooses_only_what_the_sentence_allows(listener):
     assert same in chosen(text, shield=True)
     counted_as[fetch, same] = names.index("LOOK_FOR_0")  # as if it did the other's work
     assert same not in chosen(text, shield=True, effective_macros=counted_as)
+
+
+@pytest.mark.parametrize("world", ["box_pushing", "overcooked", "warehouse"])
+def test_a_flipped_bit_of_a_shipped_team_is_found(world, tmp_path):
+    for path in sorted((SHIPPED / world).iterdir()):
+        shutil.copy(path, tmp_path / path.name)
+    weights = tmp_path / "mavic.safetensors"
+    mavic.load_policy(weights)
+    data = bytearray(weights.read_bytes())
+    data[-1000] ^= 1
+    weights.write_bytes(bytes(data))
+    with pytest.raises(PolicyError, match=r"mavic\.safetensors: damaged"):
+        mavic.load_policy(weights)
+    notes = tmp_path / "naive.json"
+    notes.write_text(notes.read_text().replace('"seed": ', '"seed": 1'))
+    with pytest.raises(PolicyError, match=r"naive\.json: damaged or edited \(its hash differs\)"):
+        mavic.load_policy(notes)

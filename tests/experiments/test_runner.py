@@ -18,7 +18,6 @@ from mavic.envs import api
 from mavic.envs.api import make
 from mavic.envs.box_pushing import BoxPushing
 from mavic.experiments import checkpoint, evaluate, metrics, records, runner, train
-from mavic.experiments.checkpoint import CheckpointError
 from mavic.experiments.config import ExperimentConfig, make_task
 from mavic.experiments.methods import preset_of
 from mavic.experiments.policy_file import PolicyError
@@ -92,7 +91,7 @@ def test_what_a_method_meets_in_training_makes_it_another_training(method, met):
 
 
 def test_configs_of_other_shapes_are_other_groups():
-    with pytest.raises(ValueError, match="must share world, network"):
+    with pytest.raises(ValueError, match="must share world, backbone, network"):
         Group(
             configs=(MAVIC, dataclasses.replace(MAVIC, network="shared")),
             seeds=(0,),
@@ -125,11 +124,12 @@ def test_stopped_and_resumed_it_ends_in_the_same_numbers(trained, tmp_path, monk
             return straight(*args)
 
         straight = train.train_updates
+        chunk.trace = straight.trace
         with monkeypatch.context() as patch:
             patch.setattr(train, "train_updates", chunk)
             with pytest.raises(KeyboardInterrupt):
                 train_group(GROUP, tmp_path, **HOW)
-    assert {path.name for path in tmp_path.iterdir()} == {"state.json", "state-1.safetensors"}
+    assert {path.name for path in tmp_path.iterdir()} == {"state-1.json", "state-1.safetensors"}
     resumed = train_group(GROUP, tmp_path, **HOW)
     assert_same(resumed.state, trained.state)
     assert [point["episodes"] for point in resumed.curve] == [64, 128]
@@ -138,28 +138,6 @@ def test_stopped_and_resumed_it_ends_in_the_same_numbers(trained, tmp_path, monk
             np.testing.assert_allclose(after[name], before[name], rtol=1e-5)
     again = train_group(GROUP, tmp_path, **HOW)  # nothing is left to do
     assert_same(again.state, trained.state)
-
-
-def test_a_checkpoint_of_another_group_is_refused(tmp_path):
-    tmp_path.joinpath("state.json").write_text(json.dumps({"group": "another", "curve": []}))
-    with pytest.raises(
-        CheckpointError, match="checkpoint of other configurations, seeds, numbers or instructions"
-    ):
-        train_group(GROUP, tmp_path, **HOW)
-
-
-def test_a_broken_checkpoint_is_refused(trained, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        train_group(GROUP, tmp_path, stop_after=1, **HOW)
-    with pytest.raises(CheckpointError, match="checkpoint with another number of points"):
-        train_group(GROUP, tmp_path, **HOW | {"points": 1})
-    weights = tmp_path / "state-1.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(CheckpointError, match="holds a broken checkpoint"):
-        train_group(GROUP, tmp_path, **HOW)
-    tmp_path.joinpath("state.json").write_text("{")
-    with pytest.raises(CheckpointError, match="holds a broken checkpoint"):
-        train_group(GROUP, tmp_path, **HOW)
 
 
 def test_groups_that_differ_have_different_names():
@@ -333,7 +311,7 @@ def test_a_record_comes_back_as_it_was_written(trained, scores, tmp_path):
 
 def test_the_team_that_is_kept_is_the_median_seeds():
     score = {"base": {"discounted": np.array([3.0, 1.0, np.nan, 2.0, 2.0])}}
-    assert runner.median_seed((10, 11, 12, 13, 14), score) == 14
+    assert runner.median_seed((10, 11, 12, 13, 14), score) == 13  # of four: one diverged
     assert runner.median_seed((10, 11), {"base": {"discounted": [5.0, 4.0]}}) == 11
 
 

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 from sample_records import KINDS, config_of, lines_of, only_row, record_of, save
 
+from mavic.experiments import divergence
 from mavic.experiments.records import RecordError, read, read_folder, write
 from mavic.reporting import writers
 from mavic.reporting.extras import MissingExtraError
@@ -290,3 +291,23 @@ def test_the_committed_tables_are_remade_with_unchanged_figures():
     assert writers.json_text(rows) == (folder / "table.json").read_text(encoding="utf-8")
     committed = (folder / "table.md").read_text(encoding="utf-8").split("## Figures")[0]
     assert writers.markdown_text(rows).rstrip() == committed.rstrip()
+
+
+def test_seeds_that_diverged_are_left_out_and_counted(tmp_path):
+    lines = lines_of(config_of(), [1.0, 50.0, 3.0], [0.5] * 3, [0.1] * 3)
+    whole, lost = tmp_path / "whole", tmp_path / "lost"
+    finished = [line for line in lines if line["type"] == "score"]
+    finished[0] |= divergence.marked(finished[0], [None, 2, None])
+    for line in lines:
+        if line["type"] == "curve":
+            line["base"][1] = None
+    write(lost / "mavic.jsonl", lines)
+    report(lost)
+    entry = next(iter(json.loads((lost / "table.json").read_text()).values()))["mavic"]
+    assert (entry["base_mean"], entry["base_min"]) == (2.0, 1.0)
+    assert (entry["seeds"], entry["diverged"]) == (2, 1)
+    assert "2 seeds (0, 2), 1 more diverged and left out (1)" in (lost / "table.md").read_text()
+    finished[0]["diverged"] = [1, 1, 1]
+    write(whole / "mavic.jsonl", lines)
+    with pytest.raises(RecordError, match="every record is unfinished"):
+        report(whole)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from tyro.conf import Positional
 
 from mavic.apps import console
 from mavic.apps.commands.command import Command
+from mavic.ranges import Range, Some
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,11 +22,11 @@ class Bench(Command):
 
     world: Positional[str] = "box_pushing"
     """The world to measure in."""
-    seeds: int = 5
+    seeds: Annotated[int, Range(1, 1_000)] = 5
     """The number of trainings at once."""
-    repeats: int = 3
+    repeats: Annotated[int, Range(1, 1_000)] = 3
     """The number of interleaved repeats; medians are shown."""
-    backbone: tuple[str, ...] = ()
+    backbone: Annotated[tuple[str, ...], Some()] | None = None
     """The backbones to train; all of them if none is named."""
     json: Path | None = None
     """Also write the figures to this file."""
@@ -33,9 +35,11 @@ class Bench(Command):
         """Carry out the command."""
         import json
 
-        from mavic.experiments import benchmark
+        from mavic.experiments import benchmark, files
         from mavic.learn.backbones import BACKBONES
 
+        if self.json:
+            files.check_writable(self.json.parent)
         found = benchmark.measure(
             self.world,
             seeds=self.seeds,
@@ -44,4 +48,4 @@ class Bench(Command):
             console=console.OUT,
         )
         if self.json:
-            self.json.write_text(json.dumps(found, indent=1) + "\n")
+            files.write_text(self.json, json.dumps(found, indent=1) + "\n")

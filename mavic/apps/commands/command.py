@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -26,13 +28,21 @@ class Command:
 
 def options_from(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """Return the options of an environment from the pairs of texts that a user typed."""
-    return {name: _value(text) for name, text in pairs}
+    found: dict[str, Any] = {}
+    for name, text in pairs:
+        if name in found:
+            raise Problem(f"the option {name} is given twice")
+        found[name] = _value(text)
+    return found
 
 
 def _value(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
+    """Return a typed text as a number, a bool or a text. What is no finite number stays a text."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    with contextlib.suppress(ValueError):
+        if math.isfinite(number := float(text)):
+            return number
     return {"true": True, "false": False}.get(text.lower(), text)

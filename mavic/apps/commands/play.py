@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from mavic.apps import console
 from mavic.apps.commands.command import Command, Problem
+from mavic.ranges import Range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +32,7 @@ class Play(Command):
     host: str = "127.0.0.1"
     """The address to listen on. Other machines can connect only if you name an address that they reach; they are then
     asked for a token."""
-    port: int = 8642
+    port: Annotated[int, Range(0, 65_535)] = 8642
     """The port to listen on; 0 takes a free one."""
     browser: bool = True
     """Open the page in your browser."""

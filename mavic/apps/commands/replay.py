@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 from tyro.conf import Positional
 
 from mavic.apps import console
 from mavic.apps.commands.command import Command, Problem, options_from
+from mavic.ranges import Range, Seed
+
+Tick = Annotated[int, Range(0, 10**6)]
+Ticks = Annotated[int, Range(1, 10**6)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,15 +30,15 @@ class Replay(Command):
     """The team's policy file."""
     against: Path | None = None
     """Another team to show beside it, with the same seed and the same instructions."""
-    say: tyro.conf.UseAppendAction[tuple[tuple[int, str, int], ...]] = ()
+    say: tyro.conf.UseAppendAction[tuple[tuple[Tick, str, Ticks], ...]] = ()
     """An instruction: the tick at which it is given, its words, and the ticks for which it holds. Repeat the option for
     more instructions. Without it, instructions come by the schedule that the policy file names."""
-    also: tyro.conf.UseAppendAction[tuple[tuple[int, str, int], ...]] = ()
+    also: tyro.conf.UseAppendAction[tuple[tuple[Tick, str, Ticks], ...]] = ()
     """An instruction that holds beside the active one instead of replacing it, as in --say. At most two hold at
     once."""
-    seed: int = 1
+    seed: Seed = 1
     """Which episode."""
-    ticks: int | None = None
+    ticks: Ticks | None = None
     """Stop after this many ticks."""
     options: tuple[tuple[str, str], ...] = ()
     """Options of the world that differ from the team's training, such as: --options third_cook true."""
@@ -45,9 +50,11 @@ class Replay(Command):
     def run(self) -> None:
         """Carry out the command."""
         from mavic.apps import recording, replay
+        from mavic.experiments import files
 
         if self.out.suffix not in (".html", ".gif"):
             raise Problem(f"{self.out}: must end in .html or .gif")
+        files.check_writable(self.out.parent)
         paths = [self.policy] + ([self.against] if self.against else [])
         options = options_from(self.options)
         made = [

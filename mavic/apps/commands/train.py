@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import tyro
 from tyro.conf import Positional
 
 from mavic.apps import console
 from mavic.apps.commands.command import Command, Problem, options_from
+from mavic.experiments import stopping
+from mavic.ranges import LARGEST_SEED, Range, Some
 
 if TYPE_CHECKING:
     from mavic.experiments.config import ExperimentConfig
     from mavic.experiments.runner import Group, Trained
+
+
+MOST_SEEDS = 1_000
+Names = Annotated[tuple[str, ...], Some()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,28 +58,28 @@ class Train(Command):
 
     world: Positional[str]
     """The world to train in. `mavic worlds` lists all worlds."""
-    methods: tuple[str, ...] = ("mavic",)
+    methods: Names = ("mavic",)
     """vanilla, naive, switch, mavic, mavic-shift, random, or all. The paper's dual method is naive on protected."""
-    networks: tuple[str, ...] = ()
+    networks: Names | None = None
     """shared is the paper's network. protected has separate parts for instructed and uninstructed decisions. residual
     is protected, and its instructed actor adds to the logits of the uninstructed one. The default is residual, and
     protected with the preset paper."""
-    backbone: tuple[str, ...] = ("mac-iac",)
+    backbone: Names = ("mac-iac",)
     """Who has which actor and critic: mac-iac (the paper's), mac-cac, mac-naive-iacc, mac-iaicc or acac.
     docs/backbones.md says which one when."""
     hear: str | None = None
     """What agents hear: kinds (the probability of each kind, as the reader understands a sentence) or vectors (the
     sentence's vector, as in the paper). The default is kinds, and vectors with the preset paper."""
-    conditions: tuple[str, ...] = ("live/by-kind",)
+    conditions: Names = ("live/by-kind",)
     """How agents are instructed: schedule/rule[/overlap][/extras]. The schedule is live (instructions come and go) or
     paper (at most one per episode). The rule is by-kind (what the instruction file says) or add (a penalty for every
     kind, as in the paper). With overlap, a new instruction may replace a running one. With extras, the extra kinds of
     the instruction file are given too."""
     preset: str = "tuned"
     """The numbers of the learner: tuned or paper."""
-    seeds: int = 3
+    seeds: Annotated[int, Range(1, MOST_SEEDS)] = 3
     """The number of seeds."""
-    first_seed: int = 0
+    first_seed: Annotated[int, Range(0, LARGEST_SEED - MOST_SEEDS)] = 0
     """The first seed."""
     out: Path = Path("runs")
     """The folder for records, policies and checkpoints. Each world has its own folder in it."""
@@ -89,7 +96,7 @@ class Train(Command):
 
     def run(self) -> None:
         """Carry out the command."""
-        from mavic.experiments import runner, unseen_phrases
+        from mavic.experiments import files, runner, unseen_phrases
         from mavic.experiments.config import make_task
 
         configs = list(self._configs())
@@ -104,8 +111,9 @@ class Train(Command):
                 raise Problem(
                     f"{path} has other {what}; choose another --out, or say --overwrite to replace it"
                 )
-        for group in groups:
-            self._evaluate(_train(group, folder), folder)
+        with files.locked(folder):
+            for group in groups:
+                self._evaluate(_train(group, folder), folder)
         console.OUT.print(f"records and policies: {folder}; tables: mavic report {folder}")
 
     def _configs(self) -> Iterator[ExperimentConfig]:
@@ -128,21 +136,27 @@ class Train(Command):
 
     def _evaluate(self, trained: Trained, folder: Path) -> None:
         """Evaluate the configs of a trained group and write their records and policies."""
-        from mavic.experiments import evaluate, records, runner, unseen_phrases
+        from mavic.experiments import divergence, evaluate, records, runner, unseen_phrases
         from mavic.experiments.methods import METHODS
 
         console.OUT.print("evaluating…")
         scale = 0.25 if self.quick else 1.0
         by_phrase = unseen_phrases.evaluate(trained, scale=scale) if self.words else {}
         for config, score in evaluate.evaluate(trained, scale=scale).items():
-            score["words"] = by_phrase.get(config, {})
+            lost = trained.diverged(config)
+            score["words"] = divergence.blank_score(by_phrase.get(config, {}), lost)
             records.write(
                 folder / f"{config.name()}.jsonl", runner.record_lines(trained, config, score)
             )
-            if not METHODS[config.method].random:
+            finite = trained.finite_seeds(config)
+            if finite and not METHODS[config.method].random:
                 seed = runner.median_seed(trained.group.seeds, score)
                 runner.save_policy(folder / config.name(), trained, config, seed)
             console.OUT.print(_summary(config.name(), score), highlight=False)
+            if len(finite) < len(lost):
+                console.OUT.print(
+                    _losses(trained.group.seeds, lost), style="yellow", highlight=False
+                )
 
 
 def _train(group: Group, folder: Path) -> Trained:
@@ -152,17 +166,30 @@ def _train(group: Group, folder: Path) -> Trained:
     place = folder / "checkpoints" / checkpoint.name_of(group)
     try:
         return runner.train_group(group, place, console=console.OUT)
-    except KeyboardInterrupt:
-        raise Problem(
+    except KeyboardInterrupt as stopped:
+        raise stopping.Stopped(
+            stopping.status_of(stopped) - 128,
             f"stopped; saved in {place} up to the last point. The same command goes on from there."
             if checkpoint.exists(place)
-            else "stopped before the first point; nothing is saved yet"
+            else "stopped before the first point; nothing is saved yet",
         ) from None
 
 
 def _summary(name: str, score: dict[str, Any]) -> str:
-    base, followed = score["base"]["discounted"], score["compliance"]["per_instruction"]
-    return (
-        f"{name}: base {base.mean():.2f} (min {base.min():.2f}) · "
-        f"compliance {followed.mean():.2%} (min {followed.min():.2%})"
+    """Return the line that tells a score. Seeds that diverged do not count."""
+    base, followed = (
+        np.asarray(values, float)
+        for values in (score["base"]["discounted"], score["compliance"]["per_instruction"])
     )
+    if np.isnan(base).all():
+        return f"{name}: no seed has a score"
+    return (
+        f"{name}: base {np.nanmean(base):.2f} (min {np.nanmin(base):.2f}) · "
+        f"compliance {np.nanmean(followed):.2%} (min {np.nanmin(followed):.2%})"
+    )
+
+
+def _losses(seeds: Sequence[int], points: Sequence[int | None]) -> str:
+    """Return the line that names the seeds without a score."""
+    lost = [f"seed {s} at point {p}" for s, p in zip(seeds, points, strict=True) if p is not None]
+    return f"  {len(lost)} of {len(seeds)} seeds diverged and are left out: {', '.join(lost)}"

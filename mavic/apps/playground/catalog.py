@@ -15,10 +15,11 @@ import jax
 import jax.numpy as jnp
 
 from mavic.apps import stage as stages
+from mavic.apps.playground import memory
 from mavic.apps.playground.messages import WorldListing
 from mavic.apps.stage import Stage
 from mavic.envs import api
-from mavic.experiments import policy_file
+from mavic.experiments import policy_facts, policy_file
 from mavic.experiments.config import instructions_of
 from mavic.experiments.policy_file import PolicyError
 from mavic.hints import suggest
@@ -69,7 +70,7 @@ def entries(folder: Path) -> list[Entry]:
 def entry_of(path: Path, name: str) -> Entry:
     """Return the entry of a policy file. The path may have an ending or none."""
     try:
-        facts = policy_file.read_facts(path)
+        facts = policy_facts.read_facts(path)
     except PolicyError as error:
         raise CatalogError(str(error)) from None
     if facts["world"] not in api.names():
@@ -215,10 +216,11 @@ def words_of(world: str) -> InstructionFile:
 
 
 def prepare() -> None:
-    """Configure JAX before anything is compiled.
+    """Configure JAX and the heaps of threads before anything is compiled.
 
     Programs as small as these run fastest on the CPU. They are cached on disk, so that the next start is fast.
     """
+    memory.share_heaps()
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_compilation_cache_dir", str(cache_folder().parent / "compiled"))

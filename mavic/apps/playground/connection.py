@@ -38,7 +38,9 @@ class Connection:
         self.session: Session | None = None
         self.playing, self.again, self.speed = True, True, NORMAL
         self.hurried = False  # a tick is wanted at once
-        self.saving = False  # its recording is being made
+        self.saving: dict[
+            str, asyncio.Task[bytes | None]
+        ] = {}  # its recordings being made, by ending
         self.due = self.last = 0.0
         self.wake = asyncio.Event()
         self.bucket = TokenBucket()
@@ -73,12 +75,14 @@ class Connection:
 
     async def _receive(self) -> None:
         while True:
-            text = await self.socket.receive_text()
+            text = await self._received()
             if not self.bucket.take():
                 if complaint := self.bucket.complaint():
                     await self.send(messages.Problem(text=complaint))
                 continue
             try:
+                if text is None:
+                    raise MessageError("a message must be text, not bytes")
                 await self._carry_out(messages.parse(text))
             except (MessageError, SessionError, CatalogError, StageError, PolicyError) as error:
                 await self.send(messages.Problem(text=str(error)))
@@ -91,6 +95,13 @@ class Connection:
                 LOG.exception("a page's message failed")
                 why = f"that went wrong here ({type(error).__name__}); everything else goes on"
                 await self.send(messages.Problem(text=why))
+
+    async def _received(self) -> str | None:
+        """Return the page's next message; None for one of bytes."""
+        message = await self.socket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code", 1005), message.get("reason"))
+        return message.get("text")
 
     async def _carry_out(self, request: AnyRequest) -> None:
         match request:
@@ -152,19 +163,21 @@ class Connection:
         for name in teams[:2]:
             self.catalog.entry(world, name)
         async with self.turn:
-            self.session = None
             cold = [n for n in teams[:2] if not self.catalog.is_warm(world, n, seat == GUEST)]
             if cold:
                 await self.send(messages.Status(text="compiling…"))
-            session = await run(
-                loading, open_session, self.catalog, world, teams, request.seed, seat
-            )
-            await self.send(session.opened())
-            await self.send(await run(loading, session.look))
-            for name in cold:
-                await run(loading, self.catalog.warm, world, name, seat == GUEST)
+            try:
+                session = await run(
+                    loading, open_session, self.catalog, world, teams, request.seed, seat
+                )
+                self.session = None  # what was open goes on if nothing else can be opened
+                await self.send(session.opened())
+                await self.send(await run(loading, session.look))
+                for name in cold:
+                    await run(loading, self.catalog.warm, world, name, seat == GUEST)
+            finally:
+                await self.send(messages.Status(text=""))
             self.session = session
-        await self.send(messages.Status(text=""))
         await self._send_clock()
         self._restart()
 

@@ -30,7 +30,7 @@ def _short(text: str) -> str:
 
 
 Name = Annotated[str, Field(description="a text")]
-Number = Annotated[float, Field(allow_inf_nan=False, description="a number")]
+Number = Annotated[float, Field(allow_inf_nan=False, description="a number of usual size")]
 Seed = Annotated[
     int, Field(ge=0, le=LARGEST_SEED, description=f"a whole number from 0 to {LARGEST_SEED}")
 ]

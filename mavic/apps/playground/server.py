@@ -23,7 +23,7 @@ from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
 from mavic.apps import replay
-from mavic.apps.playground import limits, messages
+from mavic.apps.playground import limits, memory, messages
 from mavic.apps.playground.catalog import Catalog
 from mavic.apps.playground.connection import Connection
 from mavic.apps.playground.session import Session
@@ -92,9 +92,13 @@ def make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fas
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         del app
-        warming = asyncio.create_task(_warm(catalog, workers, notes))
+        tasks = [
+            asyncio.create_task(_warm(catalog, workers, notes)),
+            asyncio.create_task(memory.keep_trimming()),
+        ]
         yield
-        warming.cancel()
+        for task in tasks:
+            task.cancel()
         workers.close()
 
     app = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None)
@@ -143,17 +147,12 @@ def make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fas
             return PlainTextResponse("there is nothing to save: the page is closed", 404)
         if ending not in MEDIA:
             return PlainTextResponse(f"a recording is saved as {' or '.join(MEDIA)}", 404)
-        if connection.saving:
-            return PlainTextResponse("one recording at a time: the last is still being made", 429)
-        connection.saving = True
         session = connection.session
         try:
-            body = await workers.run(workers.recordings, _saved, session, ending)
+            body = await _recording(connection, session, ending)
         except ImportError:
             why = "a GIF needs matplotlib and pillow: pip install 'mavic[report]'"
             return PlainTextResponse(why, 501)
-        finally:
-            connection.saving = False
         if body is None:
             return PlainTextResponse("nothing has been played yet", 404)
         named = f'attachment; filename="mavic-{session.world}.{ending}"'
@@ -199,6 +198,17 @@ async def _warm(catalog: Catalog, workers: Workers, notes: dict[str, str]) -> No
             if not catalog.is_warm(world, name):
                 await workers.run(workers.warming, catalog.warm, world, name)
     notes["words"] = await encoder
+    memory.trim()
+
+
+async def _recording(connection: Connection, session: Session, ending: str) -> bytes | None:
+    """Return the page's recording. A second click while it is being made waits for the same one."""
+    if ending not in connection.saving:
+        workers = connection.workers
+        task = asyncio.create_task(workers.run(workers.recordings, _saved, session, ending))
+        connection.saving[ending] = task
+        task.add_done_callback(lambda _: connection.saving.pop(ending, None))
+    return await asyncio.shield(connection.saving[ending])
 
 
 def _saved(session: Session, ending: str) -> bytes | None:

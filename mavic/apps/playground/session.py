@@ -71,7 +71,7 @@ class Session:
 
     def reset(self, seed: int) -> None:
         """Start a new episode. The recording of the earlier ones stays."""
-        self.seed = seed % LARGEST_SEED
+        self.seed = seed % (LARGEST_SEED + 1)
         self.wish, self.closed = None, False
         for side in self.sides:
             side.given += side.episode.given

@@ -17,11 +17,13 @@
   const [text, options, answer] = ["text", "list", "answer"].map(element);
   const state = {
     socket: null, hello: null, opened: null, board: null, recordings: [], playing: true, speed: 3, past: [],
-    recalled: -1, picked: -1, keys: {}, arrived: 0, span: 0, retries: 0, last: null,
+    recalled: -1, picked: -1, keys: {}, arrived: 0, span: 0, retries: 0, last: null, wish: null,
   };
 
+  const connected = () => Boolean(state.socket) && state.socket.readyState === WebSocket.OPEN;
+
   function send(message) {
-    if (state.socket && state.socket.readyState === WebSocket.OPEN) state.socket.send(JSON.stringify(message));
+    if (connected()) state.socket.send(JSON.stringify(message));
   }
 
   function status(words_, bad) {
@@ -51,7 +53,11 @@
     if (message.type in acts) acts[message.type](message);
     else if (message.type === "status") status(message.text);
     else if (message.type === "full") status(message.text, true);
-    else if (message.type === "error") say("error", message.text);
+    else if (message.type === "error") {
+      say("error", message.text);
+      if (state.wish) choose(state.last); // what was asked for could not be opened
+      state.wish = null;
+    }
   }
 
   function hello(message) {
@@ -59,7 +65,7 @@
     state.retries = 0;
     status("");
     fill("world", message.listing.map(({ world }) => [world, words(world)]));
-    const last = state.last;
+    const last = state.wish || state.last;
     if (last && message.listing.some(({ world }) => world === last.world)) element("world").value = last.world;
     chooseWorld(last);
     if (message.words) say("error", "Only the phrases in the list are understood here: " + message.words);
@@ -70,18 +76,32 @@
   }
 
   function chooseWorld(last) {
+    fillTeams();
+    choose(last);
+    open();
+  }
+
+  function fillTeams() {
     const world = element("world").value;
     const { teams, agents, guest } = state.hello.listing.find((entry) => entry.world === world);
     fill("team", teams.map((name) => [name, name]));
     fill("against", [["", "nobody"], ...teams.map((name) => [name, name])]);
     fill("seat", [["", "nobody"], ...agents.map((name, i) => [String(i), words(name)]), ...(guest ? [["guest", "one more agent"]] : [])]);
-    if (last) {
+  }
+
+  // Shows what is open in the boxes.
+  function choose(last) {
+    if (last && state.hello.listing.some(({ world }) => world === last.world)) {
+      if (element("world").value !== last.world) {
+        element("world").value = last.world;
+        fillTeams();
+      }
+      element("setup-label").textContent = words(last.world) + ": " + last.teams.join(" and ");
       const has = (id, value) => [...element(id).options].some((option) => option.value === value);
       for (const [id, value] of [["team", last.teams[0]], ["against", last.teams[1] || ""], ["seat", last.seat === null ? "" : String(last.seat)]]) {
         if (has(id, value)) element(id).value = value;
       }
     }
-    open();
   }
 
   function seed() {
@@ -93,13 +113,15 @@
     const seat = element("seat").value;
     const teams = [element("team").value, element("against").value].filter(Boolean);
     const wish = { world: element("world").value, teams, seat: seat === "" ? null : seat === "guest" ? seat : Number(seat) };
-    state.last = wish;
+    state.wish = wish;
     element("setup-label").textContent = words(wish.world) + ": " + teams.join(" and ");
     send({ do: "open", seed: seed(), ...wish });
   }
 
   function opened(message) {
     state.opened = message;
+    state.last = state.wish || state.last;
+    state.wish = null;
     state.board = null;
     state.recordings = message.recordings.map((recording) => ({ ...recording, world: message.world, frames: [], totals: null }));
     element("stage").replaceChildren();
@@ -265,6 +287,11 @@
   function speak(words_) {
     if (!words_.trim()) {
       say("error", "Type what the team should do, or choose from the list.");
+      return;
+    }
+    if (!connected()) { // what was typed stays in its place
+      say("error", "There is no connection to the server, so nothing was said. Say it again when it is back.");
+      if (!text.value) text.value = words_;
       return;
     }
     send({ do: "say", text: words_, agents: scope(), hold: element("hold").value ? Number(element("hold").value) : null });

@@ -25,6 +25,7 @@ from mavic.types import Array, ArrayLike, Scene, Tick, record, replace, static
 
 DYNAMICS = ("paper", "reference")
 CELL = jnp.int16  # positions; under `reference` a robot can walk far outside the grid
+LARGEST = 100  # cells; an episode has 100 ticks
 NORTH, EAST, SOUTH, WEST = range(4)
 NOWHERE = -1  # the waypoint before any Go-To has ended
 
@@ -62,9 +63,9 @@ class BoxPushing:
 
     def __post_init__(self) -> None:
         """Refuse impossible sizes and unknown dynamics."""
-        if not isinstance(self.size, int) or self.size < 4 or self.size % 2:
+        if not isinstance(self.size, int) or not 4 <= self.size <= LARGEST or self.size % 2:
             raise ValueError(
-                f"box_pushing: size {self.size!r} is impossible; it must be even and 4 or more"
+                f"box_pushing: size {self.size!r} is impossible; it must be even and 4 or more, at most {LARGEST}"
             )
         if self.dynamics not in DYNAMICS:
             raise ValueError(

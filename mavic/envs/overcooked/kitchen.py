@@ -92,6 +92,8 @@ def load(name: str | Path) -> Kitchen:
         raise MapError(f"{name}: no such map; shipped: {known}; or give a path") from None
     except UnicodeDecodeError as error:
         raise MapError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    except (OSError, ValueError) as error:  # a folder, no permission, a name that cannot be one
+        raise MapError(f"{name}: cannot be read as a map ({error})") from None
     return parse(text, path.stem if path == shipped else str(path))
 
 

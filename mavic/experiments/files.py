@@ -1,0 +1,175 @@
+"""Files that are whole or not there: written beside, synced, renamed; hashed; and a lock on a folder.
+
+A write that is killed leaves the earlier file and at most a draft, which the next holder of the folder's lock sweeps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: folders are not locked there
+    fcntl = None  # type: ignore[assignment]
+
+DRAFT = ".part"  # the ending of a file that is being written
+LOCK = ".lock"
+
+
+class StorageError(OSError):
+    """A file or folder cannot be written. The message names it and says why."""
+
+
+class LockedError(ValueError):
+    """Another process works in the folder. The message says which."""
+
+
+def digest(data: bytes) -> str:
+    """Return the SHA-256 of some bytes, in hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def digest_of(value: Any) -> str:
+    """Return the SHA-256 of plain JSON data. It does not depend on the order of keys."""
+    return digest(json.dumps(value, sort_keys=True, separators=(",", ":")).encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all. Its permissions are those of any new file in the folder.
+
+    The content is on the disk before the file gets its name, so that a power failure leaves the old file or the new.
+    """
+    draft = _draft(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(draft, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise StorageError(
+            f"{path}: cannot be written ({error.strerror or error}); what was there before is kept"
+        ) from None
+
+
+def _draft(path: Path) -> Path:
+    """Return the name under which this thread of this process writes a file."""
+    return path.with_name(f"{path.name}.{threading.get_ident()}.{os.getpid()}{DRAFT}")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text whole or not at all, in UTF-8."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put a renamed file's new name on the disk. Some file systems do not offer this; they need it not."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def sweep(folder: Path) -> list[Path]:
+    """Remove the drafts that killed writes left in a folder and in those below it. Return them.
+
+    A draft's name ends in the number of the process that wrote it. Drafts of processes that still run are left.
+    """
+    found = [path for path in sorted(folder.rglob(f"*{DRAFT}")) if _is_left(path)]
+    for path in found:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    return found
+
+
+def _is_left(draft: Path) -> bool:
+    number = draft.name.removesuffix(DRAFT).rpartition(".")[2]
+    if not number.isascii() or not number.isdigit():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):  # somebody else's process
+        return False
+    return False
+
+
+def check_writable(folder: Path) -> None:
+    """Raise `StorageError` unless files can be written in the folder, which is made if it is not there."""
+    probe = _draft(folder / ".probe")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"mavic")
+        probe.unlink(missing_ok=True)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            probe.unlink()
+        raise StorageError(
+            f"{folder}: files cannot be written here ({error.strerror or error}); choose another folder"
+        ) from None
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder alone, and sweep what killed writes left there. A killed process holds it no longer.
+
+    If another process holds it, a `LockedError` says which.
+    """
+    check_writable(folder)
+    if fcntl is None:
+        yield
+        return
+    try:
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise StorageError(f"{folder / LOCK}: {error.strerror or error}") from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise LockedError(
+                f"{folder} is in use by {_holder(folder / LOCK)}; wait for it, or choose another folder"
+            ) from None
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, json.dumps(_myself()).encode(), 0)
+        sweep(folder)
+        yield
+    finally:
+        os.close(handle)  # this also unlocks; the file stays, because removing it would race
+
+
+def _myself() -> dict[str, Any]:
+    return {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200],
+        "since": time.strftime("%Y-%m-%d %H:%M:%S"),
+    }
+
+
+def _holder(lock: Path) -> str:
+    """Return who holds a lock, as its file says."""
+    try:
+        found = json.loads(lock.read_text(encoding="utf-8"))
+        return (
+            f"process {found['pid']} on {found['host']} since {found['since']} ({found['command']})"
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"

@@ -1,0 +1,109 @@
+"""A training whose programs are numpy: what the host does with points, files and signals, without compiling anything.
+
+As a script it is the training that fault tests kill: `python fake_training.py FOLDER POINTS SECONDS_A_POINT`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from pathlib import Path
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+
+from mavic.experiments import checkpoint, evaluate, runner, stopping, train
+from mavic.experiments.config import ExperimentConfig
+from mavic.learn import update
+from mavic.learn.backbones import UpdateMetrics
+
+SEEDS, BATCH = (3, 4), 8
+CONFIG = ExperimentConfig(world="box_pushing", options={"size": 4})
+
+
+def group_of(points: int, **changes) -> runner.Group:
+    (group,) = runner.groups_of(
+        [CONFIG], SEEDS, episodes=points * BATCH, batch=BATCH, hidden=4, **changes
+    )
+    return group
+
+
+def init_states(static, runs):
+    """A state of the right shapes, drawn from a fixed seed."""
+    shapes = jax.eval_shape(lambda key: update.init(key, static), jax.random.key(0))
+    count, random = len(runs.key), np.random.default_rng(0)
+
+    def leaf(shape):
+        if not jnp.issubdtype(shape.dtype, jnp.floating):
+            return jnp.zeros((count, *shape.shape), shape.dtype)
+        return jnp.asarray(random.normal(size=(count, *shape.shape)).astype(np.float32))
+
+    return jax.tree.map(leaf, shapes)
+
+
+def train_updates(static, num_envs, updates, vectors, runs, state):
+    """The next state depends on the present one and on the number of episodes, as in a real training."""
+    count = len(runs.key)
+    number = int(state.episodes[0])
+
+    def leaf(old):
+        if not jnp.issubdtype(old.dtype, jnp.floating):
+            return old
+        drawn = np.random.default_rng(number).normal(size=old.shape)
+        return jnp.asarray((np.asarray(old) * 0.9 + drawn).astype(np.float32))
+
+    state = jax.tree.map(leaf, state)
+    episodes = state.episodes + updates * static.batch
+    names = [field.name for field in dataclasses.fields(UpdateMetrics)]
+    means = UpdateMetrics(**{name: jnp.zeros((count, 2)) for name in names})
+    metrics = train.TrainMetrics(update=means, ticks=jnp.ones(count), task_return=jnp.zeros(count))
+    return dataclasses.replace(state, episodes=episodes), metrics
+
+
+def progress(static, num_envs, vectors, runs, state):
+    totals = np.asarray(jax.tree.leaves(state.actor)[0]).reshape(len(runs.key), -1).sum(1)
+    return {"base": totals.astype(float), "compliance": np.full(len(totals), 0.5)}
+
+
+def fake(updates=train_updates):
+    """A context in which training compiles nothing."""
+    patches = (
+        mock.patch.object(train, "init_states", init_states),
+        mock.patch.object(train, "train_updates", updates),
+        mock.patch.object(evaluate, "progress", progress),
+        mock.patch.object(runner, "_memory_line", lambda *_: ""),
+    )
+    stack = __import__("contextlib").ExitStack()
+    for patch in patches:
+        stack.enter_context(patch)
+    return stack
+
+
+def train_group(folder=None, points=4, updates=train_updates, **more):
+    console = more.pop("console", Console(quiet=True))
+    with fake(updates):
+        return runner.train_group(
+            group_of(points), folder, points=points, num_envs=4, console=console, **more
+        )
+
+
+def main(folder: str, points: str, seconds: str) -> None:
+    def slow(*args):
+        time.sleep(float(seconds))
+        return train_updates(*args)
+
+    try:
+        with stopping.on_signals():
+            trained = train_group(Path(folder), int(points), slow)
+    except KeyboardInterrupt as stopped:
+        print(f"saved {checkpoint.exists(Path(folder))}", flush=True)
+        sys.exit(stopping.status_of(stopped))
+    print(f"done {checkpoint.found(Path(folder))[0].name} {trained.curve[-1]['base'].tolist()}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
