@@ -1,6 +1,6 @@
 """A trained team as a file: weights in safetensors, and a JSON file beside it that describes them.
 
-    policy = mavic.load_policy("policies/box_pushing/mavic")
+    policy = mavic.load_policy("box_pushing/mavic")
     carry = policy.start()
     macro, carry = policy.act(key, carry, observation, "don't push the boxes", idle)
 
@@ -22,7 +22,7 @@ from safetensors.numpy import load as parse_weights
 from safetensors.numpy import save as weights_bytes
 
 from mavic.envs import api
-from mavic.experiments import files
+from mavic.experiments import files, shipped_teams
 from mavic.experiments.checkpoint import flatten, unflatten
 from mavic.experiments.config import OLD_FIELDS, ExperimentConfig, Task, task_of
 from mavic.experiments.policy_facts import UNREADABLE, PolicyError, read_facts, write_facts
@@ -421,17 +421,15 @@ def save(path: str | Path, state: TrainState, facts: dict[str, Any]) -> Path:
 
 
 def load(path: str | Path) -> TeamPolicy:
-    """Return the team of a policy file. The path may have an ending or none.
+    """Return the team of a policy file or of a shipped team's name. A path may have an ending or none.
 
     Files that are damaged are refused. Files of older versions have no hashes; only their shapes are checked.
     """
-    path = Path(path).with_suffix(".safetensors")
+    path = shipped_teams.find(path).with_suffix(".safetensors")
     notes = path.with_suffix(".json")
     for needed in (path, notes):
         if not needed.is_file():
-            raise PolicyError(
-                f"{needed}: no such file; a policy is a .safetensors file and a .json"
-            )
+            raise PolicyError(shipped_teams.no_such_file(needed))
     facts = read_facts(path)
     try:
         expected = lexicons.encoder_hash(facts["encoder"])

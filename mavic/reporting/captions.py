@@ -24,9 +24,9 @@ MAIN = (
     "Compliance: {compliance}; an instruction is followed if {followed_means}; {given} instructions per seed. "
     "Worst: the worst seed. Greedy: every decision takes the most likely macro. "
     "{leak_title}: {leak}; Δ: the difference from vanilla in percentage points, with its interval "
-    "(same: it contains 0). {under} {shield} {deaf} {dual} "
-    "Paper: base return and compliance ± σ as the paper reports them, 5 seeds, its own conditions{note}."
+    "(same: it contains 0). {under} {shield} {deaf} {dual} {paper}"
 )
+PAPER = "Paper: base return and compliance ± σ as the paper reports them, 5 seeds, its own conditions{note}."
 SHARE = "Of optimum: {caption}, {optimum} (≥: the worst seed)."
 UNDER_MAIN = (
     "Under: one kind that leaves the task on holds from start to end; {share}, mean over kinds and seeds; worst: the "
@@ -106,7 +106,9 @@ def main(rows: Sequence[Row]) -> str:
         shield=SHIELD if any(row.shield for row in rows) else "",
         deaf=hears_nothing if deaf else "",
         dual=DUAL if any(styles.is_dual(row.config) for row in rows) else "",
-        note=NOTE.format(world.paper_note) if world.paper_note else "",
+        paper=PAPER.format(note=NOTE.format(world.paper_note) if world.paper_note else "")
+        if any(row.paper for row in rows)
+        else "",
     )
     return _with_facts(rows, text, SPREAD, _unequal_presets(rows))
 

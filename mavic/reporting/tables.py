@@ -155,9 +155,10 @@ def _shown_in(table: str) -> list[Metric]:
 
 
 def main(rows: Sequence[Row]) -> Grid:
-    """Return the main table: base return, compliance and value bias, next to the paper's figures."""
+    """Return the main table: base return, compliance and value bias, next to the paper's figures if it has any."""
     known = any(row.kinds("under_task") for row in rows)
-    columns = (*MAIN[:-1], *(UNDER if known else ()), MAIN[-1])
+    paper = MAIN[-1:] if any(row.paper for row in rows) else ()
+    columns = (*MAIN[:-1], *(UNDER if known else ()), *paper)
     grid = _column_grid("Main results", columns, rows, captions.main(rows))
     return replace(grid, second=tuple(column.title for column in UNDER) if known else ())
 

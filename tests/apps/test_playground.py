@@ -62,13 +62,6 @@ def test_a_wheel_carries_every_shipped_team():
         assert {path.name for path in (ROOT / "policies" / world).iterdir()} == names
 
 
-def test_teams_inside_the_package_come_first(monkeypatch, tmp_path):
-    monkeypatch.setattr(catalogs.resources, "files", lambda name: tmp_path / "mavic")
-    assert catalogs.shipped() == tmp_path / "policies"
-    (tmp_path / "mavic" / "policies").mkdir(parents=True)
-    assert catalogs.shipped() == tmp_path / "mavic" / "policies"
-
-
 def test_own_teams_come_before_the_shipped_ones(folder):
     own = folder / "box_pushing" / "naive"
     catalog = open_catalog(folder, own, folder / "box_pushing" / "mavic.json")

@@ -22,12 +22,12 @@ class Replay(Command):
     """Record an episode: as one HTML page that needs no server, or as a GIF.
 
     For example:
-      mavic replay policies/box_pushing/mavic --out replay.html
-      mavic replay policies/box_pushing/mavic --against policies/box_pushing/naive --say 3 "don't push" 12 --out r.html
+      mavic replay box_pushing/mavic --out replay.html
+      mavic replay box_pushing/mavic --against box_pushing/naive --say 3 "don't push" 12 --out r.html
     """
 
     policy: Positional[Path]
-    """The team's policy file."""
+    """The team's policy file, or a shipped team such as box_pushing/mavic."""
     against: Path | None = None
     """Another team to show beside it, with the same seed and the same instructions."""
     say: tyro.conf.UseAppendAction[tuple[tuple[Tick, str, Ticks], ...]] = ()
