@@ -145,7 +145,9 @@ class World:
     """The numbers of a schedule that differ in this world."""
     optimum: Callable[[Env, float, str | None], float | None] | None = None
     """Returns the best discounted return for an environment, a gamma and the kind that holds from the start (None: no
-    instruction), or None where it is not known."""
+    instruction; "KIND+KIND": both), or None where it is not known."""
+    impossible_together: tuple[tuple[str, str], ...] = ()
+    """Pairs of prohibitions under which the task cannot be completed, though it can under each of the two."""
     paper: Mapping[str, PaperFigures] = field(default_factory=dict)
     """The paper's figures by method."""
     paper_note: str = ""

@@ -55,6 +55,12 @@ UNDER = (
     "fulfilled. Only kinds that leave the task on are listed. Policies are sampled without exploration. "
     "{lines}, each as the mean over seeds (worst seed). Best: the return of the best plan that obeys the kind."
 )
+PAIRS = (
+    "Two prohibitions are given at the start of an episode and hold to its end, each to all agents that it is meant "
+    "for. No team was trained with two at once: agents hear the sum of what they hear of each. Policies are sampled "
+    "without exploration. {lines}, each as the mean over seeds (worst seed). Best: the return of the best plan that "
+    "obeys both, where it is known."
+)
 TWIN = "Twin, for mirrored kinds: {twin} (without an instruction)."
 UNSEEN = (
     "Instructions in phrases that were not in training. Understood: phrases of which the reader is sure; the others "
@@ -131,6 +137,12 @@ def under(rows: Sequence[Row], metrics: Mapping[Metric, str], twins: bool) -> st
     lines = "; ".join(f"{name}: {metric.caption}" for metric, name in metrics.items())
     twin = TWIN.format(twin=METRICS["under_twin"].caption) if twins else ""
     return _with_facts(rows, UNDER.format(lines=lines), twin)
+
+
+def pairs(rows: Sequence[Row], metrics: Mapping[Metric, str]) -> str:
+    """Return the caption of the table of the task under two prohibitions at once."""
+    lines = "; ".join(f"{name}: {metric.caption}" for metric, name in metrics.items())
+    return _with_facts(rows, PAIRS.format(lines=lines))
 
 
 def unseen(rows: Sequence[Row]) -> str:

@@ -103,7 +103,7 @@ def frame_of(message: messages.Frames, side: int = 0) -> dict:
 
 
 def say(session, words, agents=None, hold=None):
-    return session.say(hearing.hear(session.stage.lexicon, words), agents, hold)
+    return session.say([hearing.hear(session.stage.lexicon, words)], agents, hold)
 
 
 def test_two_teams_meet_the_same_random_numbers_and_instructions(catalog):
@@ -113,6 +113,25 @@ def test_two_teams_meet_the_same_random_numbers_and_instructions(catalog):
         one, two = session.tick().frames
         assert one == two
     assert [recording.name for recording in session.recordings()] == ["mavic", "mavic (again)"]
+
+
+def test_two_clauses_hold_together_until_something_else_is_said(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
+    clauses = hearing.clauses(session.stage.lexicon, "don't push, and stay where you are")
+    assert session.say(clauses, None, 5) == []
+    told = messages.understood(clauses, [])
+    assert (told.kind, told.also, told.unsure) == ("dont-push", "stay", False)
+    message = session.tick()
+    frame = frame_of(message)
+    assert (frame["instruction"]["kind"], frame["also"]["kind"]) == ("dont-push", "stay")
+    assert (frame["instruction"]["number"], frame["also"]["number"]) == (1, 2)
+    assert message.totals[0].given == 2
+    with pytest.raises(StageError, match="two instructions hold already"):
+        session.say(clauses[:1], None, None, True)
+    say(session, "go to the small boxes")
+    frame = frame_of(session.tick())
+    assert frame["instruction"]["kind"] == "go-small-boxes" and "also" not in frame
+    assert len(frame["verdicts"]) == 2
 
 
 def test_an_instruction_is_obeyed_in_the_next_frame(catalog):

@@ -97,6 +97,27 @@ def test_teams_with_the_shield_have_rows_of_their_own(tmp_path):
     assert "what the instruction forbids was unavailable" in text
 
 
+def test_pairs_have_a_table_and_numbers_of_their_own(tmp_path):
+    lines = lines_of(config_of(), [300.0, 300.0], [1, 1], [0, 0])
+    part = {"task": [200.0, 100.0], "solved": [1.0, 0.5], "obeyed": [1.0, 0.75]}
+    lines[-1]["pairs"] = {"a+b": part, "a+c": {**part, "solved": [1.0, 1.0]}}
+    lines[-1]["optima"] |= {"a+b": 250.0, "a+c": None}
+    write(tmp_path / "a.jsonl", lines)
+    (row,) = table([read(tmp_path / "a.jsonl")])
+    (entry,) = json.loads(writers.json_text([row]))["tuned/protected/live/by-kind"].values()
+    assert entry["pairs"]["a+b"] == {
+        "optimum": 250, "task_mean": 150, "task_min": 100, "solved_mean": 0.75, "solved_min": 0.5,
+        "obeyed_mean": 0.875, "obeyed_min": 0.75,
+    }  # fmt: skip
+    assert entry["pairs"]["a+c"]["optimum"] is None
+    assert (entry["pairs_solved_mean"], entry["pairs_solved_min"]) == (0.875, 0.5)
+    assert list(entry["under"]) == [KINDS[0]]  # a pair is no kind
+    text = writers.markdown_text([row]).split("### Two at once")[1].split("###")[0]
+    cell = "task 150.0 (100.0)<br>solved 75.0 % (50.0)<br>obeyed 87.5 % (75.0)"
+    assert f"| a<br>b<br>best 250.0 | {cell} |" in text and "| a<br>c |" in text
+    assert "pairs" not in writers.kinds_csv_text([row])
+
+
 def test_records_without_the_new_sections_still_make_a_report(tmp_path):
     lines = lines_of(config_of(), [300.0, 300.0], [1, 1], [0, 0])
     for name in ("under", "optima"):

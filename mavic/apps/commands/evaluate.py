@@ -86,6 +86,11 @@ def _lines(score: dict[str, Any]) -> Iterator[str]:
             f"under {kind} from start to end: task return {part['task'][0]:.2f}{share}, "
             f"solved {part['solved'][0]:.1%}, obeyed {part['obeyed'][0]:.1%}"
         )
+    for pair, part in score.get("pairs", {}).items():
+        yield (
+            f"under {pair.replace('+', ' and ')}: task return {part['task'][0]:.2f}, "
+            f"solved {part['solved'][0]:.1%}, both obeyed {part['obeyed'][0]:.1%}"
+        )
     yield f"value bias (leak) {score['leak']['none'][0]:+.2%}"
     for name, words in score.get("words", {}).items():
         yield (

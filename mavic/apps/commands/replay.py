@@ -33,6 +33,9 @@ class Replay(Command):
     say: tyro.conf.UseAppendAction[tuple[tuple[Tick, str, Ticks], ...]] = ()
     """An instruction: the tick at which it is given, its words, and the ticks for which it holds. Repeat the option for
     more instructions. Without it, instructions come by the schedule that the policy file names."""
+    also: tyro.conf.UseAppendAction[tuple[tuple[Tick, str, Ticks], ...]] = ()
+    """An instruction that holds beside the active one instead of replacing it, as in --say. At most two hold at
+    once."""
     seed: Seed = 1
     """Which episode."""
     ticks: Ticks | None = None
@@ -55,7 +58,9 @@ class Replay(Command):
         paths = [self.policy] + ([self.against] if self.against else [])
         options = options_from(self.options)
         made = [
-            recording.record_policy(path, self.seed, self.say, self.ticks, options, self.shield)
+            recording.record_policy(
+                path, self.seed, self.say, self.ticks, options, self.shield, self.also
+            )
             for path in paths
         ]
         if self.out.suffix == ".gif":

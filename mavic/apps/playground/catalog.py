@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import threading
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 
 from mavic.apps import stage as stages
 from mavic.apps.playground import memory
@@ -101,7 +103,8 @@ class Catalog:
             if (world, name, guest) not in self._stages:
                 made = stages.open_stage(entry.path, guest=guest)
                 clock = schedule.make_schedule(shield=self.shield)
-                silent = replace(made.instructed_env, schedule=clock)
+                # with room for a second instruction
+                silent = replace(made.instructed_env, schedule=clock, also=jnp.int32(0))
                 self._stages[world, name, guest] = dataclasses.replace(
                     made, name=name, instructed_env=silent
                 )
@@ -127,6 +130,8 @@ class Catalog:
             instructed = stages.say(stage, episode, kind)
             if not instructed.refused:
                 stages.advance(stage, instructed)
+                with contextlib.suppress(stages.StageError):  # they need not go together
+                    stages.say(stage, instructed, stage.lexicon.names[-1], also=True)
                 break
         stages.last_frame(stage, episode)
         self._compiled.add((world, name, guest))

@@ -192,18 +192,19 @@ class Connection:
         session = self._opened()
         session.check_agents(request.agents)
         heard = await self.workers.run(
-            self.workers.words, hearing.hear, session.stage.lexicon, request.text
+            self.workers.words, hearing.clauses, session.stage.lexicon, request.text
         )
         refused: list[str] = []
-        if not heard.unsure:
+        if not heard[0].unsure:
             async with self.turn:
                 if self.session is not session:
                     return
                 if session.over:
                     await self._tick_thread(session.reset, session.seed + 1)
-                refused = await self._tick_thread(session.say, heard, request.agents, request.hold)
+                how = request.agents, request.hold, request.also
+                refused = await self._tick_thread(session.say, heard, *how)
         await self.send(messages.understood(heard, refused))
-        if not heard.unsure:
+        if not heard[0].unsure:
             self._hurry()
 
     async def _run_clock(self) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -64,6 +65,8 @@ class Say(Request):
     hold: int | None = Field(
         default=None, ge=1, le=LONGEST_HOLD, description=f"a whole number from 1 to {LONGEST_HOLD}"
     )
+    also: bool = Field(default=False, description="true or false")
+    """It holds beside the active instruction instead of replacing it."""
 
 
 class End(Request):
@@ -241,6 +244,7 @@ class Understood(BaseModel):
     closest: list[str]
     note: str
     refused: list[str]
+    also: str = ""  # the kind of a second instruction in the same sentence
 
 
 class Clock(BaseModel):
@@ -273,12 +277,14 @@ class Problem(BaseModel):
     text: str
 
 
-def understood(heard: Heard, refused: list[str]) -> Understood:
-    """Return the message that tells a page what its sentence was understood as."""
+def understood(clauses: Sequence[Heard], refused: list[str]) -> Understood:
+    """Return the message that tells a page what its sentence was understood as: one instruction or two."""
+    heard = clauses[0]
     return Understood(
-        text=heard.text,
+        text=", and ".join(clause.text for clause in clauses),
+        also=clauses[1].kind if len(clauses) > 1 else "",
         kind=heard.kind,
-        probability=round(heard.probability, 4),
+        probability=round(min(clause.probability for clause in clauses), 4),
         unsure=heard.unsure,
         nearest=[
             Near(text=text, kind=kind, cosine=round(float(cosine), 3))

@@ -74,7 +74,7 @@ class Session:
         self.seed = seed % (LARGEST_SEED + 1)
         self.wish, self.closed = None, False
         for side in self.sides:
-            side.given += int(side.episode.instruction.given)
+            side.given += side.episode.given
             side.judged += side.episode.judged
             side.followed += side.episode.followed
             side.episode = stages.start(side.stage, jax.random.key(self.seed))
@@ -85,25 +85,45 @@ class Session:
         if not all(0 <= agent <= last for agent in agents or ()):
             raise SessionError(f"agents must be a list of numbers from 0 to {last}")
 
-    def say(self, heard: Heard, agents: Sequence[int] | None, hold: int | None) -> list[str]:
-        """Give an instruction to all teams. Return the names of those whose state does not permit it."""
+    def say(
+        self,
+        clauses: Sequence[Heard],
+        agents: Sequence[int] | None,
+        hold: int | None,
+        also: bool = False,
+    ) -> list[str]:
+        """Give an instruction, or two that hold together, to all teams. Return the names of those that do not get all.
+
+        A state may not permit one. With `also` it holds beside the active one. Nothing is given if any is wrong.
+        """
         self.check_agents(agents)
+        for heard in clauses:
+            self._check_meant(heard, agents)
+        refused: list[str] = []
+        told: list[Episode] = []
+        for side in self.sides:
+            episode = side.episode
+            before = len(episode.refused)
+            for number, heard in enumerate(clauses):
+                episode = stages.say(side.stage, episode, heard, agents, hold, also or number > 0)
+            if len(episode.refused) > before:
+                refused.append(side.stage.name)
+            told.append(episode)
+        for side, episode in zip(self.sides, told, strict=True):
+            side.episode = episode
+        return refused
+
+    def _check_meant(self, heard: Heard, agents: Sequence[int] | None) -> None:
+        """Raise `SessionError` unless the kind is meant for one of the agents."""
         names = self.stage.env.agents
         kind = self.stage.kinds.index(heard.kind)
         meant = np.asarray(self.stage.instructed_env.rules.addressed)[kind]
         if not any(meant[agent] for agent in (range(len(meant)) if agents is None else agents)):
             who = [name for name, is_meant in zip(names, meant, strict=True) if is_meant]
             raise SessionError(f"“{heard.kind}” is only for {', '.join(who)}")
-        refused: list[str] = []
-        for side in self.sides:
-            before = len(side.episode.refused)
-            side.episode = stages.say(side.stage, side.episode, heard, agents, hold)
-            if len(side.episode.refused) > before:
-                refused.append(side.stage.name)
-        return refused
 
     def end(self) -> None:
-        """End the active instruction."""
+        """End all active instructions."""
         for side in self.sides:
             side.episode = stages.say(side.stage, side.episode, "none")
 
@@ -142,7 +162,7 @@ class Session:
     def _message(self, frames: list[dict[str, Any]], *, still: bool) -> Frames:
         totals = [
             Totals(
-                given=side.given + int(side.episode.instruction.given),
+                given=side.given + side.episode.given,
                 judged=side.judged + side.episode.judged,
                 followed=side.followed + side.episode.followed,
             )
@@ -197,12 +217,14 @@ def _as_sent(side: Side, frame: Frame) -> dict[str, Any]:
     """Return a frame as a page gets it: rounded, values in the order of the kinds, and instructions numbered through
     all episodes of the session."""
     values, active = frame["values"], frame["instruction"]
+    second = frame.get("also")
     return {
         **frame,
         "reward": round(frame["reward"], 4),
         "earned": round(frame["earned"], 4),
         "values": values and [round(values[kind], 2) for kind in side.stage.kinds],
         "instruction": active and {**active, "number": active["number"] + side.given},
+        **({"also": {**second, "number": second["number"] + side.given}} if second else {}),
         "verdicts": [{**v, "number": v["number"] + side.given} for v in frame["verdicts"]],
     }
 
