@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from mavic.apps import hearing, replay, stage
-from mavic.apps.playground import catalog
 from mavic.apps.recording import record
 from mavic.apps.stage import StageError
 from mavic.envs.box_pushing.optimum import BEST_PLAN as BEST
@@ -236,7 +235,7 @@ def test_a_team_that_hears_kinds_hears_a_free_sentence_itself(task, env):
 
 def test_under_the_shield_a_persons_instruction_is_followed(task, env):
     """A team from a policy file; the planner above would choose what is not available."""
-    opened = stage.open_stage(catalog.shipped() / "box_pushing" / "mavic", shield=True)
+    opened = stage.open_stage("box_pushing/mavic", shield=True)
     script = [(1, "stay", None, None)]
     args = (opened.team, opened.instructed_env, opened.lexicon, KEY, script, 4)
     recording = record(*args, name="deaf", hears=False)
