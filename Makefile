@@ -8,7 +8,7 @@ METHODS := mavic naive vanilla
 
 FAULTS ?= --kills 100 --files 10000 --disk 40 --races 400
 
-.PHONY: help demo play test test-browser test-faults slow bench reproduce report clean
+.PHONY: help demo play test test-long test-wheel test-browser test-faults docs notebooks slow bench reproduce report clean
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -30,10 +30,10 @@ $(VENV)/dev: pyproject.toml | $(VENV)/pip
 
 demo: $(VENV)/run  ## Train MAVIC, naive and vanilla on Box Pushing; table, figures, a replay (under 6 minutes)
 	@$(BIN)/mavic train box_pushing --methods $(METHODS) --seeds 2 --episodes 52000 --out runs/demo --quick --overwrite
-	@$(BIN)/mavic report $(DEMO)
-	@$(BIN)/mavic replay $(DEMO)/mavic-tuned-protected-live-by-kind --against $(DEMO)/naive-tuned-protected-live-by-kind \
+	@$(BIN)/mavic replay $(DEMO)/mavic-tuned-residual-live-by-kind --against $(DEMO)/naive-tuned-residual-live-by-kind \
 	  --out $(DEMO)/replay.html
-	@echo "open in a browser: $(DEMO)/replay.html · figures: $(DEMO)/figures · table: $(DEMO)/table.md"
+	@$(BIN)/mavic report $(DEMO) --brief
+	@echo "open in a browser: $(DEMO)/replay.html"
 
 $(VENV)/play: pyproject.toml | $(VENV)/pip
 	@echo "installing the playground (once)…"
@@ -55,12 +55,32 @@ test: $(VENV)/dev  ## Lint, types, import rules, fast tests
 	$(BIN)/lint-imports
 	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile
 
+test-long: $(VENV)/dev  ## Further cases and proofs that the fast tests leave out
+	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile -m 'long and not slow'
+
 test-browser: $(VENV)/browser  ## The pages in a real browser; installs Debian's chromium when there is none
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
 	  { echo "no chromium here: installing Debian's (apt-get install chromium)"; \
 	    $$(test "$$(id -u)" = 0 || echo sudo) apt-get update -q && \
 	    $$(test "$$(id -u)" = 0 || echo sudo) apt-get install -q -y --no-install-recommends chromium; }
 	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -m browser
+
+$(VENV)/build: pyproject.toml | $(VENV)/pip
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[build]'
+	@touch $@
+
+test-wheel: $(VENV)/build  ## Build the wheel, install it in an empty environment, run the README there
+	JAX_PLATFORMS=cpu $(BIN)/python tests/check_wheel.py
+
+$(VENV)/docs: pyproject.toml | $(VENV)/dev
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/docs  ## Build the docs site into site/; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
+notebooks: $(VENV)/docs  ## Run both notebooks from top to bottom
+	JAX_PLATFORMS=cpu $(BIN)/python tests/run_notebooks.py
 
 test-faults: $(VENV)/dev  ## Kills, damaged files, wrong commands, a full disk, races; FAULTS="--pages 50 --minutes 60" adds pages
 	JAX_PLATFORMS=cpu PYTHONPATH=.:tests $(BIN)/python tests/faults.py $(FAULTS)

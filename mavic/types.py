@@ -205,6 +205,20 @@ class InstructedState:
     instruction: Instruction
     time: Array  # [] ticks so far
     key: Array  # the episode's key
+    also: Instruction | None = (
+        None  # a second instruction that holds beside it; None: there is no room for one
+    )
+
+
+@record
+class AlsoHeld:
+    """The second instruction in one tick, where there is room for one: the fields of `Timestep` of the same names."""
+
+    kind: Array  # [N]
+    phrase: Array  # [N]
+    complied: Array  # [N]
+    closed: Array  # []
+    followed: Array  # []
 
 
 @record
@@ -237,6 +251,7 @@ class Timestep:
     next_observation: Array  # [N, O] what each agent sees after the tick
     time: Array  # [] index of the tick in its episode
     alive: Array  # [] the tick belongs to an episode
+    also: AlsoHeld | None = None  # the second instruction; None: there is no room for one
 
 
 @record

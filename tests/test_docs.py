@@ -9,6 +9,9 @@ import pytest
 
 from mavic.envs import api
 from mavic.experiments.methods import METHODS
+from mavic.experiments.metrics import METRICS
+from mavic.instruct import spec
+from mavic.language.encoder import OWN
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -16,6 +19,7 @@ PAGES = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "docs/architecture.md",
+    "docs/concepts.md",
     "docs/backbones.md",
     "docs/decisions.md",
     "docs/definitions.md",
@@ -23,6 +27,7 @@ PAGES = (
     "docs/lab.md",
     "docs/paper.md",
     "docs/play.md",
+    "docs/python.md",
     "docs/reliability.md",
     "docs/words.md",
     "docs/results.md",
@@ -44,12 +49,14 @@ def blocks() -> list[tuple[str, bool, str]]:
 @pytest.fixture
 def workshop(tmp_path, monkeypatch):
     """An empty folder; worlds and methods that a block adds are gone afterwards."""
-    methods = dict(METHODS)
+    methods, metrics, encoders = dict(METHODS), dict(METRICS), dict(OWN)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(api, "REGISTERED", dict(api.REGISTERED))
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    METHODS.clear()
-    METHODS.update(methods)
+    for table, rows in ((METHODS, methods), (METRICS, metrics), (OWN, encoders)):
+        table.clear()
+        table.update(rows)
 
 
 def run_blocks(folder: Path, slow: bool) -> dict:
@@ -63,23 +70,27 @@ def run_blocks(folder: Path, slow: bool) -> dict:
     return names
 
 
-def test_the_readmes_team_obeys(monkeypatch, capsys):
+def test_the_readmes_team_obeys(monkeypatch, capsys, tmp_path):
     """The block of the README as it stands: a shipped team that is instructed not to push does not push."""
-    monkeypatch.chdir(ROOT)
+    monkeypatch.chdir(tmp_path)
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     ((_, _, text),) = FENCE.findall(page)
     watched = text.replace(
-        "    tick = env", "    assert not said or 4 not in macro.tolist()\n    tick = env"
+        "    now = tick", "    assert not said or 4 not in macro.tolist()\n    now = tick"
     )
     assert watched != text
     exec(compile(watched, "README.md", "exec", dont_inherit=True), {})
-    assert "dont-push" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "dont-push" in said
+    assert "reward 299.9" in said.splitlines()[-2]  # the episode ends when the big box is home
 
 
 def test_the_page_of_extensions_runs(workshop):
     names = run_blocks(workshop, slow=False)
     assert isinstance(api.make("corridor"), names["Corridor"])
-    assert "switch-cut" in METHODS
+    assert "switch-cut" in METHODS and "asked" in METRICS
+    kinds = spec.read("slow_corridor.toml").kinds
+    assert (kinds[0].effect, kinds[0].resolved_by) == ("hurry", {"solved": 1})
 
 
 @pytest.mark.slow
@@ -89,8 +100,8 @@ def test_the_page_of_extensions_trains(workshop):
 
 def test_the_page_has_all_its_blocks():
     kinds = [kind for kind, _, _ in blocks()]
-    assert kinds == ["python", "toml", *["python"] * 5]
-    assert [slow for _, slow, _ in blocks()] == [False] * 6 + [True]
+    assert kinds == ["python", "python", "toml", "toml", *["python"] * 7]
+    assert [slow for _, slow, _ in blocks()] == [False] * 10 + [True]
 
 
 def missing(text: str) -> list[str]:

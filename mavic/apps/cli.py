@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
-from pathlib import Path
+from typing import get_args
 
 import tyro
 from rich.markup import escape
@@ -15,18 +12,21 @@ from rich.markup import escape
 from mavic import ranges
 from mavic.apps import console
 from mavic.apps.commands.bench import Bench
+from mavic.apps.commands.cache import Cache
 from mavic.apps.commands.command import Command, Problem
 from mavic.apps.commands.evaluate import Evaluate
+from mavic.apps.commands.export import Export
+from mavic.apps.commands.help_texts import join_lines
 from mavic.apps.commands.play import Play
 from mavic.apps.commands.replay import Replay
 from mavic.apps.commands.report import Report
-from mavic.apps.commands.train import Numbers, Train
+from mavic.apps.commands.train import Train, from_file
 from mavic.apps.commands.words import Words
 from mavic.apps.commands.worlds import Worlds
 from mavic.experiments import stopping
 from mavic.preset import RENAMED
 
-COMMANDS = Train | Evaluate | Report | Replay | Play | Worlds | Words | Bench
+COMMANDS = Train | Evaluate | Report | Replay | Play | Worlds | Words | Export | Bench | Cache
 RENAMED_OPTIONS = {  # of version 0.1, by command
     "train": {"--settings": "--conditions"},
     "evaluate": {"--setting": "--condition"},
@@ -39,14 +39,8 @@ def main(args: Sequence[str] | None = None) -> None:
     try:
         for complaint in renamed(args):
             raise Problem(complaint)
-        command = tyro.cli(
-            COMMANDS,
-            args=args,
-            prog="mavic",
-            description="Train, evaluate and play with teams that obey instructions and still do their task.",
-        )
         with stopping.on_signals():
-            _run(command)
+            _run(parse(args))
     except KeyboardInterrupt as stopped:
         _complain(str(getattr(stopped, "said", "")) or "stopped")
         sys.exit(stopping.status_of(stopped))
@@ -70,6 +64,20 @@ def _one_line(error: Exception) -> str:
     return " ".join(text.split()) or type(error).__name__
 
 
+def parse(args: Sequence[str]) -> Command:
+    """Return the command that the arguments ask for."""
+    for command in get_args(COMMANDS):
+        join_lines(command)
+    if args[:1] == ["train"] and (default := from_file(args[1:])) is not None:
+        return tyro.cli(Train, args=args[1:], default=default, prog="mavic train")
+    return tyro.cli(
+        COMMANDS,
+        args=args,
+        prog="mavic",
+        description="Train, evaluate and play with teams that obey instructions and still do their task.",
+    )
+
+
 def renamed(args: Sequence[str]) -> Iterator[str]:
     """Yield a line for each argument of version 0.1 that has another name now."""
     if not args:
@@ -78,19 +86,17 @@ def renamed(args: Sequence[str]) -> Iterator[str]:
     if command == "report" and rest[:1] == ["words"]:
         yield "mavic report words is now mavic words --report"
     options = RENAMED_OPTIONS.get(command, {})
-    flags = {field.name for field in fields(Numbers)}
     for arg in rest:
         name = arg.partition("=")[0]
         if name in options:
             yield f"{name} is now {options[name]}"
         number = name.removeprefix("--").replace("-", "_")
         if command == "train" and name.startswith("--") and number in RENAMED:
-            new = RENAMED[number]
-            option = f"--{new.replace('_', '-')}"
-            yield f"{name} is now {option}" + ("" if new in flags else ", which has no option yet")
+            yield f"{name} is now --{RENAMED[number].replace('_', '-')}"
 
 
 def _run(command: Command) -> None:
+    from mavic.apps import cache, plugins
     from mavic.language.encoder import EncoderError
 
     ranges.check(command, "--")
@@ -98,26 +104,11 @@ def _run(command: Command) -> None:
         from mavic.experiments import devices
 
         devices.use_cores()  # before a plugin computes anything
-    for module in command.plugins:
-        _import(module)
+    cache.keep_compiled()
+    plugins.load(command.plugins)
+    for line in plugins.guess(command):
+        console.ERR.print(line, highlight=False, soft_wrap=True)
     try:
         command.run()
     except EncoderError as error:
         raise Problem(str(error)) from None
-
-
-def _import(module: str) -> None:
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise Problem(f"plugin {module}: {error}") from None
-    except (Exception, SystemExit) as error:  # whatever a plugin raises is the plugin's
-        raise Problem(f"plugin {module}: {_raised(error)}") from None
-
-
-def _raised(error: BaseException) -> str:
-    """Return what was raised, with the file and line that raised it."""
-    last = traceback.extract_tb(error.__traceback__)[-1:]
-    place = f" ({Path(last[0].filename).name}:{last[0].lineno})" if last else ""
-    return f"{type(error).__name__}: {error}{place}"

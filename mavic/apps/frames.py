@@ -59,6 +59,7 @@ class Frame(TypedDict):
     judged: int  # instructions that have ended and were counted so far
     followed: int  # how many of these were followed
     values: dict[str, float] | None  # V(h, c) by kind, mean over agents
+    also: NotRequired[ActiveInstruction]  # a second instruction that holds beside `instruction`
     over: str  # "" while the episode goes on, else "solved", "ended" or "time is up"
 
 

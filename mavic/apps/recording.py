@@ -45,6 +45,7 @@ class Cue(NamedTuple):
     words: str  # a kind's name, a phrase, a free sentence, or "none" to end the active instruction
     agents: Sequence[str | int] | None = None  # names or numbers; None: all that the kind addresses
     hold: int | None = None  # ticks; None: until it is resolved or the episode ends
+    also: bool = False  # it holds beside the active instruction instead of replacing it
 
 
 def recording_of(stage: Stage, frames: Sequence[Frame]) -> Recording:
@@ -98,7 +99,7 @@ def record(
     while not episode.over and episode.time < limit:
         for cue in cues or ():
             if cue.tick == episode.time:
-                episode = say(stage, episode, cue.words, cue.agents, cue.hold)
+                episode = say(stage, episode, *cue[1:])
         frame, episode = advance(stage, episode)
         frames.append(frame)
     frames.append(last_frame(stage, episode))
@@ -112,14 +113,17 @@ def record_policy(
     ticks: int | None = None,
     options: Mapping[str, Any] | None = None,
     shield: bool = False,
+    also: Sequence[tuple[int, str, int]] = (),
 ) -> Recording:
     """Return the recording of an episode of the team in a policy file.
 
     `script` holds (tick, words, hold). Without a script, instructions come by the schedule that the file names. With
-    `shield`, what an instruction forbids is not available to the agents it addresses.
+    `shield`, what an instruction forbids is not available to the agents it addresses. What is in `also` holds beside
+    the active instruction instead of replacing it.
     """
     stage = open_stage(path, options=options, shield=shield)
-    cues = [(tick, words, None, hold) for tick, words, hold in script] or None
+    lines = [(line, False) for line in script] + [(line, True) for line in also]
+    cues = [(tick, words, None, hold, beside) for (tick, words, hold), beside in lines] or None
     return record(
         stage.team,
         stage.instructed_env,

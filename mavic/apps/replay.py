@@ -244,7 +244,8 @@ def caption(recording: Recording, index: int) -> tuple[str, bool | None]:
     """Return the text of the bubble, and whether it tells of a followed instruction (None: of none that ended)."""
     frame = recording.frames[index]
     if frame["instruction"]:
-        return f"“{frame['instruction']['text']}”", None
+        besides = f" and “{frame['also']['text']}”" if "also" in frame else ""
+        return f"“{frame['instruction']['text']}”{besides}", None
     for earlier in reversed(recording.frames[max(0, index - VERDICT_TICKS) : index + 1]):
         if earlier["verdicts"]:
             verdict = earlier["verdicts"][-1]

@@ -23,6 +23,7 @@ import numpy as np
 from mavic.apps import turn
 from mavic.apps.frames import ActiveInstruction, AgentFrame, Frame, Verdict, scene_as_json
 from mavic.apps.hearing import Heard, hear
+from mavic.apps.things import things_of
 from mavic.apps.turn import Turn
 from mavic.envs import api
 from mavic.experiments import policy_file
@@ -31,7 +32,7 @@ from mavic.experiments.methods import METHODS
 from mavic.experiments.policy_file import TeamPolicy
 from mavic.experiments.runs import make_run
 from mavic.hints import suggest
-from mavic.instruct import schedule
+from mavic.instruct import pairs, schedule
 from mavic.language.lexicon import Lexicon
 from mavic.rollout.step import InstructedEnv, shielded
 from mavic.types import Array, InstructedState, Instruction, replace
@@ -102,8 +103,11 @@ class Episode:
     state: InstructedState
     carry: Any  # the team's memory
     instruction: Instruction  # that of `state`, as numpy arrays
+    also: Instruction | None = None  # the second one, likewise; None: nobody has said "also"
+    numbers: tuple[int, int] = (0, 0)  # of the last that was given in each place, 1 for the first
     time: int = 0
-    spoken: Mapping[int, str] = field(default_factory=dict)  # sentences by their row of the lexicon
+    spoken: Mapping[tuple[int, bool], str] = field(default_factory=dict)
+    """Sentences by their row of the lexicon and whether they are second instructions."""
     reward: float = 0.0
     earned: float = 0.0
     events: tuple[str, ...] = ()
@@ -112,6 +116,22 @@ class Episode:
     judged: int = 0
     followed: int = 0
     over: str = ""
+
+    @property
+    def given(self) -> int:
+        """The number of instructions that were given so far."""
+        return int(self.instruction.given) + (0 if self.also is None else int(self.also.given))
+
+    def now(self, instruction: Instruction, also: Instruction | None, **changes: Any) -> Episode:
+        """Return the episode with these instructions. One that is new gets the next number."""
+        changed = dataclasses.replace(self, instruction=instruction, also=also, **changes)
+        before = 0 if self.also is None else int(self.also.given)
+        first, second = self.numbers
+        if int(instruction.given) > int(self.instruction.given):
+            first = changed.given
+        if also is not None and int(also.given) > before:
+            second = changed.given
+        return dataclasses.replace(changed, numbers=(first, second))
 
 
 def open_stage(
@@ -182,8 +202,9 @@ def _interface(world: str, options: str) -> tuple[tuple[str, ...], list[list[str
 def start(stage: Stage, key: Array) -> Episode:
     """Return the start of an episode. The same key gives the same episode as the rollout."""
     state = turn.reset(stage.instructed_env, key)
-    instruction = jax.device_get(state.instruction)
-    return Episode(state=state, carry=stage.team.start(), instruction=instruction)
+    empty = schedule.nobody(len(stage.env.agents))
+    episode = Episode(state=state, carry=stage.team.start(), instruction=jax.device_get(empty))
+    return episode.now(*jax.device_get((state.instruction, state.also)))
 
 
 def say(
@@ -192,31 +213,50 @@ def say(
     words: str | Heard,
     agents: Sequence[str | int] | None = None,
     hold: int | None = None,
+    also: bool = False,
 ) -> Episode:
-    """Return the episode with an instruction given now, or with the active one ended (words "none").
+    """Return the episode with an instruction given now, or with what is active ended (words "none").
 
     `agents` are names or numbers; None addresses all agents that no person drives. `hold` is in ticks; None holds the
     instruction until it is resolved or the episode ends. What the state forbids is not given but noted in `refused`.
+    A new instruction replaces what is active. With `also` it holds beside the active one. At most two hold at once, and
+    two that cannot hold together are a `StageError`.
     """
     kind, phrase, text = meaning(stage.lexicon, words, stage.own_words)
-    if not kind and not episode.instruction.kind.any():
+    whom = addressed(stage.env, agents, stage.seats)
+    held = [one is not None and bool(one.kind.any()) for one in (episode.instruction, episode.also)]
+    if not kind and not any(held):
         return episode
     if kind and not bool(turn.permitted(stage.instructed_env, episode.state)[kind]):
         return dataclasses.replace(episode, refused=(*episode.refused, text))
-    number = int(episode.instruction.given)
-    state, judgement = turn.interrupt(
-        stage.instructed_env,
-        episode.state,
-        jnp.int32(kind),
-        jnp.int32(phrase),
-        jnp.asarray(addressed(stage.env, agents, stage.seats)),
-        jnp.int32(schedule.FOREVER if hold is None else hold),
-    )
-    episode = dataclasses.replace(
-        episode,
+    given = jnp.int32(kind), jnp.int32(phrase), jnp.asarray(whom)
+    lasts = jnp.int32(schedule.FOREVER if hold is None else hold)
+    if kind and also and any(held):
+        if all(held):
+            raise StageError("two instructions hold already; end them first, or replace both")
+        other = episode.also if episode.also is not None and held[1] else episode.instruction
+        rules = stage.instructed_env.rules
+        asked = np.where(whom & np.asarray(rules.addressed)[kind], kind, 0)
+        if why := pairs.conflict(stage.env, rules, other.kind, asked):
+            raise StageError(why)
+        return _given(stage, episode, phrase, text, *given, lasts, also=held[0])
+    if held[1]:  # the new one replaces both
+        nothing = jnp.int32(0)
+        episode = _given(stage, episode, 0, "", nothing, nothing, given[2], nothing, also=True)
+    return _given(stage, episode, phrase, text, *given, lasts, also=False)
+
+
+def _given(
+    stage: Stage, episode: Episode, phrase: int, text: str, *what: Array, also: bool
+) -> Episode:
+    """Return the episode with an instruction given in the second place or in the first, and the verdict on the one
+    that was there. `what` are its kind, its phrase, whom it addresses and how long it holds."""
+    number = episode.numbers[also]
+    state, judgement = turn.interrupt(stage.instructed_env, episode.state, *what, also=also)
+    episode = episode.now(
+        *jax.device_get((state.instruction, state.also)),
         state=state,
-        instruction=jax.device_get(state.instruction),
-        spoken={**episode.spoken, phrase: text},
+        spoken={**episode.spoken, (phrase, also): text},
     )
     return _with_verdict(stage, episode, number, judgement.closed, judgement.followed)
 
@@ -234,32 +274,38 @@ def advance(
     for agent, macro in (wishes or {}).items():
         wish[agent] = macro
     rest = _resting(tuple(stage.env.macros), stage.resting_macros)
-    texts = _heard_texts(stage, episode) if stage.hears else [None] * agents
-    made = _turn(stage, episode, texts, seated, wish, rest)
-    shown = made.row, made.before, made.instruction, made.values
-    row, before, instruction, values = jax.tree.map(np.asarray, shown)
+    also_heard = None if episode.also is None else _heard_texts(stage, episode, also=True)
+    heard = _heard_texts(stage, episode, also=False), also_heard
+    made = _turn(stage, episode, *heard, seated, wish, rest)
+    shown = made.row, made.before, made.instruction, made.also, made.values
+    row, before, instruction, also, values = jax.tree.map(np.asarray, shown)
     row = SimpleNamespace(**row)
-    complies = [bool(c) if k else None for c, k in zip(row.complied, row.kind, strict=True)]
+    told, complied = row.kind > 0, row.complied
+    if row.also is not None:
+        told, complied = told | (row.also.kind > 0), complied & row.also.complied
+    complies = [bool(c) if k else None for c, k in zip(complied, told, strict=True)]
     if values is not None:
         values = dict(zip(stage.kinds, values.tolist(), strict=True))
     frame = _frame(stage, episode, before, row.macro, row.fresh, complies, values)
-    following = Episode(
+    following = episode.now(
+        instruction,
+        also,
         state=made.after,
         carry=made.carry,
-        instruction=instruction,
         time=episode.time + 1,
-        spoken=episode.spoken,
+        verdicts=(),
+        refused=(),
         reward=float(row.task_reward),
         earned=episode.earned + float(row.task_reward),
         events=tuple(
             name for name, count in zip(stage.env.events, row.events, strict=True) if count > 0
         ),
-        judged=episode.judged,
-        followed=episode.followed,
         over=_how_it_ended(row),
     )
-    number = int(episode.instruction.given)
-    return frame, _with_verdict(stage, following, number, row.closed, row.followed)
+    for number, one in zip(episode.numbers, (row, row.also), strict=True):
+        if one is not None:
+            following = _with_verdict(stage, following, number, one.closed, one.followed)
+    return frame, following
 
 
 def last_frame(stage: Stage, episode: Episode) -> Frame:
@@ -301,14 +347,20 @@ def addressed(
     return chosen
 
 
-def _turn(stage: Stage, episode: Episode, texts: Sequence[str | None], *people: np.ndarray) -> Turn:
+def _turn(
+    stage: Stage,
+    episode: Episode,
+    texts: Sequence[str | None],
+    also: Sequence[str | None] | None,
+    *people: np.ndarray,
+) -> Turn:
     """Return what a tick leads to. `people` are three arrays [N]: who is driven, their wishes, their resting macros."""
     team = stage.team
     if isinstance(team, TeamPolicy):
         return turn.turn_of_policy(
             team.networks,
             stage.instructed_env,
-            team.listen(texts[: team.shape.agents]),
+            team.listen(texts[: team.shape.agents], also and also[: team.shape.agents]),
             team.weights.scale,
             episode.state,
             episode.carry,
@@ -322,9 +374,11 @@ def _turn(stage: Stage, episode: Episode, texts: Sequence[str | None], *people: 
     if values is not None:
         values = np.stack(list(values.values())).mean(1)
     seen = dict(idle=state.idle, available=state.available, greedy=stage.greedy)
+    if also is not None and any(also):
+        seen["also"] = also
     macro, carry = team.act(key, episode.carry, state.observation, texts, **seen)
     after, row = turn.move(stage.instructed_env, state, jnp.asarray(macro, jnp.int32), driven)
-    return Turn(after, carry, row, state.state, after.instruction, values)
+    return Turn(after, carry, row, state.state, after.instruction, after.also, values)
 
 
 @lru_cache(16)
@@ -352,7 +406,10 @@ def _frame(
     env, world = stage.env, api.known(stage.env.name)
     scene = scene_as_json(env.scene(state, macro))
     robots = [sprite for sprite in scene["sprites"] if sprite["shape"] == "robot"]
-    return Frame(
+    active, second = (_active(stage, episode, also) for also in (False, True))
+    if second and not active:  # one alone always stands in the first place
+        active, second = second, None
+    frame = Frame(
         time=episode.time,
         scene=scene,
         agents=[
@@ -366,7 +423,7 @@ def _frame(
             )
             for i, name in enumerate(env.agents)
         ],
-        instruction=_active(stage, episode),
+        instruction=active,
         reward=episode.reward,
         earned=episode.earned,
         events=list(episode.events),
@@ -377,53 +434,47 @@ def _frame(
         values=values,
         over=episode.over,
     )
+    if second:
+        frame["also"] = second
+    return frame
 
 
-def _active(stage: Stage, episode: Episode) -> ActiveInstruction | None:
-    instruction = episode.instruction
-    kind = int(instruction.kind.max())
-    if not kind or episode.over:
+def _active(stage: Stage, episode: Episode, also: bool) -> ActiveInstruction | None:
+    instruction = episode.also if also else episode.instruction
+    kind = 0 if instruction is None else int(instruction.kind.max())
+    if instruction is None or not kind or episode.over:
         return None
     name = stage.kinds[kind]
-    said = [text for text in _said_texts(stage, episode) if text]
+    said = [text for text in _said_texts(stage, episode, also) if text]
     return ActiveInstruction(
-        number=int(instruction.given),
+        number=episode.numbers[also],
         text=said[0] if said else name,
         kind=name,
         agents=np.flatnonzero(instruction.kind).tolist(),
         left=None if instruction.left > schedule.FOREVER // 2 else int(instruction.left),
         held=int(instruction.held),
-        **_things(stage.instructed_env, kind, tuple(np.flatnonzero(instruction.kind).tolist())),
+        **things_of(stage.instructed_env, kind, tuple(np.flatnonzero(instruction.kind).tolist())),
     )
 
 
-def _things(instructed_env: InstructedEnv, kind: int, agents: tuple[int, ...]) -> Any:
-    """Return what a kind forbids and wants of these agents, as names of things in the scene."""
-    env, rules = instructed_env.env, instructed_env.rules
-    things = api.known(env.name).macro_things
-    allowed, wanted = np.asarray(rules.allowed)[kind], bool(rules.lists_allowed[kind])
-    named: dict[str, None] = {}
-    for agent in agents:
-        for macro in env.macros[agent]:
-            if bool(allowed[agent, macro]) == wanted and macro.name in things:
-                named[things[macro.name]] = None
-    forbids, wants = ([], list(named)) if wanted else (list(named), [])
-    fulfils = np.flatnonzero(np.asarray(rules.outcome)[kind] > 0)
-    events = [api.plain(env.events[event]) for event in fulfils]
-    wants += [thing for thing in things.values() if any(e.endswith(thing) for e in events)]
-    return {"forbids": forbids, "wants": wants, "replaces": bool(rules.replaces[kind])}
-
-
-def _said_texts(stage: Stage, episode: Episode) -> list[str | None]:
+def _said_texts(stage: Stage, episode: Episode, also: bool) -> list[str | None]:
     """Return what is being said to each agent, in the speaker's words."""
-    rows = np.asarray(episode.instruction.phrase).tolist()
-    return [episode.spoken.get(row) or stage.lexicon.texts[row] or None for row in rows]
+    texts, spoken = stage.lexicon.texts, episode.spoken
+    return [spoken.get((row, also)) or texts[row] or None for row in _rows(episode, also)]
 
 
-def _heard_texts(stage: Stage, episode: Episode) -> list[str | None]:
+def _heard_texts(stage: Stage, episode: Episode, also: bool) -> list[str | None]:
     """Return what each agent hears: a phrase of the lexicon, or a free sentence in a spare row."""
-    rows = np.asarray(episode.instruction.phrase).tolist()
-    return [stage.lexicon.texts[row] or episode.spoken.get(row) or None for row in rows]
+    texts, spoken = stage.lexicon.texts, episode.spoken
+    if not stage.hears:
+        return [None] * len(stage.env.agents)
+    return [texts[row] or spoken.get((row, also)) or None for row in _rows(episode, also)]
+
+
+def _rows(episode: Episode, also: bool) -> list[int]:
+    """Return the row of the lexicon that is said to each agent."""
+    instruction = episode.also if also else episode.instruction
+    return [] if instruction is None else np.asarray(instruction.phrase).tolist()
 
 
 def _with_verdict(

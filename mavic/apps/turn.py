@@ -19,11 +19,11 @@ from mavic.types import Array, InstructedState, Instruction, replace
 
 SHOWN = (  # the fields of a `Timestep` that a frame shows
     *("macro", "fresh", "kind", "complied", "task_reward", "events"),
-    *("terminal", "truncated", "closed", "followed"),
+    *("terminal", "truncated", "closed", "followed", "also"),
 )
 
 reset = jax.jit(steps.reset)
-interrupt = jax.jit(steps.interrupt)
+interrupt = jax.jit(steps.interrupt, static_argnames="also")
 
 
 class Turn(NamedTuple):
@@ -31,9 +31,10 @@ class Turn(NamedTuple):
 
     after: InstructedState
     carry: Any
-    row: dict[str, Array]  # the fields of its `Timestep` named in SHOWN
+    row: dict[str, Any]  # the fields of its `Timestep` named in SHOWN
     before: Any  # the environment's state before the tick
     instruction: Instruction  # after the tick
+    also: Instruction | None  # the second one after the tick
     values: Any  # [C] mean over agents, or None
 
 
@@ -64,15 +65,13 @@ def turn_of_policy(
     macro = jnp.pad(macro, (0, observation.shape[0] - own))
     after, row = move(instructed_env, state, macro, driven)
     carry = replace(carry, macro=row["macro"][:own])
-    return Turn(after, carry, row, state.state, after.instruction, values.mean(1))
+    return Turn(after, carry, row, state.state, after.instruction, after.also, values.mean(1))
 
 
 @jax.jit
 def permitted(instructed_env: InstructedEnv, state: InstructedState) -> Array:
     """Return bool [C], the kinds that the state permits, whether or not the schedule would give them."""
-    rules = instructed_env.rules
-    everything = replace(rules, given=jnp.ones_like(rules.given))
-    return schedule.possible_kinds(instructed_env.env.check(state.state), everything)
+    return schedule.permitted_kinds(instructed_env.env.check(state.state), instructed_env.rules)
 
 
 @jax.jit
@@ -83,7 +82,7 @@ def prepare(
     macros [N] of driven agents (-1: the team decides, or a macro goes on), and the key of the choices."""
     env = instructed_env.env
     observation = env.observe(state.state)
-    choices = steps.choices_of(instructed_env, state.state, state.instruction)
+    choices = steps.choices_of(instructed_env, state.state, state.instruction, state.also)
     macros = jnp.arange(choices.available.shape[1])[None]
     now = seated & jnp.any(choices.available & (macros == wish[:, None]), axis=1)
     after = replace(
@@ -101,7 +100,7 @@ def prepare(
 @jax.jit
 def move(
     instructed_env: InstructedEnv, state: InstructedState, macro: Array, driven: Array
-) -> tuple[InstructedState, dict[str, Array]]:
+) -> tuple[InstructedState, dict[str, Any]]:
     """Return the state after the tick, and the fields of its `Timestep` that a frame shows."""
     choice = jnp.where(driven >= 0, driven, macro)
     after, row = steps.step(instructed_env, state, choice, steps.draws_for(state)[macro.shape[0] :])

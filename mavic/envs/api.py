@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
@@ -143,7 +145,9 @@ class World:
     """The numbers of a schedule that differ in this world."""
     optimum: Callable[[Env, float, str | None], float | None] | None = None
     """Returns the best discounted return for an environment, a gamma and the kind that holds from the start (None: no
-    instruction), or None where it is not known."""
+    instruction; "KIND+KIND": both), or None where it is not known."""
+    impossible_together: tuple[tuple[str, str], ...] = ()
+    """Pairs of prohibitions under which the task cannot be completed, though it can under each of the two."""
     paper: Mapping[str, PaperFigures] = field(default_factory=dict)
     """The paper's figures by method."""
     paper_note: str = ""
@@ -230,7 +234,8 @@ def register(
 ) -> None:
     """Add a world of your own, or change the record of a known one.
 
-    `make` is a callable or a text "module:name". `instructions` is the file that lets the world be trained by name.
+    `make` is a callable or a text "module:name". `instructions` is the file that lets the world be trained by name; a
+    relative path is looked for beside the calling module first, then in the current folder.
     `more` are further fields of `World`. To change the record of a known world, give its name, the same `make`, and
     the fields to replace.
     """
@@ -239,9 +244,21 @@ def register(
     known = world(name) if name in names() else World(name=name, make=make)
     if known.make != make:
         raise ValueError(f"a world called {name!r} is already registered")
-    if instructions is not None:
-        more["instructions"] = Path(instructions)
+    for file, path in {"instructions": instructions, "phrases": more.get("phrases")}.items():
+        if path is not None:
+            more[file] = _beside_caller(Path(path))
     REGISTERED[name] = dataclasses.replace(known, **more)
+
+
+def _beside_caller(path: Path) -> Path:
+    """Return the file beside the nearest calling module that has it; the path itself if none has."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        near = Path(frame.f_globals.get("__file__") or "").parent / path
+        if near.is_file():
+            return near
+        frame = frame.f_back
+    return path
 
 
 @dataclass(frozen=True)
@@ -256,6 +273,17 @@ class _Lazy:
     def found(self) -> Callable[..., Env]:
         module, _, attribute = self.place.partition(":")
         return getattr(importlib.import_module(module), attribute)
+
+
+def module_of(name: str) -> str:
+    """Return the module that makes a world of the user, such as `my_worlds`; empty for a built-in world."""
+    if name in BUILT_IN:
+        return ""
+    factory = world(name).make
+    module = factory.place.partition(":")[0] if isinstance(factory, _Lazy) else factory.__module__
+    if module == "__main__":
+        module = Path(getattr(sys.modules["__main__"], "__file__", None) or "").stem
+    return module
 
 
 def make(name: str, /, **options: Any) -> Env:

@@ -94,6 +94,7 @@ def identity(group: Group) -> dict[str, Any]:
                 "seeds": group.seeds,
                 "preset": {name: value for name, value in own.items() if value != default[name]},
                 "instructions": hashlib.sha256(asked.encode()).hexdigest(),
+                **({"initial": group.initial} if group.initial else {}),
             }
         )
     )

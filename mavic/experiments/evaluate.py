@@ -1,9 +1,9 @@
 """Evaluation of trained teams (D14-D16): the programs that play episodes, and the score lines made of their sums.
 
 What is measured stands in `mavic.experiments.metrics`. Teams are evaluated with final parameters. `play` plays
-episodes without exploration: uninstructed, with instructions that come and go, or under one kind from the start; with
-or without the shield. `evaluate_held_instruction` plays at the last exploration of training and compares the critic's
-values with the returns. `evaluate` runs both and makes the score lines.
+episodes without exploration: uninstructed, with instructions that come and go, or under one kind or two from the
+start; with or without the shield. `evaluate_held_instruction` plays at the last exploration of training and compares
+the critic's values with the returns. `evaluate` runs both and makes the score lines.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from mavic.experiments import divergence, metrics
 from mavic.experiments.config import ExperimentConfig, Task
 from mavic.experiments.devices import over_runs
 from mavic.experiments.methods import METHODS
-from mavic.experiments.metrics import SECTIONS, UNDER, Metric, Ratio, Section, divide
+from mavic.experiments.metrics import PAIRS, SECTIONS, UNDER, Metric, Ratio, Section, divide
 from mavic.experiments.quantities import Played, episodes_over
 from mavic.experiments.runs import Run, make_run, rollout_policy, stack
+from mavic.instruct.pairs import prohibited_pairs
+from mavic.instruct.reward import rules_of
 from mavic.instruct.schedule import make_schedule
 from mavic.instruct.spec import InstructionFile
 from mavic.learn import backbones, batches
@@ -40,10 +42,11 @@ if TYPE_CHECKING:
 EVALUATION_KEY = 20_260_000  # shared by all methods and seeds, so that all meet the same episodes
 HELD_EPISODES = 256  # D15
 UNDER_EPISODES = 512  # of each kind that holds from the start
+HELD_TO_END = Section(instructed=False, greedy=False, enough=UNDER_EPISODES)
 MAX_BATCHES = 64
 SILENT_BATCHES = 4  # after which a condition that gives no instruction is believed to give none
 PROGRESS_EPISODES = 128  # of a point of the learning curve
-PLAYED = (*SECTIONS, UNDER)
+PLAYED = (*SECTIONS, UNDER, PAIRS)
 """The sections whose numbers come from `play`. All are summed in every call, so that one program serves them."""
 SHIELDED = (*(name for name, section in SECTIONS.items() if section.instructed), UNDER)
 """The sections that are evaluated a second time with the shield. Without an instruction it changes nothing."""
@@ -66,6 +69,7 @@ class Episodes:
     greedy: Array  # [] bool: always the most likely macro
     shield: Array  # [] bool: what the instruction forbids is unavailable
     twins: Array  # [C, N, M] bool: what a kind's twin forbids and the kind allows
+    also: Array | None = None  # [] a second kind beside `kind`; 0: none; None: no room for one
 
 
 def episodes_of(
@@ -75,13 +79,15 @@ def episodes_of(
     kind: int = 0,
     greedy: bool = False,
     shield: bool = False,
+    also: int | None = 0,
 ) -> Episodes:
-    """Return which episodes to play, from plain values."""
+    """Return which episodes to play, from plain values. Without room for a second kind (None), ticks are faster."""
     flags = (jnp.asarray(flag) for flag in (instructed, greedy, shield))
     return Episodes(
         **dict(zip(("instructed", "greedy", "shield"), flags, strict=True)),
         kind=jnp.int32(kind),
         twins=twins,
+        also=None if also is None else jnp.int32(also),
     )
 
 
@@ -119,7 +125,7 @@ def _rows(
     policy = rollout_policy(
         static, state.actor, vectors, epsilon, which.greedy & (run.eval_epsilon == 0)
     )
-    env = replace(test, schedule=schedule, rules=replace(rules, given=given))
+    env = replace(test, schedule=schedule, rules=replace(rules, given=given), also=which.also)
     return rollout(env, policy, key, episodes=episodes, num_envs=num_envs, first=first).rows
 
 
@@ -263,7 +269,8 @@ def progress(
     no_twins = jnp.zeros(runs.test_env.rules.allowed.shape[1:], bool)
 
     def played(metric: Metric) -> np.ndarray:
-        which = episodes_of(no_twins, instructed=SECTIONS[metric.section].instructed)
+        instructed = SECTIONS[metric.section].instructed
+        which = episodes_of(no_twins, instructed=instructed, also=None)
         totals = play(
             static, num_envs, PROGRESS_EPISODES, metrics.measured(SECTIONS), vectors, runs, state,
             key, jnp.int32(0), which,
@@ -295,6 +302,7 @@ def evaluate(
     given = np.atleast_1d(np.asarray(rules.given).any(axis=0))
     asked = {name: i for i, name in enumerate(rules.names) if given[i]}
     replaces = np.asarray(rules.replaces)
+    together = pairs_of(task, given)
 
     def totals_of(section: Section, **how: Any) -> Totals:
         fewer = dataclasses.replace(section, enough=section.enough * scale)
@@ -305,7 +313,7 @@ def evaluate(
         episodes = max(32, math.ceil(HELD_EPISODES * scale))
         (ratio,) = evaluate_held_instruction(
             static, episodes // 4, episodes, metrics.measured(["leak"]), vectors, runs, state,
-            jax.random.key(EVALUATION_KEY), episodes_of(twins, kind=kind),
+            jax.random.key(EVALUATION_KEY), episodes_of(twins, kind=kind, also=None),
         ).values()  # fmt: skip
         return divide(ratio)
 
@@ -316,16 +324,22 @@ def evaluate(
             if name in SECTIONS:
                 played[name] = totals_of(SECTIONS[name], shield=shield)
                 found[name] = section_entries(name, played[name], rules.names)
-        one_kind = Section(instructed=False, greedy=False, enough=UNDER_EPISODES)
         found[UNDER] = {
             name: _under_entries(
-                {UNDER: totals_of(one_kind, kind=i, shield=shield), "base": played["base"]},
+                {UNDER: totals_of(HELD_TO_END, kind=i, shield=shield), "base": played["base"]},
                 i,
                 replaces=replaces[:, i],
                 has_twin=bool(twins[i].any()),
             )
             for name, i in asked.items()
             if not replaces[:, i].all()
+        }
+        found[PAIRS] = {
+            name: _pair_entries(
+                totals_of(HELD_TO_END, kind=one, also=other, shield=shield),
+                replaced=replaces[:, one] | replaces[:, other],
+            )
+            for name, (one, other) in together.items()
         }
         return found
 
@@ -340,7 +354,10 @@ def evaluate(
             "type": "score",
             "episodes": int(trained_state.episodes[0]),
             "optimum": best_return(config, task, group.preset.gamma),
-            "optima": {name: best_return(config, task, group.preset.gamma, name) for name in asked},
+            "optima": {
+                name: best_return(config, task, group.preset.gamma, name)
+                for name in (*asked, *together)
+            },
             **_one_count(_of_config(config, found, slice(n * seeds, (n + 1) * seeds))),
         }
         for n, config in enumerate(configs)
@@ -373,6 +390,25 @@ def _under_entries(
         unknown = replaces | (metric.numerator is metrics.TWIN and not has_twin)
         found[key] = np.where(unknown, np.nan, value)
     return found
+
+
+def _pair_entries(totals: Totals, *, replaced: np.ndarray) -> dict[str, Any]:
+    """Return the entries of a pair in the section PAIRS, [runs] each; nan for runs in which it replaces the task."""
+    return {
+        key: np.where(replaced, np.nan, divide(totals.ratios[metric.name]))
+        for key, metric in metrics.entries(PAIRS).items()
+    }
+
+
+def pairs_of(task: Task, given: np.ndarray) -> dict[str, tuple[int, int]]:
+    """Return the pairs of prohibitions to evaluate, by name. `given` [C] bool: the kinds that instructions are of.
+
+    Prohibitions are those that leave the task on by the file's own rules, also where every kind has rule `add`.
+    """
+    rules = replace(rules_of(task.env, task.file), given=jnp.asarray(given))
+    known = task.env.name in api.names()
+    impossible = api.world(task.env.name).impossible_together if known else ()
+    return prohibited_pairs(task.env, rules, impossible)
 
 
 def best_return(

@@ -79,7 +79,6 @@ def preset_of(name: str, world: str, backbone: str = "mac-iac", **changes: Any) 
     if preset is None:
         general = presets.get(name) or look_up(GENERAL, name, "preset")
         preset = dataclasses.replace(general, **numbers)
-    changes = {k: v for k, v in changes.items() if v is not None}
     share = dataclasses.replace(preset, **changes).episodes / preset.episodes
     along = {
         k: max(1, round(getattr(preset, k) * share))

@@ -18,6 +18,7 @@ from mavic.experiments.quantities import (
     DECISIONS,
     EPISODES,
     FOLLOWED,
+    FOLLOWED_BOTH,
     GIVEN,
     MACRO_TICKS,
     RETURN,
@@ -75,8 +76,10 @@ SECTIONS = {  # D15
 }
 UNDER = "under"
 """The section of episodes in which one kind holds from the start, played without exploration."""
-HELD = ("leak", UNDER)
-"""Sections with one entry per kind, from episodes under one held instruction."""
+PAIRS = "pairs"
+"""The section of episodes in which two prohibitions hold from start to end. Its kinds are pairs: "KIND+KIND"."""
+HELD = ("leak", UNDER, PAIRS)
+"""Sections with one entry per kind, from episodes under what is held."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,12 +122,12 @@ class Metric:
     @property
     def by_kind(self) -> bool:
         """Return whether records hold it for each kind of instruction."""
-        return self.counts is not None or self.section in HELD
+        return self.counts is not None or (self.section in HELD and self.section != PAIRS)
 
     @property
     def overall(self) -> bool:
-        """Return whether there is a number that is not split by kind. The section `under` has only numbers by kind."""
-        return self.section != UNDER
+        """Return whether there is a number that is not split by kind, which `under` and `pairs` do not have."""
+        return self.section not in (UNDER, PAIRS)
 
     def path(self, kind: str = OVERALL) -> tuple[str, ...]:
         """Return where its numbers, one per seed, stand in a score line."""
@@ -408,6 +411,29 @@ _ROWS = (
         title="Twin, nothing asked",
         caption="the same share in episodes without instructions",
     ),
+    replace(UNDER_TASK, name="pairs_task", section=PAIRS),
+    Metric(
+        name="pairs_solved",
+        section=PAIRS,
+        key="solved",
+        numerator=SOLVED,
+        denominator=EPISODES,
+        title="Solved",
+        caption="the share of episodes in which the task was completed",
+        format=Format(percent=True, digits=1),
+        optional=True,
+    ),
+    Metric(
+        name="pairs_obeyed",
+        section=PAIRS,
+        key="obeyed",
+        numerator=FOLLOWED_BOTH,
+        denominator=EPISODES,
+        title="Obeyed",
+        caption="the share of episodes in which both instructions were followed to the end",
+        format=Format(percent=True, digits=1),
+        optional=True,
+    ),
 )
 METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}
 
@@ -425,8 +451,9 @@ def definitions() -> str:
             by_kind = ".KIND" if metric.section in HELD else ""
             denominator += f" × `{metric.per}{by_kind}` of the score line"
         section = metric.episodes or metric.section
-        played = SECTIONS[section].text if section in SECTIONS else "one held instruction"
-        place = ".".join(metric.path("KIND"))
+        held = "two held instructions" if section == PAIRS else "one held instruction"
+        played = SECTIONS[section].text if section in SECTIONS else held
+        place = ".".join(metric.path("KIND+KIND" if section == PAIRS else "KIND"))
         key = f"`{metric.json}{'_mean' * metric.json_spread}`" if metric.json else ""
         lines.append(
             f"| {name} | {played} | {metric.numerator.text} | {denominator} | `{place}` | {key} |"

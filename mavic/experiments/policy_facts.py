@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from mavic.experiments import files, json_shape
+from mavic.experiments import files, json_shape, shipped_teams
 from mavic.experiments.config import ExperimentConfig
 from mavic.preset import Preset
 from mavic.ranges import Range, check_value
@@ -60,14 +60,12 @@ def write_facts(path: Path, facts: dict[str, Any]) -> None:
 
 def read_facts(path: str | Path) -> dict[str, Any]:
     """Return the description of a policy in the names of format 2. The path may have an ending or none."""
-    notes = Path(path).with_suffix(".json")
+    notes = shipped_teams.find(path).with_suffix(".json")
     try:
         facts = json_shape.parse(notes.read_bytes())
         json_shape.check(facts, {"format": int})
     except OSError:
-        raise PolicyError(
-            f"{notes}: no such file; a policy is a .safetensors file and a .json"
-        ) from None
+        raise PolicyError(shipped_teams.no_such_file(notes)) from None
     except json_shape.ShapeError as error:
         raise PolicyError(f"{notes}: not a policy's description ({error})") from None
     found = facts["format"]

@@ -1,6 +1,6 @@
 """A trained team as a file: weights in safetensors, and a JSON file beside it that describes them.
 
-    policy = mavic.load_policy("policies/box_pushing/mavic")
+    policy = mavic.load_policy("box_pushing/mavic")
     carry = policy.start()
     macro, carry = policy.act(key, carry, observation, "don't push the boxes", idle)
 
@@ -22,12 +22,13 @@ from safetensors.numpy import load as parse_weights
 from safetensors.numpy import save as weights_bytes
 
 from mavic.envs import api
-from mavic.experiments import files
+from mavic.experiments import files, shipped_teams
 from mavic.experiments.checkpoint import flatten, unflatten
 from mavic.experiments.config import OLD_FIELDS, ExperimentConfig, Task, task_of
 from mavic.experiments.policy_facts import UNREADABLE, PolicyError, read_facts, write_facts
 from mavic.experiments.team_networks import Networks, networks_of, with_phrases_of
 from mavic.instruct import reward, schedule
+from mavic.instruct.pairs import conflict
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
 from mavic.language.heard import Understood
@@ -70,6 +71,7 @@ class Listening(NamedTuple):
     actors: Any
     critics: Any
     phrase: np.ndarray | Array  # [N] row of the networks' phrase tables, 0 for silence
+    also: np.ndarray | Array | None = None  # [N] row of a second instruction; None: there is none
 
 
 class TeamPolicy:
@@ -128,6 +130,7 @@ class TeamPolicy:
         greedy: bool = False,
         shield: bool = False,
         effective_macros: ArrayLike | None = None,
+        also: Text = None,
     ) -> tuple[Array, Carry]:
         """Return the macros [N] and the memory after the decision.
 
@@ -141,6 +144,10 @@ class TeamPolicy:
         With `shield`, what the sentence forbids is not available to the agents it is said to. What it forbids follows
         from the kind that the reader understands. `effective_macros` [N, M] says which macro's work each choice would
         do now (`mavic.envs.api.effective_macros`); without it macros are judged by name.
+
+        `also` is a second instruction that holds at the same time, in the same form as `text`: "not the left board",
+        also "not the right oven". Agents hear the sum of what they hear of each; no team was trained with two. The
+        shield masks what either forbids. A team that hears kinds refuses two that cannot hold together.
         """
         shape = self.shape
         observation = jnp.asarray(observation, jnp.float32)
@@ -155,10 +162,13 @@ class TeamPolicy:
             available = counts[:, None] > jnp.arange(self.macro_count)[None]
         available = jnp.asarray(available)
         if shield:
-            available = reward.enforce(available, self.allowed(text, effective_macros))
+            allowed = self.allowed(text, effective_macros)
+            if also is not None:
+                allowed &= self.allowed(also, effective_macros)
+            available = reward.enforce(available, allowed)
         return decide(
             self.networks,
-            self.listen(text),
+            self.listen(text, also),
             key,
             carry,
             observation,
@@ -170,8 +180,7 @@ class TeamPolicy:
     def allowed(self, text: Text, effective_macros: ArrayLike | None = None) -> Array:
         """Return bool [N, M], the macros that comply with what is being said, as the reader understands it."""
         shape = self.shape
-        kind = np.array([self._understood(t)[1] if t else 0 for t in self._said_to_each(text)])
-        kind = np.where(self._rules.addressed[kind, np.arange(shape.agents)], kind, 0)
+        kind = self._kinds_asked(self._said_to_each(text))
         if effective_macros is None:
             macros = jnp.arange(self.macro_count)
             effective_macros = jnp.broadcast_to(macros, (shape.agents, self.macro_count))
@@ -179,17 +188,20 @@ class TeamPolicy:
         return reward.allowed_macros(instruction, jnp.asarray(effective_macros), self._rules)
 
     def values(
-        self, carry: Carry, observation: ArrayLike, text: Text = None
+        self, carry: Carry, observation: ArrayLike, text: Text = None, also: Text = None
     ) -> dict[str, np.ndarray]:
         """Return the values V(h, c) [N] by kind, "none" first, for the memory before the coming decision.
 
-        With `text` the last entry is "text": the values under what is being said.
+        With `text` the last entry is "text": the values under what is being said, with `also` under both.
         """
         names = ("none", *self.kinds)
-        listening = self.listen(text)
+        listening = self.listen(text, also)
         phrases = np.where(self.addressed, np.arange(len(names))[:, None], 0)
         if text is not None:
             names, phrases = (*names, "text"), np.vstack([phrases, listening.phrase])
+        second = None
+        if text is not None and listening.also is not None:
+            second = np.vstack([np.zeros_like(phrases[:-1]), listening.also])
         found = values(
             self.networks,
             listening.critics,
@@ -197,21 +209,36 @@ class TeamPolicy:
             carry,
             jnp.asarray(observation, jnp.float32),
             jnp.asarray(phrases),
+            second,
         )
         wide = np.broadcast_to(found, (len(names), self.shape.agents))  # one critic speaks for all
         return dict(zip(names, wide, strict=True))
 
-    def listen(self, text: Text) -> Listening:
+    def listen(self, text: Text, also: Text = None) -> Listening:
         """Return the networks with what is being said projected. Repeated sentences come from a cache.
 
-        A team that hears kinds hears nothing of a sentence of which the reader is unsure.
+        A team that hears kinds hears nothing of a sentence of which the reader is unsure. `also` is a second
+        instruction; two that cannot hold together are a `PolicyError`.
         """
-        texts = self._said_to_each(text)
+        spoken = [self._said_to_each(one) for one in ((text,) if also is None else (text, also))]
         if self.hear == "kinds":
-            texts = tuple(t if t and self._understood(t)[1] else None for t in texts)
-        said = tuple(sorted({t for t in texts if t}))
-        rows = [1 + len(self.kinds) + said.index(t) if t else 0 for t in texts]
-        return Listening(*self._networks(said), np.array(rows, np.int32))
+            clear = {t for texts in spoken for t in texts if t and self._understood(t)[1]}
+            spoken = [tuple(t if t in clear else None for t in texts) for texts in spoken]
+            if also is not None and any(spoken[1]):
+                asked = (self._kinds_asked(texts) for texts in spoken)
+                if why := conflict(self._task.env, self._rules, *asked):
+                    raise PolicyError(why)
+        said = tuple(sorted({t for texts in spoken for t in texts if t}))
+        rows = [
+            np.array([1 + len(self.kinds) + said.index(t) if t else 0 for t in texts], np.int32)
+            for texts in spoken
+        ]
+        return Listening(*self._networks(said), *rows)
+
+    def _kinds_asked(self, texts: Sequence[str | None]) -> np.ndarray:
+        """Return the kind [N] that each agent is asked for, as the reader understands it; 0 if it is not meant."""
+        kind = np.array([self._understood(t)[1] if t else 0 for t in texts])
+        return np.where(self._rules.addressed[kind, np.arange(len(kind))], kind, 0)
 
     def _said_to_each(self, text: Text) -> tuple[str | None, ...]:
         """Return what is said to each agent. One sentence for all is said to those that some kind addresses."""
@@ -239,19 +266,16 @@ class TeamPolicy:
     def _vectors(self, said: tuple[str, ...]) -> np.ndarray:
         """Return what the team hears of each kind's example, then of what is being said."""
         if self.hear == "kinds":
-            return np.stack(
-                [
-                    *np.eye(len(self.kinds), dtype=np.float32),
-                    *(self._understood(t)[0] for t in said),
-                ]
-            )
+            shares = [self._understood(t)[0] for t in said]
+            return np.stack([*np.eye(len(self.kinds), dtype=np.float32), *shares])
         return lexicons.vectors((*self.facts["examples"], *said), self.facts["encoder"])
 
     def _project(self, said: tuple[str, ...]) -> tuple[Any, Any]:
         """Return actors and critics with phrase rows: silence, each kind's example, then what is being said."""
         blank = np.zeros((1, self.shape.embedding), np.float32)
         rows = [blank, self._vectors(said) if self.kinds or said else blank[:0]]
-        rows.append(np.repeat(blank, self.shape.agents - len(said), 0))  # one shape, one program
+        room = 2 * self.shape.agents  # for two sentences to each agent: one shape, one program
+        rows.append(np.repeat(blank, room - len(said), 0))
         made = _project(
             self.networks, (self.weights.actor, self.weights.critic), np.concatenate(rows)
         )
@@ -312,6 +336,7 @@ def decide(
         earlier_macro=carry.earlier_macro[None],
         time=carry.time[None],
         since=carry.since[None],
+        also=None if listening.also is None else jnp.asarray(listening.also)[None],
     )
     draws = jax.random.uniform(key, (networks.actor.shape.agents,))
     macro, actor = act.decide(
@@ -345,8 +370,12 @@ def values(
     carry: Carry,
     observation: Array,
     phrases: Array,
+    also: Array | None = None,
 ) -> Array:
-    """Return the values [L, critics] that they would give if the agents heard each row of `phrases` [L, N]."""
+    """Return the values [L, critics] that they would give if the agents heard each row of `phrases` [L, N].
+
+    `also` [L, N] are phrases of a second instruction.
+    """
     count = phrases.shape[0]
 
     def repeat(one: Array, axis: int) -> Array:
@@ -357,6 +386,7 @@ def values(
         last_macro=repeat(carry.macro, 0),
         phrase=phrases,
         time=repeat(carry.time, 0),
+        also=also,
     )
     memory = repeat(carry.critic[:, :, 0], 2)
     everyone = jnp.ones(phrases.shape, bool)
@@ -391,17 +421,15 @@ def save(path: str | Path, state: TrainState, facts: dict[str, Any]) -> Path:
 
 
 def load(path: str | Path) -> TeamPolicy:
-    """Return the team of a policy file. The path may have an ending or none.
+    """Return the team of a policy file or of a shipped team's name. A path may have an ending or none.
 
     Files that are damaged are refused. Files of older versions have no hashes; only their shapes are checked.
     """
-    path = Path(path).with_suffix(".safetensors")
+    path = shipped_teams.find(path).with_suffix(".safetensors")
     notes = path.with_suffix(".json")
     for needed in (path, notes):
         if not needed.is_file():
-            raise PolicyError(
-                f"{needed}: no such file; a policy is a .safetensors file and a .json"
-            )
+            raise PolicyError(shipped_teams.no_such_file(needed))
     facts = read_facts(path)
     try:
         expected = lexicons.encoder_hash(facts["encoder"])

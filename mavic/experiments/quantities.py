@@ -54,6 +54,15 @@ def _closed(played: Played) -> Array:
     return jax.nn.one_hot(kind, played.kinds).at[..., 0].set(0.0)
 
 
+def _followed_both(played: Played) -> Array:
+    """Return bool [T, W], whether two instructions were counted after this tick, and both had been followed."""
+    rows, also = played.rows, played.rows.also
+    if also is None:
+        raise ValueError("both are followed only where two instructions can hold")
+    first, second = ((one.closed > 0) & one.followed for one in (rows, also))
+    return rows.alive & first & second
+
+
 def addressed_ticks(played: Played) -> Array:
     """Return bool [T, W, N], whether the agent is under an instruction in this tick."""
     return (played.rows.kind > 0) & played.rows.alive[..., None]
@@ -96,6 +105,10 @@ GIVEN = Quantity("instructions given and counted", lambda p: _closed(p).sum((0, 
 FOLLOWED = Quantity(
     "instructions followed",
     lambda p: (_closed(p) * p.rows.followed[..., None]).sum((0, 1)),
+)
+FOLLOWED_BOTH = Quantity(
+    "episodes in which both instructions were followed to the end",
+    lambda p: count(_followed_both(p)),
 )
 DECISIONS = Quantity("decisions of addressed agents", lambda p: count(decides(p)))
 TWIN = Quantity(

@@ -22,6 +22,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from mavic.envs import api
 from mavic.experiments import (
     checkpoint,
     divergence,
@@ -34,7 +35,9 @@ from mavic.experiments import (
     train,
 )
 from mavic.experiments.config import ExperimentConfig, Task, task_of
+from mavic.experiments.loggers import OnPoint, Point
 from mavic.experiments.methods import METHODS, preset_of
+from mavic.experiments.policy_file import TeamPolicy
 from mavic.experiments.runs import Run, make_run, stack
 from mavic.experiments.train import TrainMetrics
 from mavic.instruct import reward
@@ -50,6 +53,7 @@ class Group:
     configs: tuple[ExperimentConfig, ...]
     seeds: tuple[int, ...]
     preset: Preset
+    initial: str = ""  # a policy whose weights every run starts from; empty: random weights
 
     def __post_init__(self) -> None:
         if len({(_program(c), json.dumps(c.options)) for c in self.configs}) != 1:
@@ -64,9 +68,15 @@ class Group:
 
 
 def groups_of(
-    configs: Iterable[ExperimentConfig], seeds: Sequence[int], **changes: Any
+    configs: Iterable[ExperimentConfig],
+    seeds: Sequence[int],
+    initial: str | Path | None = None,
+    **changes: Any,
 ) -> list[Group]:
-    """Return the configurations sorted into groups. `changes` are preset numbers to override."""
+    """Return the configurations sorted into groups. `changes` are preset numbers to override.
+
+    With `initial`, a policy file or a shipped team, every run starts from its weights.
+    """
     found: dict[tuple, list[ExperimentConfig]] = {}
     for config in configs:
         found.setdefault(_program(config), []).append(config)
@@ -75,6 +85,7 @@ def groups_of(
             configs=tuple(members),
             seeds=tuple(seeds),
             preset=preset_of(members[0].preset, members[0].world, members[0].backbone, **changes),
+            initial=str(initial or ""),
         )
         for members in found.values()
     ]
@@ -160,12 +171,14 @@ def train_group(
     *,
     points: int = 20,
     num_envs: int | None = None,
+    on_point: Sequence[OnPoint] = (),
     console: Console | None = None,
     stop_after: int | None = None,
 ) -> Trained:
     """Train all configurations and seeds of a group. Resume if `folder` holds a checkpoint of the same group.
 
-    `points` is how often training is evaluated and saved. `stop_after` stops as Ctrl-C does, after so many points.
+    `points` is how often training is evaluated and saved. `on_point` are called with every new point.
+    `stop_after` stops as Ctrl-C does, after so many points.
     """
     console = console or Console()
     preset, config = group.preset, group.configs[0]
@@ -177,6 +190,8 @@ def train_group(
     updates = max(1, math.ceil(preset.episodes / preset.batch / points))
     points = math.ceil(preset.episodes / preset.batch / updates)
     state = train.init_states(static, runs)
+    if group.initial:
+        state = start_from(state, policy_file.load(group.initial))
     curve: list[dict[str, Any]] = []
     if folder is not None and checkpoint.exists(folder):
         say = partial(console.print, style="yellow", highlight=False, soft_wrap=True)
@@ -187,6 +202,8 @@ def train_group(
         console.print(_memory_line(program, state), highlight=False, soft_wrap=True)
     label = " ".join([config.world, config.backbone, config.network, config.preset])
     label += f" · {len(configs)} × {len(group.seeds)} runs"
+    if not console.is_terminal:
+        console.print(f"{label}: compiling…", highlight=False)
     with _progress(console) as progress:
         bar = progress.add_task(label, total=points, completed=len(curve), note="compiling…")
         compiled = False  # a signal waits for the end of a point, but not for a compilation
@@ -206,6 +223,17 @@ def train_group(
             base, compliance = (np.nanmean(curve[-1][k]) for k in ("base", "compliance"))
             note = f"base {base:.1f} · compliance {compliance:.0%} · {rate:,.0f} steps/s"
             progress.update(bar, completed=len(curve), note=note)
+            if not console.is_terminal:  # a log has a line for each point and no moving bar
+                console.print(f"{label}: {len(curve)}/{points} · {note}", highlight=False)
+            told = Point(
+                configs=configs,
+                seeds=group.seeds,
+                number=len(curve),
+                total=points,
+                values=curve[-1],
+            )
+            for call in on_point:
+                call(told)
             if stop_after is not None and len(curve) >= stop_after:
                 raise KeyboardInterrupt
     rates = [point["steps_per_second"] for point in curve[-max(1, points - 1) :]]
@@ -271,7 +299,35 @@ def _progress(console: Console) -> Progress:
         TextColumn("{task.fields[note]}"),
         console=console,
         transient=False,
+        disable=not console.is_terminal,
     )
+
+
+def start_from(state: TrainState, team: TeamPolicy) -> TrainState:
+    """Return untrained states [runs, ...] with the team's weights in every run. Optimizers begin anew."""
+
+    def spread(like: Any, own: Any) -> Any:
+        try:
+            return jax.tree.map(lambda new, old: jnp.broadcast_to(old[None], new.shape), like, own)
+        except ValueError:  # other shapes, or another structure
+            raise ValueError(
+                f"the team to start from has another network: its shape {team.facts['shape']} and "
+                f"what it hears ({team.hear}) must be those of the training"
+            ) from None
+
+    own = team.weights
+    parts = {
+        name: spread(getattr(state, name), getattr(own, name))
+        for name in ("actor", "critic", "scale")
+    }
+    if state.target is not None:
+        parts["target"] = parts["critic"]
+    placed = jax.tree.map(
+        lambda new, old: jax.device_put(new, old.sharding if old.committed else None),
+        parts,
+        {name: getattr(state, name) for name in parts},
+    )
+    return dataclasses.replace(state, **placed)
 
 
 def _point(
@@ -342,6 +398,7 @@ def facts_of(trained: Trained, config: ExperimentConfig, seed: int) -> dict[str,
         "config": dataclasses.asdict(config),
         "preset": dataclasses.asdict(trained.group.preset),
         "seed": seed,
+        "module": api.module_of(config.world),
         "versions": records.versions(),
     }
 
@@ -350,6 +407,14 @@ def addressed_of(task: Task) -> list[list[str]]:
     """Return the names of the agents that each kind addresses."""
     rows = np.asarray(reward.rules_of(task.env, task.file).addressed)[1:]
     return [[name for name, to in zip(task.env.agents, row, strict=True) if to] for row in rows]
+
+
+def team_of(trained: Trained, config: ExperimentConfig, seed: int) -> TeamPolicy:
+    """Return the team of one seed."""
+    place = trained.places(config)[trained.group.seeds.index(seed)]
+    one = jax.tree.map(lambda x: x[place], trained.state)
+    weights = policy_file.Weights(actor=one.actor, critic=one.critic, scale=one.scale)
+    return TeamPolicy(weights, records.plain(facts_of(trained, config, seed)))
 
 
 def save_policy(path: Path, trained: Trained, config: ExperimentConfig, seed: int) -> Path:
@@ -384,4 +449,6 @@ def record_lines(
     run = records.run_line(
         config, trained.group.preset, trained.group.seeds, steps_per_second=trained.steps_per_second
     )
+    if trained.group.initial:
+        run["initial"] = trained.group.initial
     return [run, *curve, *([score] if score else [])]

@@ -109,8 +109,12 @@ def rollout_policy(
             phrase=state.instruction.phrase,
             earlier_macro=state.last_macro,
             time=state.time,
+            also=None if state.also is None else state.also.phrase,
         )
-        context = jnp.where(observed.instructed, state.instruction.context, 0)
+        asked = state.instruction.context
+        if state.also is not None:
+            asked = jnp.maximum(asked, state.also.context)
+        context = jnp.where(observed.instructed, asked, 0)
         return act.decide(
             network,
             actors,

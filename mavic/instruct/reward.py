@@ -193,3 +193,21 @@ def pay(
     each_tick = jnp.where(complied, rules.pay[kind], -rules.pay[kind])
     reward = jnp.where(rules.replaces[kind], each_tick, task + jnp.where(kind > 0, once, 0.0))
     return reward + rules.credit[kind] * verdict(kind, events, rules)
+
+
+def pay_both(
+    instructions: tuple[Instruction, Instruction],
+    task: Float[Array, " N"],
+    complied: tuple[Bool[Array, " N"], Bool[Array, " N"]],
+    fresh: Bool[Array, " N"],
+    events: Float[Array, " V"],
+    rules: Rules,
+) -> Float[Array, " N"]:
+    """Return the reward [N] under two instructions: what each pays, and the task's reward if neither replaces it."""
+    replaced = [rules.replaces[instruction.kind] for instruction in instructions]
+    nothing = jnp.zeros_like(task)
+    own = [
+        pay(instruction, nothing, met, fresh, events, rules)
+        for instruction, met in zip(instructions, complied, strict=True)
+    ]
+    return jnp.where(replaced[0] | replaced[1], 0.0, task) + own[0] + own[1]

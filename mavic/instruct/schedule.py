@@ -108,6 +108,37 @@ def begin(
     return _choose(found & ~silence.uninstructed & (draws[0] < schedule.from_start), drawn, silence)
 
 
+def held_from_start(
+    kind: Array,
+    draw: Array,
+    preconditions: Array,
+    rules: Rules,
+    schedule: Schedule,
+    phrases: Phrases,
+) -> Instruction:
+    """Return an instruction of `kind` to all agents that it is meant for, for the whole episode; kind 0: nobody.
+
+    Whether the schedule gives the kind does not matter; its precondition does. `draw` in [0, 1) chooses the phrase.
+    """
+    kind = jnp.where(permitted_kinds(preconditions, rules)[kind], kind, 0)
+    agents = rules.addressed.shape[1]
+    return give(
+        nobody(agents),
+        kind,
+        _phrase_of(kind, draw, phrases),
+        jnp.ones(agents, bool),
+        jnp.int32(FOREVER),
+        rules,
+        schedule.shield,
+    ).instruction
+
+
+def permitted_kinds(preconditions: Array, rules: Rules) -> Array:
+    """Return bool [C], the kinds that a state permits, whether or not the schedule would give them."""
+    everything = replace(rules, given=jnp.ones_like(rules.given))
+    return possible_kinds(preconditions, everything)
+
+
 def possible_kinds(preconditions: Bool[Array, " conditions"], rules: Rules) -> Bool[Array, " C"]:
     """Return bool [C], the kinds that may be given in a state with these preconditions."""
     assert_rank("conditions", preconditions=preconditions)
@@ -242,8 +273,7 @@ def _draw(
     """
     rank = jnp.floor(draws[1] * possible.sum())
     kind = jnp.argmax(jnp.cumsum(possible) > rank).astype(jnp.int32)
-    count = phrases.count[kind]
-    phrase = phrases.table[kind, jnp.minimum((draws[2] * count).astype(jnp.int32), count - 1)]
+    phrase = _phrase_of(kind, draws[2], phrases)
     span = schedule.hold_max - schedule.hold_min + 1
     lasts = ~rules.replaces[kind] & (draws[3] < schedule.hold_to_end_prob)
     rest = (draws[3] - schedule.hold_to_end_prob) / jnp.maximum(
@@ -271,6 +301,12 @@ def _draw(
         enforced=drilled | schedule.shield,
     )
     return new, possible.any()
+
+
+def _phrase_of(kind: Array, draw: Array, phrases: Phrases) -> Array:
+    """Return one of a kind's phrases, chosen by a uniform number."""
+    count = phrases.count[kind]
+    return phrases.table[kind, jnp.minimum((draw * count).astype(jnp.int32), count - 1)]
 
 
 def _context(kind: Array, target: Array, rules: Rules) -> Array:

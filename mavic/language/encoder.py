@@ -125,18 +125,24 @@ def built_in_hash(name: str, pooling: str = "mean") -> str:
     return join_hash(BUILT_IN[name].sha, VOCABULARY_SHA, pooling)
 
 
+OWN: dict[str, Encoder] = {}
+"""Encoders of one's own by name: a row `OWN["mine"] = Encoder(…)`, or a subclass with its own `states`."""
+
+
 @cache
 def open_encoder(name: str = DEFAULT, pooling: str = "mean") -> Encoder:
     """Find, check and load an encoder; an `EncoderError` says how to install it."""
     if pooling not in POOLINGS:
         raise EncoderError(f"pooling {pooling!r} is unknown; {suggest(pooling, POOLINGS)}")
+    if name in OWN:
+        return OWN[name]
     if name in BUILT_IN:
         return _built_in(name, pooling)
     if name.startswith("path:"):
         return _folder(name, Path(name.removeprefix("path:")).expanduser(), pooling)
     if name.startswith("hf:"):
         return _folder(name, _download(name.removeprefix("hf:")), pooling)
-    allowed = (*BUILT_IN, "path:DIR", "hf:NAME")
+    allowed = (*BUILT_IN, *OWN, "path:DIR", "hf:NAME")
     raise EncoderError(f"encoder {name!r} is unknown; {suggest(name, allowed)}")
 
 

@@ -7,6 +7,7 @@ recompute memory that is already known.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -154,8 +155,17 @@ def _lookup_backward(saved: tuple, gradient: Array) -> tuple[Array, None]:
 _lookup.defvjp(_lookup_forward, _lookup_backward)
 
 
-def _heard(shape: Shape, table: dict[str, Array], phrases: Array) -> Array:
-    """Return what phrases [..., N], own first, add to the first layer: [..., hidden]."""
+def _heard(shape: Shape, table: dict[str, Array], seen: Seen) -> Array:
+    """Return what is heard adds to the first layer: [..., hidden]. Two instructions add the sum of what each adds."""
+    total = functools.reduce(jnp.add, (_said(shape, table, phrases) for phrases in seen.heard))
+    if "bit" in table:
+        mates = networks.teammate_instructed(seen)
+        return total + mates * jax.lax.broadcast_to_rank(table["bit"], mates.ndim)
+    return total
+
+
+def _said(shape: Shape, table: dict[str, Array], phrases: Array) -> Array:
+    """Return what phrases [..., N] of one instruction, own first, add to the first layer: [..., hidden]."""
     if "each" in table:
         return sum(
             (_lookup(table["each"][i], phrases[..., i]) for i in range(1, shape.agents)),
@@ -163,8 +173,7 @@ def _heard(shape: Shape, table: dict[str, Array], phrases: Array) -> Array:
         )
     total = _lookup(table["own"], phrases[..., 0])
     if "bit" in table:
-        mates = (phrases[..., 1:] > 0).any(-1, keepdims=True)
-        return total + mates * jax.lax.broadcast_to_rank(table["bit"], mates.ndim)
+        return total
     for mate in range(1, shape.agents):
         total = total + _lookup(table["team"], phrases[..., mate]) / (shape.agents - 1)
     return total
@@ -245,13 +254,13 @@ def normed(norm: dict[str, Array], x: Array) -> Array:
 
 def _with_kinds(net: Net, seen: Seen, heads: Array, features: Array) -> Array:
     """Return the heads [P, ..., out] with what the layers of the kind that is heard add."""
-    phrase = networks.head_phrase(seen.phrases, is_actor="bit" in net.table)
-    return networks.with_kind_heads(net.kinds, phrase, heads, features, _product)
+    phrases = tuple(networks.head_phrase(each, is_actor="bit" in net.table) for each in seen.heard)
+    return networks.with_kind_heads(net.kinds, phrases, heads, features, _product)
 
 
 def step(shape: Shape, net: Net, carry: Array, seen: Seen) -> tuple[Array, Array]:
     """Return the new memory [P, ..., H] and the heads [P, ..., out] of one decision."""
-    heard = _heard(shape, net.table, seen.phrases)
+    heard = _heard(shape, net.table, seen)
 
     def one(part: Any, hears: Array, carry: Array) -> tuple[Array, tuple[Array, Array]]:
         carry = _cell(part["gru"], carry, _enter(part, _first(shape, part, hears * heard, seen)))
@@ -274,7 +283,7 @@ def unroll(
     Return the memory after the block [P, W, H], the memory after each row [B, P, W, H], and the heads [P, B, W, out].
     Memory that is `known` from an earlier pass is not computed again; gradients are the same.
     """
-    heard = _heard(shape, net.table, seen.phrases)
+    heard = _heard(shape, net.table, seen)
 
     def one(
         part: Any, hears: Array, carry: Array, known: Any

@@ -10,6 +10,7 @@ The implementation that training uses is `mavic.learn.gru`. `from_cell` makes a 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -69,6 +70,12 @@ class Seen:
     observation: Array  # [..., O]
     last_macro: Array  # [...] the macro that ran before; -1 for none
     phrases: Array  # [..., N] of all agents, the agent's own first; 0 is silence
+    also: Array | None = None  # [..., N] of a second instruction; what is heard is the sum of both
+
+    @property
+    def heard(self) -> tuple[Array, ...]:
+        """The phrases of each instruction that may hold."""
+        return (self.phrases,) if self.also is None else (self.phrases, self.also)
 
 
 @dataclass(frozen=True)
@@ -171,8 +178,9 @@ def _cell_functions(init: Callable, cell: Callable, read: Callable | None) -> tu
 
         heads, features = jax.vmap(part)(net["parts"], left)
         table = net["parts"]["table"]
-        phrase = head_phrase(seen.phrases, is_actor="own" in table and "team" not in table)
-        return with_kind_heads(net["kinds"], phrase, heads, features)
+        is_actor = "own" in table and "team" not in table
+        phrases = tuple(head_phrase(each, is_actor) for each in seen.heard)
+        return with_kind_heads(net["kinds"], phrases, heads, features)
 
     def unroll(
         shape: Shape, net: Any, memory: Array, seen: Seen, first: Array, known: Any = None
@@ -201,18 +209,22 @@ def _cell_functions(init: Callable, cell: Callable, read: Callable | None) -> tu
 
 def _inputs(shape: Shape, table: dict[str, Array], hears: Array, seen: Seen) -> Array:
     """Return the concatenated inputs of one part of a `from_cell` network. A part that does not hear gets silence."""
+
+    def said(name: str, whose: Callable[[Array], Array]) -> Array:
+        return functools.reduce(jnp.add, (table[name][whose(phrases)] for phrases in seen.heard))
+
     parts = [seen.observation]
     if shape.last_macro:
         parts.append(jax.nn.one_hot(seen.last_macro, shape.macros))
     if "each" in table:
-        each = hears * table["each"][seen.phrases]
+        each = hears * said("each", lambda phrases: phrases)
         return jnp.concatenate([*parts, each.reshape(*each.shape[:-2], -1)], axis=-1)
-    parts.append(hears * table["own"][seen.phrases[..., 0]])
-    mates = seen.phrases[..., 1:]
+    parts.append(hears * said("own", lambda phrases: phrases[..., 0]))
     if "team" in table:
-        parts.append(hears * table["team"][mates].sum(-2) / max(1, shape.agents - 1))
+        mates = said("team", lambda phrases: phrases[..., 1:])
+        parts.append(hears * mates.sum(-2) / max(1, shape.agents - 1))
     else:
-        parts.append(hears * (mates > 0).any(-1, keepdims=True))
+        parts.append(hears * teammate_instructed(seen))
     return jnp.concatenate(parts, axis=-1)
 
 
@@ -246,21 +258,28 @@ def head_phrase(phrases: Array, is_actor: bool) -> Array:
     return phrases[..., 0] if is_actor else phrases.max(-1)
 
 
+def teammate_instructed(seen: Seen) -> Array:
+    """Return bool [..., 1], whether any teammate is instructed."""
+    told = (phrases[..., 1:] > 0 for phrases in seen.heard)
+    return functools.reduce(jnp.logical_or, told).any(-1, keepdims=True)
+
+
 def with_kind_heads(
     kinds: KindHeads | None,
-    phrase: Array,
+    phrases: tuple[Array, ...],
     heads: Array,
     features: Array,
     product: Callable[[Array, Array], Array] = jnp.matmul,
 ) -> Array:
     """Return heads [P, ..., out] to which the layers of the kind that is heard add: sum_e heard[e] (h K[e] + k[e]).
 
-    `features` [P, ..., H] are the inputs of the heads. Only the last part, which hears, has such layers. `phrase` [...]
-    comes from `head_phrase`. Silence adds nothing.
+    `features` [P, ..., H] are the inputs of the heads. Only the last part, which hears, has such layers. `phrases`
+    [...] come from `head_phrase`, one for each instruction that may hold. Silence adds nothing.
     """
     if kinds is None:
         return heads
-    heard = jax.lax.stop_gradient(kinds.heard)[phrase]
+    table = jax.lax.stop_gradient(kinds.heard)
+    heard = functools.reduce(jnp.add, (table[phrase] for phrase in phrases))
     flat = jnp.moveaxis(kinds.weight, 0, 1).reshape(kinds.weight.shape[1], -1)  # [H, E * out]
     each = product(features[-1], flat).reshape(*heard.shape, heads.shape[-1])
     each = each + jax.lax.broadcast_to_rank(kinds.bias, each.ndim)

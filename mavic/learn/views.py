@@ -37,11 +37,13 @@ class Observed:
     since: Array | None = (
         None  # [W, N] index of the tick before which busy agents saw their observation
     )
+    also: Array | None = None  # [W, N] what each agent hears of a second instruction
 
     @property
     def instructed(self) -> Array:
         """Return bool [W], whether any agent is instructed."""
-        return (self.phrase > 0).any(-1)
+        told = (self.phrase > 0).any(-1)
+        return told if self.also is None else told | (self.also > 0).any(-1)
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,7 @@ def _own_seen(shape: Shape, observed: Observed, idle: Array) -> tuple[Seen, Arra
         observation=jnp.moveaxis(observed.observation, -2, 0),
         last_macro=jnp.moveaxis(observed.last_macro, -1, 0),
         phrases=own_first(observed.phrase),
+        also=None if observed.also is None else own_first(observed.also),
     )
     return seen, jnp.moveaxis(idle, -1, 0)
 
@@ -208,6 +211,7 @@ def _team_seen(shape: Shape, observed: Observed, idle: Array) -> tuple[Seen, Arr
         observation=_side_by_side(shape, observed.observation, before)[None],
         last_macro=jnp.full((1, idle.shape[0]), -1, jnp.int32),
         phrases=observed.phrase[None],
+        also=None if observed.also is None else observed.also[None],
     )
     return seen, idle.any(-1)[None]
 

@@ -24,9 +24,9 @@ MAIN = (
     "Compliance: {compliance}; an instruction is followed if {followed_means}; {given} instructions per seed. "
     "Worst: the worst seed. Greedy: every decision takes the most likely macro. "
     "{leak_title}: {leak}; Δ: the difference from vanilla in percentage points, with its interval "
-    "(same: it contains 0). {under} {shield} {deaf} {dual} "
-    "Paper: base return and compliance ± σ as the paper reports them, 5 seeds, its own conditions{note}."
+    "(same: it contains 0). {under} {shield} {deaf} {dual} {paper}"
 )
+PAPER = "Paper: base return and compliance ± σ as the paper reports them, 5 seeds, its own conditions{note}."
 SHARE = "Of optimum: {caption}, {optimum} (≥: the worst seed)."
 UNDER_MAIN = (
     "Under: one kind that leaves the task on holds from start to end; {share}, mean over kinds and seeds; worst: the "
@@ -54,6 +54,12 @@ UNDER = (
     "One instruction is given at the start of an episode and holds until the episode ends or the instruction is "
     "fulfilled. Only kinds that leave the task on are listed. Policies are sampled without exploration. "
     "{lines}, each as the mean over seeds (worst seed). Best: the return of the best plan that obeys the kind."
+)
+PAIRS = (
+    "Two prohibitions are given at the start of an episode and hold to its end, each to all agents that it is meant "
+    "for. No team was trained with two at once: agents hear the sum of what they hear of each. Policies are sampled "
+    "without exploration. {lines}, each as the mean over seeds (worst seed). Best: the return of the best plan that "
+    "obeys both, where it is known."
 )
 TWIN = "Twin, for mirrored kinds: {twin} (without an instruction)."
 UNSEEN = (
@@ -100,7 +106,9 @@ def main(rows: Sequence[Row]) -> str:
         shield=SHIELD if any(row.shield for row in rows) else "",
         deaf=hears_nothing if deaf else "",
         dual=DUAL if any(styles.is_dual(row.config) for row in rows) else "",
-        note=NOTE.format(world.paper_note) if world.paper_note else "",
+        paper=PAPER.format(note=NOTE.format(world.paper_note) if world.paper_note else "")
+        if any(row.paper for row in rows)
+        else "",
     )
     return _with_facts(rows, text, SPREAD, _unequal_presets(rows))
 
@@ -129,6 +137,12 @@ def under(rows: Sequence[Row], metrics: Mapping[Metric, str], twins: bool) -> st
     lines = "; ".join(f"{name}: {metric.caption}" for metric, name in metrics.items())
     twin = TWIN.format(twin=METRICS["under_twin"].caption) if twins else ""
     return _with_facts(rows, UNDER.format(lines=lines), twin)
+
+
+def pairs(rows: Sequence[Row], metrics: Mapping[Metric, str]) -> str:
+    """Return the caption of the table of the task under two prohibitions at once."""
+    lines = "; ".join(f"{name}: {metric.caption}" for metric, name in metrics.items())
+    return _with_facts(rows, PAIRS.format(lines=lines))
 
 
 def unseen(rows: Sequence[Row]) -> str:

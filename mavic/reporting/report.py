@@ -13,6 +13,7 @@ from rich.console import Console
 
 from mavic.experiments import files
 from mavic.experiments.records import RecordError, read_folder
+from mavic.reporting import brief as briefs
 from mavic.reporting import writers
 from mavic.reporting.figures import write_figures
 from mavic.reporting.rows import table
@@ -37,11 +38,16 @@ class ReportPaths:
 
 
 def report(
-    folder: str | Path, out: str | Path | None = None, *, console: Console | None = None
+    folder: str | Path,
+    out: str | Path | None = None,
+    *,
+    console: Console | None = None,
+    brief: bool = False,
 ) -> ReportPaths:
     """Make all tables and figures of the records in `folder`, in `out` (default: the folder itself).
 
-    With a console, tables are also printed. Unfinished records are named and left out."""
+    With a console, tables are also printed; with `brief`, only a small one and a sentence on what it shows. Unfinished
+    records are named and left out."""
     folder = Path(folder)
     records = read_folder(folder)
     unfinished = tuple(record.path for record in records if record.finite().score is None)
@@ -73,7 +79,7 @@ def report(
     for path, text in texts.items():
         files.write_text(path, text)
     if console is not None:
-        writers.show(rows, console)
+        briefs.show(rows, console) if brief else writers.show(rows, console)
         if unfinished:
             console.print(f"unfinished records, left out: {_names(unfinished)}", style="yellow")
         for record in records:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from mavic.envs import api
 from mavic.envs.painting import PALETTE
 from mavic.experiments.config import ExperimentConfig
 
@@ -58,8 +59,9 @@ def label(config: ExperimentConfig, shield: bool = False) -> str:
 
 
 def is_dual(config: ExperimentConfig) -> bool:
-    """Return whether a config is the paper's ablation."""
-    return (config.method, config.network) == DUAL
+    """Return whether a config is the paper's ablation. In worlds that the paper does not have, it is just naive."""
+    known = config.world in api.names() and bool(api.world(config.world).paper)
+    return known and (config.method, config.network) == DUAL
 
 
 def rank(config: ExperimentConfig) -> tuple[Any, ...]:

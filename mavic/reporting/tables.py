@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from mavic.envs.api import PaperFigures
 from mavic.experiments.metrics import METRICS, Metric
+from mavic.instruct.pairs import JOINED
 from mavic.reporting import captions, formats, styles
 from mavic.reporting.formats import Lines, hundredths, number, percent
 from mavic.reporting.rows import Row, grouped, known_kinds
@@ -154,9 +155,10 @@ def _shown_in(table: str) -> list[Metric]:
 
 
 def main(rows: Sequence[Row]) -> Grid:
-    """Return the main table: base return, compliance and value bias, next to the paper's figures."""
+    """Return the main table: base return, compliance and value bias, next to the paper's figures if it has any."""
     known = any(row.kinds("under_task") for row in rows)
-    columns = (*MAIN[:-1], *(UNDER if known else ()), MAIN[-1])
+    paper = MAIN[-1:] if any(row.paper for row in rows) else ()
+    columns = (*MAIN[:-1], *(UNDER if known else ()), *paper)
     grid = _column_grid("Main results", columns, rows, captions.main(rows))
     return replace(grid, second=tuple(column.title for column in UNDER) if known else ())
 
@@ -206,11 +208,7 @@ def under(rows: Sequence[Row]) -> Grid | None:
     def earned(row: Row, kind: str) -> Lines:
         if kind not in row.kinds("under_task"):
             return (MISSING,)
-        lines = []
-        for metric, name in shown.items():
-            estimate = row.estimate(metric.name, kind)
-            least = formats.worst(estimate, metric.format).removesuffix(" %")
-            lines.append(f"{name} {formats.mean(estimate, metric.format)} ({least})")
+        lines = [_mean_and_worst(row, metric, name, kind) for metric, name in shown.items()]
         if kind in twins:
             pair = (row.estimate(name, kind).mean for name in ("under_twin", "twin_uninstructed"))
             under, free = map(percent, pair)
@@ -225,6 +223,35 @@ def under(rows: Sequence[Row]) -> Grid | None:
     grid = _kinds_grid("The task under an instruction", found, rows, earned, caption)
     lines = zip(found, grid.rows, strict=True)
     return replace(grid, rows=tuple((named(kind), *line[1:]) for kind, line in lines))
+
+
+def pairs(rows: Sequence[Row]) -> Grid | None:
+    """Return the table of the task under two prohibitions at once; None if no pair was evaluated."""
+    found = known_kinds(rows, "pairs_task")
+    if not found:
+        return None
+    shown = {METRICS[f"pairs_{name}"]: name for name in ("task", "solved", "obeyed")}
+
+    def earned(row: Row, pair: str) -> Lines:
+        if pair not in row.kinds("pairs_task"):
+            return (MISSING,)
+        return tuple(_mean_and_worst(row, metric, name, pair) for metric, name in shown.items())
+
+    def named(pair: str) -> Lines:
+        best = next((row.optima.get(pair) for row in rows if pair in row.optima), None)
+        both = tuple(pair.split(JOINED))
+        return both if best is None else (*both, f"best {number(best, 1)}")
+
+    grid = _kinds_grid("Two at once", found, rows, earned, captions.pairs(rows, shown))
+    lines = zip(found, grid.rows, strict=True)
+    return replace(grid, rows=tuple((named(pair), *line[1:]) for pair, line in lines))
+
+
+def _mean_and_worst(row: Row, metric: Metric, name: str, kind: str) -> str:
+    """Return a line of a cell: a metric's name, its mean over seeds and its worst seed."""
+    estimate = row.estimate(metric.name, kind)
+    least = formats.worst(estimate, metric.format).removesuffix(" %")
+    return f"{name} {formats.mean(estimate, metric.format)} ({least})"
 
 
 def _kinds_grid(
@@ -268,6 +295,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], Grid | None]] = {
     "compliance": compliance,
     "kinds": kinds,
     "under": under,
+    "pairs": pairs,
     "unseen": unseen,
 }
 

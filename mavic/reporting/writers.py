@@ -63,7 +63,7 @@ def json_text(rows: Sequence[Row]) -> str:
         counts = {"seeds": len(row.seeds), "episodes": row.episodes}
         if row.diverged:
             more["diverged"] = len(row.diverged)
-        return plain({**numbers, **counts, **more, **_under(row)})
+        return plain({**numbers, **counts, **more, **_under(row), **_pairs(row)})
 
     found = {
         key: {row.name: entry(row) for row in same}
@@ -95,6 +95,27 @@ def _under(row: Row) -> dict[str, Any]:
             for kind in row.kinds("under_twin")
         }
     }
+
+
+def _pairs(row: Row) -> dict[str, Any]:
+    """Return the numbers of a row by pair of prohibitions, and over pairs and seeds; nothing if none were evaluated."""
+    names = ("task", "solved", "obeyed")
+
+    def of_pair(pair: str) -> dict[str, Any]:
+        found: dict[str, Any] = {"optimum": row.optima.get(pair)}
+        for name in names:
+            estimate = row.estimate(f"pairs_{name}", pair)
+            found |= {f"{name}_mean": estimate.mean, f"{name}_min": estimate.min}
+        return found
+
+    evaluated = row.kinds("pairs_task")
+    if not evaluated:
+        return {}
+    numbers: dict[str, Any] = {"pairs": {pair: of_pair(pair) for pair in evaluated}}
+    for name in names[1:]:
+        mean, least = row.over_kinds(f"pairs_{name}")
+        numbers |= {f"pairs_{name}_mean": mean, f"pairs_{name}_min": least}
+    return numbers
 
 
 def csv_text(rows: Iterable[Row]) -> str:

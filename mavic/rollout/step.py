@@ -11,6 +11,7 @@ from mavic.envs.api import Env
 from mavic.instruct import reward, schedule
 from mavic.rollout import threefry
 from mavic.types import (
+    AlsoHeld,
     Array,
     Float,
     InstructedState,
@@ -38,6 +39,9 @@ class InstructedEnv:
     rules: Rules
     schedule: Schedule
     phrases: Phrases
+    also: Array | None = None
+    """[] The kind of a second instruction, which every episode begins under and holds to its end; 0: none at first.
+    None: there is no room for a second instruction, and nothing is compiled for one."""
 
 
 class EpisodeDraws(NamedTuple):
@@ -71,7 +75,18 @@ def begin(instructed: InstructedEnv, drawn: EpisodeDraws) -> InstructedState:
         instructed.schedule,
         instructed.phrases,
     )
-    choices = choices_of(instructed, state, instruction)
+    also = None
+    if instructed.also is not None:
+        # What holds from the start needs no length, so its number chooses the second one's phrase.
+        also = schedule.held_from_start(
+            instructed.also,
+            drawn.draws[3],
+            env.check(state),
+            instructed.rules,
+            instructed.schedule,
+            instructed.phrases,
+        )
+    choices = choices_of(instructed, state, instruction, also)
     return InstructedState(
         state=state,
         macro=nothing,
@@ -83,6 +98,7 @@ def begin(instructed: InstructedEnv, drawn: EpisodeDraws) -> InstructedState:
         instruction=instruction,
         time=jnp.int32(0),
         key=drawn.key,
+        also=also,
     )
 
 
@@ -93,14 +109,20 @@ class Choices(NamedTuple):
     forbidden: Array  # what the environment offers and the instruction forbids, enforced or not
 
 
-def choices_of(instructed: InstructedEnv, state: Any, instruction: Instruction) -> Choices:
-    """Return what each agent may choose in this state of the environment, and what the instruction forbids."""
+def choices_of(
+    instructed: InstructedEnv, state: Any, instruction: Instruction, also: Instruction | None = None
+) -> Choices:
+    """Return what each agent may choose in this state of the environment, and what the instructions forbid."""
     env = instructed.env
     offered = env.available(state)
     effective = api.effective_macros(env, state)
     allowed = reward.allowed_macros(instruction, effective, instructed.rules)
-    available = reward.enforce(offered, allowed | ~instruction.enforced)
-    return Choices(available, offered & ~allowed)
+    bound = allowed | ~instruction.enforced
+    if also is not None:
+        besides = reward.allowed_macros(also, effective, instructed.rules)
+        bound &= besides | ~also.enforced
+        allowed &= besides
+    return Choices(reward.enforce(offered, bound), offered & ~allowed)
 
 
 def shielded(instructed: InstructedEnv, shield: bool = True) -> InstructedEnv:
@@ -142,34 +164,72 @@ def step(
 
     Idle agents start their `choice` [N]; the others continue their macros. `draws` [DRAWS] are the clock's numbers. The
     reward is paid under the old instruction. Then the instruction may change, which ends every running macro (D11).
+    A second instruction (`state.also`) is paid, judged and ended like the first. While it holds, no other comes by the
+    schedule.
     """
     assert_rank("N", choice=choice, idle=state.idle)
     assert_rank("DRAWS", draws=draws)
     env, rules, instruction = instructed.env, instructed.rules, state.instruction
     macro = jnp.where(state.idle, choice, state.macro)
     last_macro = jnp.where(state.idle, state.macro, state.last_macro)
-    tick = env.tick(tick_key(state), state.state, macro, state.idle, rules.effect[instruction.kind])
+    effect = rules.effect[instruction.kind]
+    if state.also is not None:
+        effect = jnp.maximum(effect, rules.effect[state.also.kind])
+    tick = env.tick(tick_key(state), state.state, macro, state.idle, effect)
 
     complied = reward.comply(instruction, macro, tick.effective_macro, rules)
     paid = reward.pay(instruction, tick.reward, complied, state.idle, tick.events, rules)
 
+    also = state.also
+    if also is not None:
+        besides = reward.comply(also, macro, tick.effective_macro, rules)
+        both = (instruction, also), tick.reward, (complied, besides)
+        paid = reward.pay_both(*both, state.idle, tick.events, rules)
+
     truncated = ~tick.terminal & (state.time + 1 >= env.horizon)
     over = tick.terminal | truncated
-    clock = schedule.advance(
-        draws,
-        instruction,
-        complied,
-        state.idle,
-        tick.events,
-        schedule.possible_kinds(env.check(tick.state), rules),
-        over,
-        rules,
-        instructed.schedule,
-        instructed.phrases,
-    )
-    ended = tick.ended | clock.switched | clock.spurious | over
+
+    def advanced(one: Instruction, complied: Array, possible: Array) -> schedule.ClockUpdate:
+        return schedule.advance(
+            draws,
+            one,
+            complied,
+            state.idle,
+            tick.events,
+            possible,
+            over,
+            rules,
+            instructed.schedule,
+            instructed.phrases,
+        )
+
+    possible = schedule.possible_kinds(env.check(tick.state), rules)
+    held, following = None, None
+    if also is None:
+        clock = advanced(instruction, complied, possible)
+        switched, resolved = clock.switched, clock.resolved
+    else:
+        clock = advanced(instruction, complied, possible & ~(also.kind > 0).any())
+        second = advanced(also, besides, jnp.zeros_like(possible))
+        switched = clock.switched | second.switched
+        # Where one is fulfilled in the tick in which the clock ends the other, the target is corrected.
+        resolved = (clock.resolved | ~clock.switched) & (second.resolved | ~second.switched)
+        following = second.instruction
+        held = AlsoHeld(
+            kind=also.kind,
+            phrase=also.phrase,
+            complied=besides,
+            closed=second.closed,
+            followed=second.followed,
+        )
+    ended = tick.ended | switched | clock.spurious | over
     seen = env.observe(tick.state)
-    choices = choices_of(instructed, tick.state, clock.instruction)
+    choices = choices_of(instructed, tick.state, clock.instruction, following)
+    replaced = rules.replaces[instruction.kind]
+    context = instruction.context
+    if also is not None:
+        replaced |= rules.replaces[also.kind]
+        context = jnp.maximum(context, also.context)
     timestep = Timestep(
         observation=state.observation,
         available=state.available,
@@ -179,16 +239,16 @@ def step(
         fresh=state.idle,
         kind=instruction.kind,
         phrase=instruction.phrase,
-        context=instruction.context,
+        context=context,
         reward=paid,
         task_reward=tick.reward.mean(),
         complied=complied,
         ended=ended,
         unfinished=over & ~tick.ended,
         # An event that resolves an instruction is part of what was asked, so the target is not corrected there (B12).
-        switched=clock.switched & ~clock.resolved,
+        switched=switched & ~resolved,
         terminal=tick.terminal | (truncated & env.horizon_ends),
-        bootstraps_from_self=tick.terminal & rules.replaces[instruction.kind],
+        bootstraps_from_self=tick.terminal & replaced,
         truncated=truncated,
         events=tick.events,
         closed=clock.closed,
@@ -196,6 +256,7 @@ def step(
         next_observation=seen,
         time=state.time,
         alive=jnp.asarray(True),
+        also=held,
     )
     after = replace(
         state,
@@ -208,6 +269,7 @@ def step(
         forbidden=jnp.where(ended[:, None], choices.forbidden, state.forbidden),
         instruction=clock.instruction,
         time=state.time + 1,
+        also=following,
     )
     return after, timestep
 
@@ -219,22 +281,29 @@ def interrupt(
     phrase: Array,
     agents: Array,
     hold: Array,
+    *,
+    also: bool = False,
 ) -> tuple[InstructedState, schedule.ClockUpdate]:
     """Give a person's instruction between two ticks. As after a change by the clock, every agent observes and decides.
 
     `agents` [N] bool says who is addressed. Kind 0 ends the active instruction. The returned update says whether the
-    instruction that ended was followed.
+    instruction that ended was followed. With `also` it is the second instruction that is given or ended, and the first
+    one holds on; ask `mavic.instruct.pairs.conflict` first whether the two can hold together.
     """
     shield = instructed.schedule.shield
-    clock = schedule.give(state.instruction, kind, phrase, agents, hold, instructed.rules, shield)
+    before = state.instruction if not also else state.also or schedule.nobody(len(agents))
+    clock = schedule.give(before, kind, phrase, agents, hold, instructed.rules, shield)
+    first = state.instruction if also else clock.instruction
+    second = clock.instruction if also else state.also
     env, ended = instructed.env, clock.switched
-    choices = choices_of(instructed, state.state, clock.instruction)
+    choices = choices_of(instructed, state.state, first, second)
     after = replace(
         state,
         idle=state.idle | ended,
         observation=jnp.where(ended, env.observe(state.state), state.observation),
         available=jnp.where(ended, choices.available, state.available),
         forbidden=jnp.where(ended, choices.forbidden, state.forbidden),
-        instruction=clock.instruction,
+        instruction=first,
+        also=second,
     )
     return after, clock

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import importlib.util
 import io
 import json
 import os
 import re
 import signal
 import sys
+import tomllib
 from typing import get_args
 
+import jax
 import numpy as np
 import pytest
 
+import mavic
 from mavic.apps import cli
+from mavic.apps.commands.numbers import Numbers
 from mavic.envs import api
 from mavic.experiments import evaluate, files, records, runner, train
 from mavic.language.encoder import EncoderError
 from mavic.language.reader import read
-from mavic.preset import RENAMED
+from mavic.preset import RENAMED, Preset
 
 NAMES = [command.__name__.lower() for command in get_args(cli.COMMANDS)]
-TINY = (
-    "train box_pushing --methods mavic random --seeds 1 --episodes 128 --batch 64 --options size 4"
+TINY = (  # the shapes of tests/experiments/test_runner.py, so that one compilation serves both
+    "train box_pushing --methods mavic vanilla random --networks protected --hear vectors --seeds 1"
+    " --episodes 128 --batch 64 --options size 4"
 )
+
+LOG = "--log tensorboard" if importlib.util.find_spec("tensorboardX") else ""
 
 
 def run(line):
@@ -53,7 +62,7 @@ def trained(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as monkeypatch:
         brief(monkeypatch)
-        status, said, complaint = run(f"{TINY} --out {out}")
+        status, said, complaint = run(f"{TINY} --out {out} {LOG}")
     assert (status, complaint) == (0, "")
     return out / "box_pushing", said
 
@@ -102,7 +111,7 @@ def test_a_plugins_world_is_one_of_the_worlds(tmp_path, monkeypatch):
 
 
 def test_more_than_one_thing_can_be_said(monkeypatch, tmp_path):
-    def record_policy(path, seed, said, *more):
+    def record_policy(path, seed, said, *_):
         heard.append(said)
         raise ValueError("seen enough")
 
@@ -128,8 +137,8 @@ def test_worlds_shows_agents_macros_and_kinds():
 
 def test_train_leaves_records_and_policies(trained):
     folder, said = trained
-    for method, learns in (("mavic", True), ("random", False)):
-        name = f"{method}-tuned-residual-live-by-kind"
+    for method, learns in (("mavic", True), ("vanilla", True), ("random", False)):
+        name = f"{method}-tuned-protected-live-by-kind"
         for ending in ("safetensors", "json"):
             assert (folder / f"{name}.{ending}").is_file() == learns
         record = records.read(folder / f"{name}.jsonl")
@@ -140,9 +149,49 @@ def test_train_leaves_records_and_policies(trained):
         assert f"{name}: base {base:.2f}" in said and f"compliance {followed:.2%}" in said
 
 
+def test_a_log_has_a_line_for_each_point(trained):
+    _, said = trained
+    lines = [line for line in said.splitlines() if " runs: " in line]
+    assert [line.split(" runs: ")[1][:10] for line in lines] == [
+        "compiling…",
+        "1/2 · base",
+        "2/2 · base",
+    ]
+    assert "━" not in said  # no bar
+
+
+@pytest.mark.skipif(not LOG, reason="needs tensorboardX")
+def test_tensorboard_gets_the_points(trained):
+    folder, _ = trained
+    logs = folder / "logs" / "mavic-tuned-protected-live-by-kind" / "seed-0"
+    assert len(list(logs.iterdir())) == 1
+
+
+def test_training_goes_on_from_a_policy(trained, tmp_path, monkeypatch):
+    folder, _ = trained
+    policy = folder / "mavic-tuned-protected-live-by-kind"
+    seen = []
+
+    def train_updates(*args):
+        seen.append(args[-1])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "train_updates", train_updates)
+    monkeypatch.setattr(runner, "_memory_line", lambda *_: "")
+    brief(monkeypatch)
+    status, _, complaint = run(f"{TINY} --initial {policy} --out {tmp_path}")
+    assert status == 130 and "stopped" in complaint
+    weights = mavic.load_policy(policy).weights
+    for start, own in ((seen[0].actor, weights.actor), (seen[0].critic, weights.critic)):
+        jax.tree.map(lambda new, old: np.testing.assert_array_equal(new[0], old), start, own)
+    assert seen[0].episodes.tolist() == [0, 0]
+    status, _, complaint = run(f"{TINY} --initial warehouse/mavic --out {tmp_path}")
+    assert status == 1 and "another network" in complaint
+
+
 def test_the_same_command_goes_on_where_it_was(trained, monkeypatch):
     folder, _ = trained
-    path = folder / "mavic-tuned-residual-live-by-kind.jsonl"
+    path = folder / "mavic-tuned-protected-live-by-kind.jsonl"
     before = records.read(path)
     brief(monkeypatch)
     monkeypatch.setattr(train, "train_updates", None)  # nothing is left to train
@@ -176,10 +225,12 @@ def test_report_makes_tables_from_that_folder(trained, tmp_path):
     assert (status, complaint) == (0, "")
     table = json.loads((tmp_path / "table.json").read_text())
     row = table["tuned/residual/live/by-kind"]["mavic"]
-    score = records.read(folder / "mavic-tuned-residual-live-by-kind.jsonl").score
+    score = records.read(folder / "mavic-tuned-protected-live-by-kind.jsonl").score
     np.testing.assert_allclose(row["base_mean"], score["base"]["discounted"][0], rtol=1e-3)
     assert row["seeds"] == 1
-    assert set(table["tuned/residual/live/by-kind"]) == {"mavic", "mavic+shield", "random"}
+    assert set(table["tuned/protected/live/by-kind"]) == {
+        *("mavic", "mavic+shield", "vanilla", "vanilla+shield", "random")
+    }
     assert "mavic" in said and list((tmp_path / "figures").iterdir())
 
 
@@ -284,7 +335,7 @@ def test_sigterm_stops_as_ctrl_c_does(tmp_path, monkeypatch):
         ("evaluate team --setting live/add", "--setting is now --condition"),
         ("train box_pushing --actor-rate 0.1", "--actor-rate is now --actor-lr"),
         ("train box_pushing --critic_rate 0.1", "--critic_rate is now --critic-lr"),
-        ("train box_pushing --trace 0.9", "--trace is now --td-lambda, which has no option yet"),
+        ("train box_pushing --trace 0.9", "--trace is now --td-lambda"),
         ("report words", "mavic report words is now mavic words --report"),
     ],
 )
@@ -325,3 +376,68 @@ def test_a_missing_encoder_is_missed_before_the_training(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "train_group", lambda *_, **__: pytest.fail("it trained"))
     status, _, complaint = run(f"{TINY} --words --out {tmp_path}")
     assert status == 1 and "not installed" in complaint
+
+
+def test_every_number_of_a_preset_is_an_option_with_its_help():
+    names = [field.name for field in dataclasses.fields(Preset)]
+    assert [field.name for field in dataclasses.fields(Numbers)] == names
+    said = run("train --help")[1]
+    for name in names:
+        assert f"--{name.replace('_', '-')} " in said, name
+    flat = " ".join(said.replace("│", " ").split())
+    assert "None is Monte Carlo (to the end of the episode). (default: preset)" in flat
+
+
+def test_help_texts_have_no_line_breaks_of_the_source(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1000")
+    for name in NAMES:
+        for line in run(f"{name} --help")[1].splitlines():
+            if "(default:" in line or "(required)" in line:
+                assert not re.match(r"│ +[a-z]", line), (
+                    line
+                )  # an option or a sentence, not its rest
+
+
+CONFIG = """
+methods = ["mavic", "naive"]
+seeds = 2
+quick = true
+
+[options]
+size = 4
+
+[numbers]
+n_steps = "None"
+epsilon_end = [0.02, 0.03]
+balance_kinds = false
+"""
+
+
+def test_options_come_from_a_file_and_the_command_line_comes_first(tmp_path):
+    path = tmp_path / "my.toml"
+    path.write_text(CONFIG)
+    status, said, complaint = run(f"train box_pushing --config {path} --seeds 5 --print-config")
+    assert (status, complaint) == (0, "")
+    found = tomllib.loads(said)
+    assert (found["world"], found["methods"]) == ("box_pushing", ["mavic", "naive"])
+    assert (found["seeds"], found["quick"], found["options"]) == (5, True, {"size": 4})
+    numbers = found["numbers"]
+    assert (numbers["n_steps"], numbers["epsilon_end"]) == ("None", [0.02, 0.03])
+    assert numbers["balance_kinds"] is False and numbers["batch"] == 128
+    again = tmp_path / "again.toml"
+    again.write_text(said)
+    assert run(f"train --config {again} --print-config") == (0, said, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("sedes = 2", "'sedes' is unknown; did you mean 'seeds'?"),
+        ("[numbers]\ngama = 0.9", "'gama' is unknown; did you mean 'gamma'?"),
+        ("seeds = ", "Invalid value"),
+    ],
+)
+def test_a_mistake_in_a_file_is_named(tmp_path, text, hint):
+    (tmp_path / "my.toml").write_text(text)
+    status, _, complaint = run(f"train box_pushing --config {tmp_path / 'my.toml'}")
+    assert status == 1 and hint in complaint

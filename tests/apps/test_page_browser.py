@@ -168,6 +168,8 @@ def test_names_ends_and_queues(open_page, width, height):  # noqa: F811
     page.locator("#end", has_text="Next").click()
     shows(page, ".said", "“don't push”")
     say(page, "robot 0 stay, robot 1 push")
+    shows(page, ".said", "“stay” and “push”")
+    say(page, "robot 0 stay, robot 1 push, robot 0 turn")
     shows(page, "#answer", "Which one?")
     page.locator("#answer .closest button", has_text="robot 1: push").click()
     shows(page, "#answer", "to robot 1")

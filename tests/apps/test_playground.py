@@ -63,13 +63,6 @@ def test_a_wheel_carries_every_shipped_team():
         assert {path.name for path in (ROOT / "policies" / world).iterdir()} == names
 
 
-def test_teams_inside_the_package_come_first(monkeypatch, tmp_path):
-    monkeypatch.setattr(catalogs.resources, "files", lambda name: tmp_path / "mavic")
-    assert catalogs.shipped() == tmp_path / "policies"
-    (tmp_path / "mavic" / "policies").mkdir(parents=True)
-    assert catalogs.shipped() == tmp_path / "mavic" / "policies"
-
-
 def test_own_teams_come_before_the_shipped_ones(folder):
     own = folder / "box_pushing" / "naive"
     catalog = open_catalog(folder, own, folder / "box_pushing" / "mavic.json")
@@ -111,7 +104,7 @@ def frame_of(message: messages.Frames, side: int = 0) -> dict:
 
 
 def say(session, words, agents=None, hold=None):
-    return session.say(hearing.hear(session.stage.lexicon, words), agents, hold)
+    return session.say([hearing.hear(session.stage.lexicon, words)], agents, hold)
 
 
 def tell(session, line, agents=None, hold=None):
@@ -134,6 +127,26 @@ def test_two_teams_meet_the_same_random_numbers_and_instructions(catalog):
         one, two = session.tick().frames
         assert one == two
     assert [recording.name for recording in session.recordings()] == ["mavic", "mavic (again)"]
+
+
+def test_two_clauses_hold_together_until_something_else_is_said(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
+    clauses = hearing.clauses(session.stage.lexicon, "don't push, and stay where you are")
+    assert session.say(clauses, None, 5) == []
+    line = orders.listen(session.stage.lexicon, session.names, "don't push, and stay where you are")
+    told = messages.understood(line, [])
+    assert (told.kind, told.also, told.unsure) == ("dont-push", "stay", False)
+    message = session.tick()
+    frame = frame_of(message)
+    assert (frame["instruction"]["kind"], frame["also"]["kind"]) == ("dont-push", "stay")
+    assert (frame["instruction"]["number"], frame["also"]["number"]) == (1, 2)
+    assert message.totals[0].given == 2
+    with pytest.raises(StageError, match="two instructions hold already"):
+        session.say(clauses[:1], None, None, True)
+    say(session, "go to the small boxes")
+    frame = frame_of(session.tick())
+    assert frame["instruction"]["kind"] == "go-small-boxes" and "also" not in frame
+    assert len(frame["verdicts"]) == 2
 
 
 def test_an_instruction_is_obeyed_in_the_next_frame(catalog):
@@ -219,13 +232,22 @@ def test_a_name_in_the_sentence_addresses(catalog):
         tell(session, "robot 7, stay")
 
 
-def test_two_instructions_at_once_are_asked_back(catalog):
+def test_two_agents_get_an_instruction_each(catalog):
     session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
-    words = session.stage.lexicon, session.names, "robot 0 stay, robot 1 push"
-    line = orders.listen(*words)
-    message = messages.understood(line, [])
-    assert message.unsure and [choice.agents for choice in message.choices] == [[0], [1]]
-    assert [choice.text for choice in message.choices] == ["stay", "push"]
+    tell(session, "robot 0 stay, robot 1 push")
+    frame = frame_of(session.tick())
+    held = [frame["instruction"], frame["also"]]
+    assert [(one["kind"], one["agents"]) for one in held] == [("stay", [0]), ("push", [1])]
+    tell(session, "never mind")
+    frame = frame_of(session.tick())
+    assert frame["instruction"] is None and "also" not in frame
+
+
+def test_more_than_two_at_once_are_asked_back(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
+    words = session.stage.lexicon, session.names, "robot 0 stay, robot 1 push, robot 0 turn left"
+    message = messages.understood(orders.listen(*words), [])
+    assert message.unsure and [choice.agents for choice in message.choices] == [[0], [1], [0]]
 
 
 def test_nothing_is_obeyed_below_eight_tenths(catalog, monkeypatch):
@@ -246,7 +268,7 @@ def test_a_shared_address_says_the_same_at_the_same_tick(catalog):
     assert log == [{"time": 1, "text": "stay", "agents": (1,), "hold": 2}]
     again = open_session(catalog, "box_pushing", ["mavic"], 7, None)
     heard = hearing.hear(again.stage.lexicon, "stay")
-    again.orders.cues = [(1, orders.Order(heard, (1,), 2))]
+    again.orders.cues = [(1, orders.Order(heard, (1,), 2, "stay"))]
     again.tick()
     assert [frame_of(again.tick()) for _ in range(4)] == frames
 

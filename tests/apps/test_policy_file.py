@@ -173,6 +173,46 @@ def test_a_team_that_hears_kinds_hears_what_was_understood(listener):
         np.testing.assert_allclose(found, wanted.table["own"][:, -1], rtol=1e-5, atol=1e-6)
 
 
+def test_of_two_sentences_it_hears_the_sum(team):
+    """A team that hears vectors; the sum is that of the two sentences' vectors."""
+    texts, shape = ["don't push the boxes", "stay"], team.shape
+    carry, (_, observation, _, _) = team.start(), next(inputs(team))
+    listening = team.listen([texts[0], None], [texts[1], texts[1]])
+    assert (listening.phrase > 0).tolist() == [True, False] and all(listening.also > 0)
+    one, other = lexicons.vectors(texts, team.facts["encoder"])
+    vectors = jnp.stack([jnp.zeros(shape.embedding), one + other, other])
+    critics = act.project(team.networks.critic, team.weights.critic, vectors)
+    observed = act.Observed(
+        observation=jnp.asarray(observation)[None],
+        last_macro=jnp.full((1, 2), -1),
+        phrase=jnp.array([[1, 2]]),
+    )
+    wanted = act.values(
+        team.networks.critic, critics, team.weights.scale, carry.critic, observed,
+        jnp.ones((1, 2), bool),
+    )  # fmt: skip
+    found = team.values(carry, observation, [texts[0], None], [texts[1], texts[1]])
+    np.testing.assert_allclose(found["text"], wanted[0], rtol=1e-4, atol=1e-3)
+    alone = team.values(carry, observation, [texts[0], None])["text"]
+    assert np.abs(alone - found["text"]).max() > 1e-2
+    push = team.facts["macros"][0].index("PUSH")
+    for key in range(6):
+        macro, _ = team.act(
+            jax.random.key(key), carry, observation, "keep away from the left box",
+            also=texts[0], shield=True,
+        )  # fmt: skip
+        assert push not in macro.tolist()
+
+
+def test_two_sentences_that_cannot_hold_together_are_refused(listener):
+    observation = np.zeros((3, listener.shape.observation), np.float32)
+    how = jax.random.key(0), listener.start(), observation
+    with pytest.raises(policy_file.PolicyError, match="fetch-tool-1-first holds already"):
+        listener.act(*how, "bring tool 1 first", also="bring tool 1 first")
+    with pytest.raises(policy_file.PolicyError, match="both change what the world does"):
+        listener.act(*how, "bring tool 1 first", also="bring tool 2 first")
+
+
 def test_it_acts_after_loading_as_its_networks_do(listener):
     network, shape = listener.networks.actor, listener.shape
     random = np.random.default_rng(1)

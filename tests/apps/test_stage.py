@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mavic.apps import hearing, stage
-from mavic.apps.playground import catalog
+from mavic.apps import hearing, replay, stage
 from mavic.apps.recording import record
 from mavic.apps.stage import StageError
 from mavic.envs.box_pushing.optimum import BEST_PLAN as BEST
@@ -51,6 +50,18 @@ class Planner:
                 macro[agent] = self.plan[min(step[agent], len(self.plan) - 1), agent]
                 step[agent] += 1
         return jnp.asarray(macro), (macro, step)
+
+
+class PairPlanner(Planner):
+    """A planner that may be told two things at once."""
+
+    def __init__(self, plan):
+        super().__init__(plan)
+        self.also = []
+
+    def act(self, *args, also=None, **more):
+        self.also.append(also and tuple(also))
+        return super().act(*args, **more)
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +156,59 @@ def test_a_new_instruction_replaces_the_old_one_and_none_ends_it(task, env):
     assert recording.frames[4]["verdicts"] == [{"number": 2, "kind": "push", "followed": False}]
 
 
+def test_also_holds_beside_the_active_one_and_each_is_judged(task, env):
+    team = PairPlanner([[PUSH, STAY]])
+    script = [(0, "avoid-small-box-0", None, 4), (1, "dont-push", [0], 2, True)]
+    recording = record(team, env, task.lexicon, KEY, script, ticks=5)
+    first = [f["instruction"] and f["instruction"]["kind"] for f in recording.frames]
+    second = [f["also"]["kind"] if "also" in f else None for f in recording.frames]
+    assert first == ["avoid-small-box-0"] * 4 + [None] * 2
+    assert second == [None, "dont-push", "dont-push", None, None, None]
+    assert (recording.frames[1]["also"]["number"], recording.frames[1]["also"]["agents"]) == (
+        2,
+        [0],
+    )
+    assert [a["complies"] for a in recording.frames[1]["agents"]] == [False, True]
+    assert recording.frames[3]["verdicts"] == [
+        {"number": 2, "kind": "dont-push", "followed": False}
+    ]
+    assert recording.frames[4]["verdicts"] == [
+        {"number": 1, "kind": "avoid-small-box-0", "followed": True}
+    ]
+    assert [also and also[1] for also in team.also[:4]] == [None] * 4 and all(team.also[1][:1])
+    assert replay.caption(recording, 1)[0].count("“") == 2
+
+
+def test_a_third_instruction_is_refused_and_a_new_one_replaces_both(task, env):
+    team = PairPlanner([[STAY, STAY]])
+    silent = dataclasses.replace(env, schedule=schedule.make_schedule())
+    played = stage.Stage(team=team, instructed_env=silent, lexicon=task.lexicon)
+    episode = stage.start(played, KEY)
+    episode = stage.say(played, episode, "avoid-small-box-0", also=True)  # nothing to be beside
+    assert episode.also is None and episode.given == 1
+    with pytest.raises(StageError, match="avoid-small-box-0 holds already"):
+        stage.say(played, episode, "avoid-small-box-0", also=True)
+    episode = stage.say(played, episode, "avoid-small-box-1", also=True)
+    with pytest.raises(StageError, match="two instructions hold already"):
+        stage.say(played, episode, "dont-push", also=True)
+    _, episode = stage.advance(played, episode)
+    episode = stage.say(played, episode, "stay")
+    assert [v["kind"] for v in episode.verdicts] == ["avoid-small-box-1", "avoid-small-box-0"]
+    assert (episode.given, episode.numbers[0], episode.judged) == (3, 3, 2)
+    assert not episode.also.kind.any()
+    with pytest.raises(StageError, match="stay and push together leave robot_0 nothing to do"):
+        stage.say(played, episode, "push", also=True)
+
+
+def test_two_clauses_are_two_instructions(task):
+    def kinds(words):
+        return [heard.kind for heard in hearing.clauses(task.lexicon, words)]
+
+    assert kinds("don't push, and stay where you are") == ["dont-push", "stay"]
+    assert kinds("stay") == kinds("stay put, and please stay where you are") == ["stay"]
+    assert len(kinds("stay, and what is the weather like in Boston")) == 1
+
+
 def test_a_free_sentence_is_heard_as_a_training_phrase_of_its_kind(task, env):
     text = "Please don't push any of the boxes!"
     assert text not in task.lexicon.texts
@@ -171,7 +235,7 @@ def test_a_team_that_hears_kinds_hears_a_free_sentence_itself(task, env):
 
 def test_under_the_shield_a_persons_instruction_is_followed(task, env):
     """A team from a policy file; the planner above would choose what is not available."""
-    opened = stage.open_stage(catalog.shipped() / "box_pushing" / "mavic", shield=True)
+    opened = stage.open_stage("box_pushing/mavic", shield=True)
     script = [(1, "stay", None, None)]
     args = (opened.team, opened.instructed_env, opened.lexicon, KEY, script, 4)
     recording = record(*args, name="deaf", hears=False)

@@ -1075,6 +1075,17 @@ def test_the_obedient_plans_obey_and_earn_their_returns(kind):
     assert plans.best_return(D, plans.GAMMA, kind) == plans.OBEDIENT_RETURNS[kind]
 
 
+@pytest.mark.parametrize(("pair", "plan"), plans.OBEDIENT_PAIRS.items())
+def test_the_plan_of_one_kind_that_obeys_both_is_best_for_the_pair(pair, plan):
+    moves = plans.moves(plans.OBEDIENT_PLANS[plan])
+    done = plans.play(D, np.concatenate([moves, np.full((58 - len(moves), 2), M.STAY)]))
+    kinds = pair.split("+")
+    assert not any(np.isin(done.work, plans.FORBIDDEN[kind]).any() for kind in kinds)
+    earned = plans.discounted(done.reward[: len(moves)])
+    assert earned == pytest.approx(min(plans.OBEDIENT_RETURNS[kind] for kind in kinds), abs=1e-3)
+    assert plans.best_return(D, plans.GAMMA, pair) == plans.OBEDIENT_RETURNS[plan]
+
+
 def test_what_a_plan_may_not_use_counts_as_gone_in_the_bound():
     """Without the left oven the way is longer, so the bound of the first state is lower."""
     start, zero = D.reset(KEY), jnp.zeros(())

@@ -20,7 +20,7 @@ from mavic.experiments.metrics import EPISODES, METRICS, Metric, Played, Quantit
 from mavic.reporting import writers
 from mavic.reporting.rows import table
 from mavic.reporting.tables import groups
-from mavic.types import Timestep
+from mavic.types import AlsoHeld, Timestep
 
 ROOT = Path(__file__).parents[2]
 CONFIG = ExperimentConfig()
@@ -79,6 +79,25 @@ def test_sums_by_hand(name, numerator, denominator, value):
     (found,) = metrics.measure([METRICS[name]], played()).values()
     assert (float(found.numerator), float(found.denominator)) == (numerator, denominator)
     assert metrics.divide(found) == pytest.approx(value)
+
+
+def test_two_instructions_count_as_obeyed_if_both_were_followed():
+    every = played()
+
+    def obeyed(closed, followed):
+        columns = (jnp.asarray(values)[:, None] for values in (closed, followed))
+        also = AlsoHeld(**dict(zip(("closed", "followed"), columns, strict=True)), **unused)
+        rows = dataclasses.replace(every.rows, also=also)
+        metric = METRICS["pairs_obeyed"]
+        return metrics.measure([metric], dataclasses.replace(every, rows=rows))[metric.name]
+
+    unused = dict.fromkeys(("kind", "phrase", "complied"))
+    # of the two episodes the first ends with one that was not followed
+    found = obeyed([0, 2, 0, 1, 1], [False, True, False, True, True])
+    assert (float(found.numerator), float(found.denominator)) == (1, 2)
+    assert float(obeyed([0, 2, 0, 1, 1], [False, True, False, False, True]).numerator) == 0
+    with pytest.raises(ValueError, match="two instructions"):
+        metrics.measure([METRICS["pairs_obeyed"]], every)
 
 
 def test_instructions_are_counted_by_kind():

@@ -219,6 +219,25 @@ def test_the_task_under_a_held_instruction_is_judged_without_exploration(scores)
     assert (scores[RANDOM]["under"]["avoid-small-box-0"]["twin_uninstructed"] > 0.05).all()
 
 
+def test_two_prohibitions_at_once_are_judged_in_the_same_way(scores):
+    pairs = {
+        "avoid-small-box-0+avoid-small-box-1",
+        "avoid-small-box-0+avoid-small-boxes",
+        "avoid-small-box-1+avoid-small-boxes",
+    }
+    for score in scores.values():
+        assert set(score["pairs"]) == set(score["shield"]["pairs"]) == pairs
+        assert all((part["obeyed"] == 1).all() for part in score["shield"]["pairs"].values())
+        assert {score["optima"][pair] for pair in pairs} == {score["optimum"]}
+    for part in scores[LATER]["pairs"].values():  # who is deaf plays as if nothing were said
+        base = scores[LATER]["base"]
+        np.testing.assert_allclose(part["task"], base["discounted"], rtol=1e-6)
+        np.testing.assert_allclose(part["solved"], base["solved"], rtol=1e-6)
+    first, both = "avoid-small-box-0", "avoid-small-box-0+avoid-small-box-1"
+    random = scores[RANDOM]
+    assert (random["pairs"][both]["obeyed"] < random["under"][first]["obeyed"]).all()
+
+
 def test_with_the_shield_nobody_disobeys(scores):
     for config, score in scores.items():
         told, under = (score["shield"][name] for name in ("compliance", "under"))

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from golden.recordings import Recording, of_world
 from mavic.envs.overcooked import Overcooked
@@ -108,6 +109,14 @@ def recorded_env(recording: Recording) -> Overcooked:
     )
     assert len(recording.arrays["macro_action_names"]) == len(env.macros[0])
     return env
+
+
+@pytest.fixture(autouse=True)
+def optimized():
+    """These programs run long, so they are compiled with all optimizations."""
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", True)
 
 
 @of_world("overcooked")

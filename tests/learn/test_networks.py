@@ -12,6 +12,13 @@ from mavic.learn import gru, networks, values
 from mavic.learn.networks import Seen
 from mavic.types import replace
 
+CELL = (  # the plainest recurrent cell
+    lambda key, inputs, hidden: jax.random.normal(key, (inputs + hidden, hidden)) / 10,
+    lambda weight, memory, inputs: (
+        (found := jnp.tanh(jnp.concatenate([inputs, memory], -1) @ weight)),
+        found,
+    ),
+)
 NETWORKS = ["shared", "protected", "residual"]
 
 
@@ -64,7 +71,7 @@ def test_the_first_layer_takes_the_concatenated_inputs(role):
     for part in (0, 1):
         trunk, plain = jax.tree.map(lambda x, part=part: x[part], (net.trunk, params))
         hears = networks.hearing_parts(shape)[part]
-        got = gru._first(shape, trunk, hears * gru._heard(shape, net.table, seen.phrases), seen)
+        got = gru._first(shape, trunk, hears * gru._heard(shape, net.table, seen), seen)
         heard = VECTORS[seen.phrases] * (part == 1)
         pieces = [seen.observation, jax.nn.one_hot(seen.last_macro, shape.macros)]
         pieces.append(heard[:, 0] @ plain["project"]["own"])
@@ -114,7 +121,7 @@ def test_popart_keeps_values_while_it_moves_the_scale():
         head = critic["head"]
         heads = hidden @ head["w"] + head["b"][:, None]
         kinds = networks.kind_heads_of(critic, vectors)
-        return networks.with_kind_heads(kinds, phrase, heads, hidden)
+        return networks.with_kind_heads(kinds, (phrase,), heads, hidden)
 
     for context in (False, True):
         flag = jnp.full(7, context)
@@ -133,14 +140,16 @@ def test_the_layers_of_a_kind_add_to_the_part_that_hears():
     kinds = networks.kind_heads_of(params, jnp.asarray(vectors))
     for is_actor, said in ((True, phrases[:, 0]), (False, phrases.max(1))):
         phrase = networks.head_phrase(jnp.asarray(phrases), is_actor)
-        found = networks.with_kind_heads(kinds, phrase, jnp.asarray(heads), jnp.asarray(features))
+        found = networks.with_kind_heads(
+            kinds, (phrase,), jnp.asarray(heads), jnp.asarray(features)
+        )
         np.testing.assert_array_equal(found[0], np.float32(heads[0]))
         for row, number in enumerate(said):
             added = sum(
                 vectors[number, e] * (features[1, row] @ weight[e] + bias[e]) for e in range(3)
             )
             np.testing.assert_allclose(found[1, row], heads[1, row] + added, rtol=1e-4, atol=1e-5)
-    assert networks.with_kind_heads(None, phrase, found, found) is found
+    assert networks.with_kind_heads(None, (phrase,), found, found) is found
 
 
 def test_values_are_in_units_of_the_value_scale():
@@ -151,3 +160,42 @@ def test_values_are_in_units_of_the_value_scale():
     flag = jnp.zeros(7, bool)
     plain, large = (networks.value(heads, flag, networks.scale_of(size)) for size in (1.0, 100.0))
     np.testing.assert_allclose(large, 100 * plain, rtol=1e-5)
+
+
+@pytest.mark.parametrize("role", ["actor", "critic"])
+@pytest.mark.parametrize("way", ["own", "each", "cell"])
+def test_of_two_instructions_the_sum_is_heard(role, way):
+    """Two phrases are heard as one phrase whose vector is their sum, also by the layers of the kinds."""
+    shape = replace(static_config("protected").network.shape, kind_heads=True)
+    if way == "each":
+        shape = replace(shape, hears_each=True, copies=1)
+    network = gru.network(shape) if way != "cell" else networks.from_cell(shape, *CELL)
+    init = network.init_actor if role == "actor" else network.init_critic
+    params = init(jax.random.key(0), shape)
+    layers = jax.tree.map(
+        lambda x: jax.random.normal(jax.random.key(1), x.shape), params["kind_heads"]
+    )
+    first, second = (
+        jnp.array([[3, 3], [3, 0], [0, 0], [3, 3]]),
+        jnp.array([[5, 5], [0, 5], [5, 5], [0, 0]]),
+    )
+    vectors = jnp.concatenate([VECTORS, VECTORS[3:4] + VECTORS[5:6]])
+    both = len(VECTORS)
+    net = network.project({**params, "kind_heads": layers}, vectors)
+    observation = jax.random.normal(jax.random.key(2), (4, shape.observation))
+
+    def heads(phrases, also=None):
+        seen = Seen(
+            observation=observation, last_macro=jnp.zeros(4, int), phrases=phrases, also=also
+        )
+        return network.step(shape, net, network.empty(4), seen)[1]
+
+    found = heads(first, second)
+    one = heads(jnp.array([[both, both], [3, 5], [5, 5], [3, 3]]))
+    # What stands for the team goes by one phrase of each instruction in the layers of the kinds.
+    rows = [0, 1, 2, 3] if role == "actor" and way != "each" else [0, 2, 3]
+    np.testing.assert_allclose(
+        found[:, jnp.array(rows)], one[:, jnp.array(rows)], rtol=1e-4, atol=1e-4
+    )
+    assert np.abs(found[-1, 0] - heads(first)[-1, 0]).max() > 1e-3
+    assert np.abs(found[-1, 0] - heads(second)[-1, 0]).max() > 1e-3

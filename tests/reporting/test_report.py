@@ -11,7 +11,9 @@ import pytest
 from rich.console import Console
 from sample_records import KINDS, config_of, lines_of, only_row, record_of, save
 
+from mavic.envs import api
 from mavic.experiments import divergence
+from mavic.experiments.config import ExperimentConfig
 from mavic.experiments.records import RecordError, read, read_folder, write
 from mavic.reporting import writers
 from mavic.reporting.extras import MissingExtraError
@@ -93,6 +95,27 @@ def test_teams_with_the_shield_have_rows_of_their_own(tmp_path):
     text = paths.markdown.read_text()
     assert "| MAVIC<br>+ shield |" in text and "| vanilla<br>+ shield |" in text
     assert "what the instruction forbids was unavailable" in text
+
+
+def test_pairs_have_a_table_and_numbers_of_their_own(tmp_path):
+    lines = lines_of(config_of(), [300.0, 300.0], [1, 1], [0, 0])
+    part = {"task": [200.0, 100.0], "solved": [1.0, 0.5], "obeyed": [1.0, 0.75]}
+    lines[-1]["pairs"] = {"a+b": part, "a+c": {**part, "solved": [1.0, 1.0]}}
+    lines[-1]["optima"] |= {"a+b": 250.0, "a+c": None}
+    write(tmp_path / "a.jsonl", lines)
+    (row,) = table([read(tmp_path / "a.jsonl")])
+    (entry,) = json.loads(writers.json_text([row]))["tuned/protected/live/by-kind"].values()
+    assert entry["pairs"]["a+b"] == {
+        "optimum": 250, "task_mean": 150, "task_min": 100, "solved_mean": 0.75, "solved_min": 0.5,
+        "obeyed_mean": 0.875, "obeyed_min": 0.75,
+    }  # fmt: skip
+    assert entry["pairs"]["a+c"]["optimum"] is None
+    assert (entry["pairs_solved_mean"], entry["pairs_solved_min"]) == (0.875, 0.5)
+    assert list(entry["under"]) == [KINDS[0]]  # a pair is no kind
+    text = writers.markdown_text([row]).split("### Two at once")[1].split("###")[0]
+    cell = "task 150.0 (100.0)<br>solved 75.0 % (50.0)<br>obeyed 87.5 % (75.0)"
+    assert f"| a<br>b<br>best 250.0 | {cell} |" in text and "| a<br>c |" in text
+    assert "pairs" not in writers.kinds_csv_text([row])
 
 
 def test_records_without_the_new_sections_still_make_a_report(tmp_path):
@@ -270,6 +293,30 @@ def test_the_committed_tables_are_remade_with_unchanged_figures():
     assert writers.json_text(rows) == (folder / "table.json").read_text(encoding="utf-8")
     committed = (folder / "table.md").read_text(encoding="utf-8").split("## Figures")[0]
     assert writers.markdown_text(rows).rstrip() == committed.rstrip()
+
+
+def test_a_world_of_ones_own_is_not_compared_with_the_paper(tmp_path, monkeypatch):
+    monkeypatch.setattr(api, "REGISTERED", dict(api.REGISTERED))
+    api.register("yard", api.world("box_pushing").make)
+    for method in ("naive", "mavic"):
+        config = ExperimentConfig(world="yard", method=method, network="protected")
+        save(tmp_path, config, [1.0, 2.0], [0.5, 0.6], [0.0, 0.0])
+    report(tmp_path)
+    text = (tmp_path / "table.md").read_text()
+    assert "naive" in text and "dual" not in text.lower() and "paper" not in text.lower()
+
+
+def test_a_brief_report_is_one_small_table_and_a_sentence(made, tmp_path):
+    folder, _ = made
+    said = io.StringIO()
+    report(folder, tmp_path, console=Console(file=said, width=100), brief=True)
+    lines = [line.strip() for line in said.getvalue().splitlines() if line.strip()]
+    assert len(lines) <= 9 and "task under an instruction" in lines[1]
+    sentence = " ".join(lines[6:])
+    assert sentence.startswith(
+        "MAVIC earns 99.8 % of what a team without instructions earns and follows 98.0 %"
+    )
+    assert "naive" in sentence and "vanilla" not in sentence
 
 
 def test_seeds_that_diverged_are_left_out_and_counted(tmp_path):

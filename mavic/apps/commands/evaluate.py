@@ -18,11 +18,11 @@ from mavic.apps.commands.command import Command, Problem
 class Evaluate(Command):
     """Evaluate a policy file: base return, compliance and value bias.
 
-    Example: mavic evaluate policies/box_pushing/mavic --condition live/by-kind
+    Example: mavic evaluate box_pushing/mavic --condition live/by-kind
     """
 
     policy: Positional[Path]
-    """The policy's file, with or without its ending."""
+    """The policy's file, with or without its ending, or a shipped team such as box_pushing/mavic."""
     condition: str | None = None
     """How the team is instructed: schedule/rule[/overlap][/extras] (default: the condition in the policy file)."""
     quick: bool = False
@@ -38,18 +38,17 @@ class Evaluate(Command):
         """Carry out the command."""
         import json
 
-        from mavic.experiments import evaluate, records, runner, unseen_phrases
+        from mavic.experiments import records, study
 
         if self.shield and self.words:
             raise Problem("--words is evaluated without the shield: give one of --words, --shield")
-        scale = 0.25 if self.quick else 1.0
-        trained = runner.trained_of(self.policy, self.condition)
-        (config,) = trained.group.configs
-        score = evaluate.evaluate(trained, scale=scale, shield=self.shield)[config]
-        if self.shield:
-            score |= score.pop("shield")
-        if self.words:
-            score["words"] = unseen_phrases.evaluate(trained, scale=scale).get(config, {})
+        score = study.evaluate_policy(
+            self.policy,
+            condition=self.condition,
+            quick=self.quick,
+            words=self.words,
+            shield=self.shield,
+        )
         if self.json:
             print(json.dumps(records.plain(score)))
             return
@@ -86,6 +85,11 @@ def _lines(score: dict[str, Any]) -> Iterator[str]:
         yield (
             f"under {kind} from start to end: task return {part['task'][0]:.2f}{share}, "
             f"solved {part['solved'][0]:.1%}, obeyed {part['obeyed'][0]:.1%}"
+        )
+    for pair, part in score.get("pairs", {}).items():
+        yield (
+            f"under {pair.replace('+', ' and ')}: task return {part['task'][0]:.2f}, "
+            f"solved {part['solved'][0]:.1%}, both obeyed {part['obeyed'][0]:.1%}"
         )
     yield f"value bias (leak) {score['leak']['none'][0]:+.2%}"
     for name, words in score.get("words", {}).items():

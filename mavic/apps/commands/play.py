@@ -17,13 +17,13 @@ class Play(Command):
 
     For example:
       mavic play
-      mavic play --policy runs/box_pushing/mavic-tuned-protected-live-by-kind --against policies/box_pushing/naive
+      mavic play --policy runs/box_pushing/mavic-tuned-protected-live-by-kind --against box_pushing/naive
       mavic play --host 0.0.0.0 --port 8000
       mavic play --export site
     """
 
     policy: Path | None = None
-    """A policy file of your own, listed before the shipped teams."""
+    """A policy file of your own, listed before the shipped teams, or the name of a shipped team."""
     against: Path | None = None
     """Another policy file of the same world, to compare with it."""
     policies: Path | None = None

@@ -22,17 +22,20 @@ class Replay(Command):
     """Record an episode: as one HTML page that needs no server, or as a GIF.
 
     For example:
-      mavic replay policies/box_pushing/mavic --out replay.html
-      mavic replay policies/box_pushing/mavic --against policies/box_pushing/naive --say 3 "don't push" 12 --out r.html
+      mavic replay box_pushing/mavic --out replay.html
+      mavic replay box_pushing/mavic --against box_pushing/naive --say 3 "don't push" 12 --out r.html
     """
 
     policy: Positional[Path]
-    """The team's policy file."""
+    """The team's policy file, or a shipped team such as box_pushing/mavic."""
     against: Path | None = None
     """Another team to show beside it, with the same seed and the same instructions."""
     say: tyro.conf.UseAppendAction[tuple[tuple[Tick, str, Ticks], ...]] = ()
     """An instruction: the tick at which it is given, its words, and the ticks for which it holds. Repeat the option for
     more instructions. Without it, instructions come by the schedule that the policy file names."""
+    also: tyro.conf.UseAppendAction[tuple[tuple[Tick, str, Ticks], ...]] = ()
+    """An instruction that holds beside the active one instead of replacing it, as in --say. At most two hold at
+    once."""
     seed: Seed = 1
     """Which episode."""
     ticks: Ticks | None = None
@@ -55,7 +58,9 @@ class Replay(Command):
         paths = [self.policy] + ([self.against] if self.against else [])
         options = options_from(self.options)
         made = [
-            recording.record_policy(path, self.seed, self.say, self.ticks, options, self.shield)
+            recording.record_policy(
+                path, self.seed, self.say, self.ticks, options, self.shield, self.also
+            )
             for path in paths
         ]
         if self.out.suffix == ".gif":

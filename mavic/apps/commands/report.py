@@ -22,9 +22,13 @@ class Report(Command):
     """The folder of the records (*.jsonl)."""
     out: Path | None = None
     """Where to write (default: the same folder)."""
+    brief: bool = False
+    """Print one small table and a sentence on what it shows. All tables are in the files."""
 
     def run(self) -> None:
         """Carry out the command."""
         from mavic.reporting import report
 
-        report.report(self.folder, self.out, console=console.OUT)
+        made = report.report(self.folder, self.out, console=console.OUT, brief=self.brief)
+        if self.brief:
+            console.OUT.print(f"all tables: {made.markdown}", highlight=False, soft_wrap=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,33 +13,19 @@ import tyro
 from tyro.conf import Positional
 
 from mavic.apps import console
+from mavic.apps.commands import config_file
 from mavic.apps.commands.command import Command, Problem, options_from
+from mavic.apps.commands.numbers import Numbers, changes_of
 from mavic.experiments import stopping
 from mavic.ranges import LARGEST_SEED, Range, Some
 
 if TYPE_CHECKING:
-    from mavic.experiments.config import ExperimentConfig
-    from mavic.experiments.runner import Group, Trained
+    from mavic.experiments.loggers import OnPoint
+    from mavic.experiments.runner import Group
 
 
 MOST_SEEDS = 1_000
 Names = Annotated[tuple[str, ...], Some()]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Numbers:
-    """Numbers of the preset to change. The preset decides those that are left out."""
-
-    episodes: int | None = None
-    """Training episodes."""
-    batch: int | None = None
-    """Complete episodes per update."""
-    actor_lr: float | None = None
-    """Adam step size of the actors."""
-    critic_lr: float | None = None
-    """Adam step size of the critics."""
-    gamma: float | None = None
-    """Discount per tick."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +39,8 @@ class Train(Command):
       mavic train box_pushing
       mavic train box_pushing --methods mavic naive vanilla --seeds 3 --episodes 40000
       mavic train box_pushing --networks shared protected --conditions live/by-kind live/add --seeds 10
+      mavic train box_pushing --n-steps 5 --epsilon-end 0.01 0.05 --print-config > my.toml
+      mavic train --config my.toml --seeds 5
     """
 
     world: Positional[str]
@@ -83,7 +70,6 @@ class Train(Command):
     """The first seed."""
     out: Path = Path("runs")
     """The folder for records, policies and checkpoints. Each world has its own folder in it."""
-    numbers: Annotated[Numbers, tyro.conf.arg(name="")] = field(default_factory=Numbers)
     quick: bool = False
     """Evaluate with a quarter of the episodes."""
     words: bool = False
@@ -94,85 +80,108 @@ class Train(Command):
     """Replace records and policies that were made with other seeds, numbers or options. File names tell only the
     method, the preset, the network and the condition."""
 
+    initial: Path | None = None
+    """Continue from the weights of this policy file or shipped team, such as box_pushing/mavic. All seeds start from
+    them; exploration and optimizers begin anew. Networks and hearing must be the same."""
+    log: tuple[str, ...] = ()
+    """Also log every point of the learning curves: tensorboard, wandb or both (extra: mavic[log]). Logs go to the
+    folder logs beside the records."""
+    config: Path | None = None
+    """A TOML file of options, as --print-config writes it. Options of the command line come before those of the
+    file."""
+    print_config: bool = False
+    """Print all options and numbers as TOML, and train nothing."""
+    numbers: Numbers = field(default_factory=Numbers)
+    """Numbers of the preset to change."""
+
     def run(self) -> None:
         """Carry out the command."""
-        from mavic.experiments import files, runner, unseen_phrases
-        from mavic.experiments.config import make_task
+        from mavic.experiments import files, runner, study
 
-        configs = list(self._configs())
+        if not self.world:
+            raise Problem("neither the command nor the file names a world")
+        configs = list(study.configs_of(self.world, **self._choices()))
         folder = self.out / self.world
         seeds = range(self.first_seed, self.first_seed + self.seeds)
-        changes = {k: v for k, v in dataclasses.asdict(self.numbers).items() if v is not None}
-        if self.words:  # a missing encoder is reported now and not after the training
-            unseen_phrases.sets_of(make_task(self.world, **options_from(self.options)))
-        groups = runner.groups_of(configs, seeds, **changes)
+        groups = runner.groups_of(configs, seeds, initial=self.initial, **changes_of(self.numbers))
+        if self.print_config:
+            print(config_file.text_of(self._as_config(groups[0])))
+            return
         if not self.overwrite:
-            for path, what in runner.conflicting_records(groups, folder):
-                raise Problem(
-                    f"{path} has other {what}; choose another --out, or say --overwrite to replace it"
-                )
+            study.check_records(groups, folder)
+        calls = self._loggers(folder)
         with files.locked(folder):
             for group in groups:
-                self._evaluate(_train(group, folder), folder)
+                self._train(group, folder, calls)
         console.OUT.print(f"records and policies: {folder}; tables: mavic report {folder}")
 
-    def _configs(self) -> Iterator[ExperimentConfig]:
-        """Yield all combinations of backbones, networks, conditions and methods."""
-        from mavic.experiments.config import ExperimentConfig
-        from mavic.experiments.methods import METHODS
+    def _choices(self) -> dict[str, Any]:
+        """Return what is trained in every combination."""
+        return {
+            "methods": self.methods,
+            "backbones": self.backbone,
+            "networks": self.networks or "",
+            "conditions": self.conditions,
+            "preset": self.preset,
+            "hear": self.hear or "",
+            "options": options_from(self.options),
+        }
 
-        methods = tuple(METHODS) if self.methods == ("all",) else self.methods
-        axes = self.backbone, self.networks or ("",), self.conditions, methods
-        for backbone, network, condition, method in product(*axes):
-            yield ExperimentConfig(
-                world=self.world,
-                method=method,
-                network=network,
-                backbone=backbone,
-                hear=self.hear or "",
-                preset=self.preset,
-                options=options_from(self.options),
-            ).with_condition(condition)
+    def _as_config(self, group: Group) -> dict[str, Any]:
+        """Return all options that a file may hold. Those without a value are left out."""
+        left_out = ("plugins", "config", "print_config", "numbers", "options")
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        given = {k: v for k, v in values.items() if k not in left_out and v not in (None, ())}
+        tables = {
+            "options": options_from(self.options),
+            "numbers": dataclasses.asdict(group.preset),
+        }
+        return {**given, **tables}
 
-    def _evaluate(self, trained: Trained, folder: Path) -> None:
-        """Evaluate the configs of a trained group and write their records and policies."""
-        from mavic.experiments import divergence, evaluate, records, runner, unseen_phrases
-        from mavic.experiments.methods import METHODS
+    def _loggers(self, folder: Path) -> list[OnPoint]:
+        from mavic.experiments.loggers import LOGGERS
+        from mavic.hints import look_up
 
-        console.OUT.print("evaluating…")
-        scale = 0.25 if self.quick else 1.0
-        by_phrase = unseen_phrases.evaluate(trained, scale=scale) if self.words else {}
-        for config, score in evaluate.evaluate(trained, scale=scale).items():
-            lost = trained.diverged(config)
-            score["words"] = divergence.blank_score(by_phrase.get(config, {}), lost)
-            records.write(
-                folder / f"{config.name()}.jsonl", runner.record_lines(trained, config, score)
-            )
-            finite = trained.finite_seeds(config)
-            if finite and not METHODS[config.method].random:
-                seed = runner.median_seed(trained.group.seeds, score)
-                runner.save_policy(folder / config.name(), trained, config, seed)
-            console.OUT.print(_summary(config.name(), score), highlight=False)
-            if len(finite) < len(lost):
-                console.OUT.print(
-                    _losses(trained.group.seeds, lost), style="yellow", highlight=False
-                )
+        try:
+            return [look_up(LOGGERS, name, "logger")(folder / "logs") for name in self.log]
+        except ImportError as error:
+            raise Problem(f"--log needs {error.name}: pip install 'mavic[log]'") from None
+
+    def _train(self, group: Group, folder: Path, calls: list[OnPoint]) -> None:
+        """Train and evaluate a group. If the user stops it, say where the training is saved."""
+        from mavic.experiments import checkpoint, study
+
+        place = study.checkpoint_folder(folder, group)
+        options: dict[str, Any] = dict(quick=self.quick, words=self.words, on_point=calls)
+        try:
+            for result in study.run(group, folder, console=console.OUT, **options):
+                console.OUT.print(_summary(result.config.name(), result.score), highlight=False)
+                if any(point is not None for point in result.diverged):
+                    lost = _losses(group.seeds, result.diverged)
+                    console.OUT.print(lost, style="yellow", highlight=False)
+        except KeyboardInterrupt as stopped:
+            raise stopping.Stopped(
+                stopping.status_of(stopped) - 128,
+                f"stopped; saved in {place} up to the last point. The same command goes on from there."
+                if checkpoint.exists(place)
+                else "stopped before the first point; nothing is saved yet",
+            ) from None
 
 
-def _train(group: Group, folder: Path) -> Trained:
-    """Train a group. If the user stops it, say where the training is saved."""
-    from mavic.experiments import checkpoint, runner
-
-    place = folder / "checkpoints" / checkpoint.name_of(group)
-    try:
-        return runner.train_group(group, place, console=console.OUT)
-    except KeyboardInterrupt as stopped:
-        raise stopping.Stopped(
-            stopping.status_of(stopped) - 128,
-            f"stopped; saved in {place} up to the last point. The same command goes on from there."
-            if checkpoint.exists(place)
-            else "stopped before the first point; nothing is saved yet",
-        ) from None
+def from_file(args: Sequence[str]) -> Train | None:
+    """Return the options of the file that `--config` names in the arguments of `mavic train`, or None without one."""
+    names = [arg.partition("=") for arg in args]
+    places = [i for i, (name, _, _) in enumerate(names) if name == "--config"]
+    if not places:
+        return None
+    last = places[-1]
+    given = names[last][2] or (args[last + 1] if last + 1 < len(args) else "")
+    default = Train(world="")
+    options = {f.name: getattr(default, f.name) for f in dataclasses.fields(Train)}
+    numbers = tuple(f.name for f in dataclasses.fields(Numbers))
+    found = config_file.read(Path(given), options, numbers)
+    has_world = found[:1] and not found[0].startswith("--")
+    return tyro.cli(Train, args=found if has_world else ["", *found], prog=f"mavic train, {given}")
 
 
 def _summary(name: str, score: dict[str, Any]) -> str:

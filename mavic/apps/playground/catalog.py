@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 
 from mavic.apps import stage as stages
 from mavic.apps.playground import memory
@@ -18,7 +19,7 @@ from mavic.apps.playground.messages import WorldListing
 from mavic.apps.playground.orders import names_of
 from mavic.apps.stage import Stage
 from mavic.envs import api
-from mavic.experiments import policy_facts, policy_file
+from mavic.experiments import policy_facts, policy_file, shipped_teams
 from mavic.experiments.config import instructions_of
 from mavic.experiments.methods import METHODS
 from mavic.experiments.policy_file import PolicyError
@@ -26,7 +27,7 @@ from mavic.hints import suggest
 from mavic.instruct import schedule
 from mavic.instruct.spec import InstructionFile, read
 from mavic.language import lexicon as lexicons
-from mavic.language.encoder import EncoderError, cache_folder
+from mavic.language.encoder import EncoderError
 from mavic.types import replace
 
 ORDER = ("mavic", "naive")  # these teams are listed first
@@ -49,13 +50,6 @@ class Entry:
     method: str  # how it was trained
 
 
-def shipped() -> Path:
-    """Return the folder of the shipped teams: inside an installed package, or at the top of a checkout."""
-    package = Path(str(resources.files("mavic")))
-    inside = package / "policies"
-    return inside if inside.is_dir() else package.parent / "policies"
-
-
 def entries(folder: Path) -> list[Entry]:
     """Return the teams in `folder/<world>/<name>.json`, in the order of the worlds and of `ORDER`."""
     found = [
@@ -69,7 +63,8 @@ def entries(folder: Path) -> list[Entry]:
 
 
 def entry_of(path: Path, name: str) -> Entry:
-    """Return the entry of a policy file. The path may have an ending or none."""
+    """Return the entry of a policy file or of a shipped team. The path may have an ending or none."""
+    path = shipped_teams.find(path)
     try:
         facts = policy_facts.read_facts(path)
     except PolicyError as error:
@@ -117,7 +112,8 @@ class Catalog:
             if (world, name, guest) not in self._stages:
                 made = stages.open_stage(entry.path, guest=guest)
                 clock = schedule.make_schedule(shield=self.shield)
-                silent = replace(made.instructed_env, schedule=clock)
+                # with room for a second instruction
+                silent = replace(made.instructed_env, schedule=clock, also=jnp.int32(0))
                 self._stages[world, name, guest] = dataclasses.replace(
                     made, name=name, instructed_env=silent
                 )
@@ -143,6 +139,8 @@ class Catalog:
             instructed = stages.say(stage, episode, kind)
             if not instructed.refused:
                 stages.advance(stage, instructed)
+                with contextlib.suppress(stages.StageError):  # they need not go together
+                    stages.say(stage, instructed, stage.lexicon.names[-1], also=True)
                 break
         stages.last_frame(stage, episode)
         self._compiled.add((world, name, guest))
@@ -203,10 +201,12 @@ def open_catalog(
     for entry in own:
         policy_file.load(entry.path)  # a broken file is refused before a page is opened
     taken = {(entry.world, entry.name) for entry in own}
-    found = own + [e for e in entries(folder or shipped()) if (e.world, e.name) not in taken]
+    found = own + [
+        e for e in entries(folder or shipped_teams.folder()) if (e.world, e.name) not in taken
+    ]
     if not found:
         raise CatalogError(
-            f"no teams in {folder or shipped()}; train one (mavic train box_pushing) and name it: "
+            f"no teams in {folder or shipped_teams.folder()}; train one (mavic train box_pushing) and name it: "
             "mavic play --policy FILE, or name the folder of its world's folder: --policies FOLDER"
         )
     teams: dict[str, dict[str, Entry]] = {}
@@ -228,13 +228,7 @@ def words_of(world: str) -> InstructionFile:
 
 
 def prepare() -> None:
-    """Configure JAX and the heaps of threads before anything is compiled.
-
-    Programs as small as these run fastest on the CPU. They are cached on disk, so that the next start is fast.
-    """
+    """Configure JAX and the heaps of threads before anything is compiled: small programs run fastest on the CPU."""
     memory.share_heaps()
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_compilation_cache_dir", str(cache_folder().parent / "compiled"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

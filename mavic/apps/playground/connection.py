@@ -207,7 +207,7 @@ class Connection:
                     return
                 if session.over:
                     await self._tick_thread(session.reset, session.seed + 1)
-                refused = await self._tick_thread(session.obey, line)
+                refused = await self._tick_thread(session.obey, line, request.also)
         await self.send(messages.understood(line, refused))
         if clear:
             self._hurry()

@@ -80,6 +80,8 @@ class Say(Request):
     hold: int | None = Field(
         default=None, ge=1, le=LONGEST_HOLD, description=f"a whole number from 1 to {LONGEST_HOLD}"
     )
+    also: bool = Field(default=False, description="true or false")
+    """It holds beside the active instruction instead of replacing it."""
 
 
 class End(Request):
@@ -280,6 +282,7 @@ class Understood(BaseModel):
     ends: bool = False  # it ended what held
     queued: list[str] = []  # what is said after it
     choices: list[Choice] = []  # instructions that cannot hold at the same time: which is meant?
+    also: str = ""  # the kind of a second instruction in the same sentence
 
 
 class Clock(BaseModel):
@@ -320,11 +323,13 @@ def understood(line: Line, refused: list[str]) -> Understood:
         parts = [Choice(text=o.heard.text, agents=_listed(o.agents)) for o in line.orders]
         return _plain(line.text, unsure=True, choices=parts)
     order = line.unclear or line.orders[0]
-    heard = order.heard
+    clauses = [order.heard] if order.beside is None else [order.heard, order.beside.heard]
+    heard = next((clause for clause in clauses if clause.unsure), clauses[0])
     return Understood(
-        text=heard.text,
+        text=order.line,
+        also=clauses[1].kind if len(clauses) > 1 else "",
         kind=heard.kind,
-        probability=round(heard.probability, 4),
+        probability=round(min(clause.probability for clause in clauses), 4),
         unsure=heard.unsure,
         nearest=[
             Near(text=text, kind=kind, cosine=round(float(cosine), 3))
@@ -333,7 +338,7 @@ def understood(line: Line, refused: list[str]) -> Understood:
         closest=list(heard.closest),
         note=heard.note,
         refused=refused,
-        agents=_listed(order.agents),
+        agents=_listed(order.everybody),
         queued=[later.heard.text for later in line.orders[1:]],
     )
 

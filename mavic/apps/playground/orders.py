@@ -14,6 +14,7 @@ from mavic.language.lexicon import Lexicon
 
 QUEUED_HOLD = 20  # ticks for which an instruction holds if another waits for its turn
 LONGEST_QUEUE = 5
+AT_ONCE = 2  # instructions that can hold at the same time
 
 
 class OrderError(ValueError):
@@ -21,11 +22,25 @@ class OrderError(ValueError):
 
 
 class Order(NamedTuple):
-    """One instruction of a person."""
+    """One instruction of a person, or two that hold at the same time."""
 
     heard: Heard
     agents: tuple[int, ...] | None = None  # None: everybody whom no person drives
     hold: int | None = None  # ticks; None: until the person ends it
+    line: str = ""  # the person's words
+    beside: Order | None = None  # what holds at the same time
+
+    @property
+    def everybody(self) -> tuple[int, ...] | None:
+        """The agents that are addressed by either; None: all."""
+        if self.beside is None or self.agents is None or self.beside.agents is None:
+            return self.agents
+        return tuple(sorted({*self.agents, *self.beside.agents}))
+
+    @property
+    def unsure(self) -> bool:
+        """Whether it must be asked back."""
+        return self.heard.unsure or (self.beside is not None and self.beside.heard.unsure)
 
 
 class Cue(NamedTuple):
@@ -42,13 +57,13 @@ class Line(NamedTuple):
 
     text: str
     orders: tuple[Order, ...] = ()
-    together: bool = False  # the orders are meant at the same time
+    together: bool = False  # more orders are meant at the same time than can hold
     ends: bool = False
 
     @property
     def unclear(self) -> Order | None:
         """The first order that must be asked back."""
-        return next((order for order in self.orders if order.heard.unsure), None)
+        return next((order for order in self.orders if order.unsure), None)
 
 
 @dataclass(kw_only=True)
@@ -84,7 +99,7 @@ def listen(
     chosen = None if agents is None else tuple(agents)
     whole = hearing.known(lexicon, text)
     if whole is not None:
-        return Line(text, (Order(whole, chosen, hold),))
+        return Line(text, (Order(whole, chosen, hold, text),))
     said = speech.parse(text, names)
     if said.stranger:
         raise OrderError(
@@ -95,13 +110,23 @@ def listen(
     if len(said.parts) > LONGEST_QUEUE:
         raise OrderError(f"that is more than {LONGEST_QUEUE} instructions in one line")
     orders = tuple(
-        Order(
-            hearing.hear(lexicon, part.text)._replace(
-                text=part.text if len(said.parts) > 1 else text
-            ),
-            chosen if part.agents is None else part.agents,
-            hold,
-        )
+        _order(lexicon, part, chosen, hold, text if len(said.parts) == 1 else part.text)
         for part in said.parts
     )
+    if said.together and len(orders) == AT_ONCE:
+        first, second = orders
+        return Line(text, (first._replace(line=text, beside=second),))
     return Line(text, orders, said.together)
+
+
+def _order(
+    lexicon: Lexicon, part: speech.Part, chosen: tuple[int, ...] | None, hold: int | None, line: str
+) -> Order:
+    """Return the order of one part of a line: one instruction, or two that ", and" joins."""
+    agents = chosen if part.agents is None else part.agents
+    heard, *more = (
+        clause._replace(text=clause.text if clause.text != part.text else line)
+        for clause in hearing.clauses(lexicon, part.text)
+    )
+    beside = Order(more[0], agents, hold, more[0].text) if more else None
+    return Order(heard, agents, hold, line, beside)

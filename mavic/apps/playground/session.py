@@ -29,7 +29,7 @@ from mavic.apps.playground.messages import (
 )
 from mavic.apps.playground.orders import QUEUED_HOLD, Cue, Line, Order, Orders, names_of
 from mavic.apps.recording import Recording, recording_of
-from mavic.apps.stage import Episode, Stage
+from mavic.apps.stage import Episode, Stage, StageError
 from mavic.envs import api
 
 
@@ -83,7 +83,7 @@ class Session:
         self.seed = seed % (LARGEST_SEED + 1)
         self.wish, self.closed = None, False
         for side in self.sides:
-            side.given += int(side.episode.instruction.given)
+            side.given += side.episode.given
             side.judged += side.episode.judged
             side.followed += side.episode.followed
             side.episode = stages.start(side.stage, jax.random.key(self.seed))
@@ -97,9 +97,36 @@ class Session:
         if not all(0 <= agent <= last for agent in agents or ()):
             raise SessionError(f"agents must be a list of numbers from 0 to {last}")
 
-    def say(self, heard: Heard, agents: Sequence[int] | None, hold: int | None) -> list[str]:
-        """Give an instruction to all teams. Return the names of those whose state does not permit it."""
+    def say(
+        self,
+        clauses: Sequence[Heard],
+        agents: Sequence[int] | None,
+        hold: int | None,
+        also: bool = False,
+    ) -> list[str]:
+        """Give an instruction, or two that hold together, to all teams. Return the names of those that do not get all.
+
+        A state may not permit one. With `also` it holds beside the active one. Nothing is given if any is wrong.
+        """
         self.check_agents(agents)
+        for heard in clauses:
+            self._check_meant(heard, agents)
+        refused: list[str] = []
+        told: list[Episode] = []
+        for side in self.sides:
+            episode = side.episode
+            before = len(episode.refused)
+            for number, heard in enumerate(clauses):
+                episode = stages.say(side.stage, episode, heard, agents, hold, also or number > 0)
+            if len(episode.refused) > before:
+                refused.append(side.stage.name)
+            told.append(episode)
+        for side, episode in zip(self.sides, told, strict=True):
+            side.episode = episode
+        return refused
+
+    def _check_meant(self, heard: Heard, agents: Sequence[int] | None) -> None:
+        """Raise `SessionError` unless the kind is meant for one of the agents."""
         names = self.stage.env.agents
         kind = self.stage.kinds.index(heard.kind)
         meant = np.asarray(self.stage.instructed_env.rules.addressed)[kind]
@@ -107,16 +134,9 @@ class Session:
             who = [name for name, is_meant in zip(names, meant, strict=True) if is_meant]
             who = [self.names[names.index(name)] for name in who]
             raise SessionError(f"“{heard.text}” is only for {', '.join(who)}")
-        refused: list[str] = []
-        for side in self.sides:
-            before = len(side.episode.refused)
-            side.episode = stages.say(side.stage, side.episode, heard, agents, hold)
-            if len(side.episode.refused) > before:
-                refused.append(side.stage.name)
-        return refused
 
     def end(self) -> None:
-        """End the active instruction. What waits for its turn follows."""
+        """End all active instructions. What waits for its turn follows."""
         self.orders.standing = None
         self._log(Cue(self.time, ""))
         for side in self.sides:
@@ -131,10 +151,17 @@ class Session:
     def instructed(self) -> bool:
         """Whether an instruction holds in some team."""
         playing = [side.episode for side in self.sides if not side.episode.over]
-        return any(bool(episode.instruction.kind.any()) for episode in playing)
+        holding = [one for e in playing for one in (e.instruction, e.also) if one is not None]
+        return any(bool(instruction.kind.any()) for instruction in holding)
 
-    def obey(self, line: Line) -> list[str]:
-        """Carry out a line that is clear. Return the names of the teams whose state does not permit it."""
+    def obey(self, line: Line, also: bool = False) -> list[str]:
+        """Carry out a line that is clear. Return the names of the teams whose state does not permit it.
+
+        With `also` what it asks for first holds beside the active instruction.
+        """
+        if also and line.orders:
+            first = line.orders[0]
+            return self.say([first.heard], first.agents, first.hold, True)
         self.orders.queue, self.orders.cues = [], []
         if line.ends:
             self.end()
@@ -151,10 +178,19 @@ class Session:
 
     def _give(self, order: Order) -> list[str]:
         """Give one order to all teams now."""
-        refused = self.say(order.heard, order.agents, order.hold)
+        before = [side.episode for side in self.sides]
+        refused = self.say([order.heard], order.agents, order.hold)
+        if order.beside is not None:
+            try:
+                second = order.beside
+                refused += self.say([second.heard], second.agents, order.hold, True)
+            except (StageError, SessionError):  # all of it or nothing
+                for side, episode in zip(self.sides, before, strict=True):
+                    side.episode = episode
+                raise
         self.orders.standing = order if order.hold is None else None
-        self._log(Cue(self.time, order.heard.text, order.agents, order.hold))
-        return refused
+        self._log(Cue(self.time, order.line, order.agents, order.hold))
+        return list(dict.fromkeys(refused))
 
     def _log(self, cue: Cue) -> None:
         self.orders.log = [*self.orders.log, cue][-LONGEST_LOG:]
@@ -209,7 +245,7 @@ class Session:
     def _message(self, frames: list[dict[str, Any]], *, still: bool) -> Frames:
         totals = [
             Totals(
-                given=side.given + int(side.episode.instruction.given),
+                given=side.given + side.episode.given,
                 judged=side.judged + side.episode.judged,
                 followed=side.followed + side.episode.followed,
             )
@@ -275,12 +311,14 @@ def _as_sent(side: Side, frame: Frame) -> dict[str, Any]:
     """Return a frame as a page gets it: rounded, values in the order of the kinds, and instructions numbered through
     all episodes of the session."""
     values, active = frame["values"], frame["instruction"]
+    second = frame.get("also")
     return {
         **frame,
         "reward": round(frame["reward"], 4),
         "earned": round(frame["earned"], 4),
         "values": values and [round(values[kind], 2) for kind in side.stage.kinds],
         "instruction": active and {**active, "number": active["number"] + side.given},
+        **({"also": {**second, "number": second["number"] + side.given}} if second else {}),
         "verdicts": [{**v, "number": v["number"] + side.given} for v in frame["verdicts"]],
     }
 

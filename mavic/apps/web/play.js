@@ -279,7 +279,7 @@
     }
     if (message.choices.length) {
       const buttons = message.choices.map((one) => sayButton((one.agents ? one.agents.map(nameOf).join(" and ") + ": " : "") + one.text, "Say this one", () => tell(one.text, one.agents)));
-      say("unsure", make("b", { text: "One instruction at a time. Which one?" }), make("span", { class: "closest" }, ...buttons));
+      say("unsure", make("b", { text: "Two instructions can hold at once, not more. Which one?" }), make("span", { class: "closest" }, ...buttons));
       remember({ text: message.text, kind: "asked back", state: "unsure" });
       return;
     }
@@ -295,6 +295,8 @@
     const ask = state.opened.asks.find(({ kind }) => kind === message.kind);
     const near = message.nearest[0];
     const parts = [make("span", {}, "Understood: ", make("b", { text: ask ? ask.meaning : words(message.kind) }), " (" + percent + ")")];
+    const beside = state.opened.asks.find(({ kind }) => kind === message.also);
+    if (beside) parts.push(make("span", {}, "and: ", make("b", { text: beside.meaning })));
     if (message.agents) parts.push(make("span", { text: "to " + list(message.agents.map(nameOf)) }));
     if (message.queued.length) parts.push(make("span", { text: "then: “" + message.queued.join("”, then “") + "”" }));
     parts.push(make("span", { class: "quiet", text: near ? "nearest phrase: “" + near.text + "”" : "a phrase of the lexicon" }));

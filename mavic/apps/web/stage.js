@@ -52,11 +52,13 @@ const MavicStage = (() => {
       return { state: "broken", words: "“" + frame.refused.at(-1) + "”", about: ["cannot be done now, so it was not given"] };
     }
     if (asked) {
-      const everybody = asked.agents.length === names.length;
-      const to = everybody ? "to everybody" : "to " + list(asked.agents.map((i) => names[i]));
+      const second = frame.also;
+      const agents = [...new Set([...asked.agents, ...(second ? second.agents : [])])].sort();
+      const to = agents.length === names.length ? "to everybody" : "to " + list(agents.map((i) => names[i]));
       const left = asked.left !== null ? plural(asked.left, "tick") + " left" : recording.standing ? "until you end it" : "until it is done or the episode ends";
       const share = asked.left === null ? null : asked.left / (asked.left + asked.held);
-      return { state: "active", words: "“" + asked.text + "”", about: [to, left, words(asked.kind)], share };
+      const kinds = words(asked.kind) + (second ? " and " + words(second.kind) : "");
+      return { state: "active", words: "“" + asked.text + "”" + (second ? " and “" + second.text + "”" : ""), about: [to, left, kinds], share };
     }
     const judged = (verdict) => (verdict.followed ? "✓ followed: " : "✗ not followed: ") + words(verdict.kind);
     if (frame.over) {
@@ -304,7 +306,8 @@ const MavicStage = (() => {
     }
 
     function paint(view, scene, frame) {
-      const { forbids, wants } = frame.instruction || {};
+      const holding = [frame.instruction, frame.also].filter(Boolean);
+      const [forbids, wants] = ["forbids", "wants"].map((how) => holding.flatMap((one) => one[how] || []));
       painter.draw(view.canvas, scene, view.unit, frame.over ? [] : frame.agents, true, { forbids, wants, picked });
     }
 

@@ -77,11 +77,11 @@ def optimal_return(env: BoxPushing, gamma: float = 0.995) -> float:
 
 
 def best_return(env: BoxPushing, gamma: float, kind: str | None = None) -> float | None:
-    """Return the return of the best plan that obeys a kind (None: no instruction), for any size.
+    """Return the return of the best plan that obeys a kind (None: no instruction; "KIND+KIND": both), for any size.
 
     Return None for a kind under which the task does not go on.
     """
-    if kind is not None and kind not in FORBIDDEN:
+    if kind is not None and not set(kind.split("+")) <= set(FORBIDDEN):
         return None
     return round(best_plan(env, gamma)[1], 4)
 

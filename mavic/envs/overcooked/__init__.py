@@ -21,6 +21,11 @@ WORLD = built_in(
     macro_things=words.MACRO_THINGS,
     agent_words=words.COOKS,
     opens_first=True,
+    impossible_together=(  # one board, one oven and one plate are needed
+        ("avoid-right-board", "avoid-left-board"),
+        ("avoid-plate-1", "avoid-plate-2"),
+        ("avoid-left-oven", "avoid-right-oven"),
+    ),
     reference_speed=(10_000, 1_400),
     guest={"cooks": 3, "third_cook": False},
 )

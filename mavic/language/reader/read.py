@@ -156,7 +156,7 @@ def _fitted(
     """Return a quickly fitted head, from the disk if it was fitted before."""
     from mavic.language.reader import fit
 
-    facts = repr((model.FORMAT, encoder_hash, world, phrases))
+    facts = repr((model.FORMAT, fit.FLAGGED_SHARE, encoder_hash, world, phrases))
     name = hashlib.sha256(facts.encode()).hexdigest()[:16]
     path = encoders.cache_folder().parent / "heads" / f"{name}.npz"
     try:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mavic.instruct import spec as instructions
 from mavic.language import encoder as encoders
 from mavic.language import lexicon as lexicons
 from mavic.language import shipped
@@ -214,6 +215,52 @@ def test_an_authors_sentences_are_predicted_by_a_fit_without_that_author(monkeyp
     assert list(tried) == 3 * [False] + 9 * [True] and logits.shape == (1, 9, 2)
     for row, seed in zip(np.flatnonzero(tried), logits[0, :, 0], strict=True):
         assert not seen_by_seed[int(seed)][row] and seen_by_seed[int(seed)].sum() == 9
+
+
+def test_few_phrases_do_not_lower_the_threshold_to_nothing():
+    """Half of the kinds' sentences were not recognised; everyday requests lie at 0.001 to 0.1."""
+    best = np.concatenate([np.full(10, 0.0005), np.full(10, 0.8), np.linspace(0.001, 0.1, 100)])
+    kinds = np.array([1] * 20 + [0] * 100)
+    threshold = fit._threshold(best, np.ones(120), kinds, [""] * 120)
+    assert threshold == pytest.approx(0.099, abs=0.002)
+    sure = np.where(kinds > 0, 0.5, best)  # recognised sentences set the threshold themselves
+    assert fit._threshold(sure, np.ones(120), kinds, [""] * 120) == 0.5
+
+
+SMALL_FILES = {  # training phrases by kind, and other sentences that ask for a kind
+    "corridor": (
+        {"wait": ("stay", "don't move"), "left-waits": ("wait there",)},
+        ("do not move", "please wait there"),
+    ),
+    "garden": (
+        {
+            "water": ("water the roses", "give the roses water"),
+            "mow": ("mow the lawn", "cut the grass"),
+        },
+        ("please water the roses", "could you mow the grass"),
+    ),
+    "drones": (
+        {"land": ("land now",), "north": ("fly north",)},
+        ("please land", "fly to the north"),
+    ),
+    "bell": ({"ring": ("ring the bell",)}, ("please ring the bell", "ring that bell")),
+}
+EVERYDAY = ("hello", "how are you", "tell me a joke", "buy some milk", "good morning everyone")
+EVERYDAY += ("book a flight to rome", "call my mother", "what is the weather like today")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", SMALL_FILES)
+def test_unsure_works_for_a_small_file_of_ones_own(world, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    phrases, meant = SMALL_FILES[world]
+    kinds = {
+        name: {"rule": "add", "forbid": ["WALK"], "train": list(texts)}
+        for name, texts in phrases.items()
+    }
+    lexicon = lexicons.make(instructions.parse({"world": world, "kinds": kinds}, f"{world}.toml"))
+    assert [a.text for a in read.understand_all(lexicon, EVERYDAY) if not a.unsure] == []
+    assert [a.text for a in read.understand_all(lexicon, meant) if a.unsure] == []
 
 
 def test_a_head_is_the_same_after_saving(tmp_path):

@@ -1,0 +1,111 @@
+"""The cache on disk: compiled programs, vectors of sentences, and fitted sentence readers.
+
+Compiling takes most of a short command's time, so every command keeps its compiled programs. `MAVIC_CACHE_MB` limits
+their size; 0 turns keeping them off. `XDG_CACHE_HOME` moves the whole cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+
+from mavic.language.encoder import cache_folder
+
+LIMIT_MB = 1024
+PARTS = {  # the folders of the cache
+    "compiled": "compiled programs",
+    "vectors": "vectors of sentences",
+    "heads": "sentence readers fitted to instruction files of your own",
+}
+
+
+class Part(NamedTuple):
+    """One folder of the cache."""
+
+    name: str
+    meaning: str
+    files: int
+    megabytes: float
+
+
+def folder() -> Path:
+    """Return the folder of the whole cache."""
+    return cache_folder().parent
+
+
+def limit_mb() -> float:
+    """Return how many megabytes of compiled programs are kept."""
+    text = os.environ.get("MAVIC_CACHE_MB", "")
+    try:
+        return float(text or LIMIT_MB)
+    except ValueError:
+        raise ValueError(f"MAVIC_CACHE_MB is {text!r}; it must be a number of megabytes") from None
+
+
+def keep_compiled() -> None:
+    """Keep compiled programs on disk from now on, and remove the least recently used ones beyond the limit.
+
+    A folder that the user gave to JAX is left as it is.
+    """
+    limit = limit_mb()
+    if limit <= 0 or jax.config.jax_compilation_cache_dir:  # type: ignore[attr-defined]
+        return
+    place = folder() / "compiled"
+    prune(place, limit)
+    jax.config.update("jax_compilation_cache_dir", str(place / _machine()))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def prune(place: Path, limit: float) -> None:
+    """Remove the least recently used files below `place` until at most `limit` megabytes are left."""
+    found = sorted((_last_use(path), path) for path in _files(place))
+    size = sum(path.stat().st_size for _, path in found)
+    for _, path in found:
+        if size <= limit * 1e6:
+            return
+        size -= path.stat().st_size
+        path.unlink(missing_ok=True)
+
+
+def parts() -> list[Part]:
+    """Return what the cache holds."""
+    return [_part(name, meaning) for name, meaning in PARTS.items()]
+
+
+def clear() -> None:
+    """Remove everything that is cached."""
+    for name in PARTS:
+        shutil.rmtree(folder() / name, ignore_errors=True)
+
+
+def _part(name: str, meaning: str) -> Part:
+    sizes = [path.stat().st_size for path in _files(folder() / name)]
+    return Part(name, meaning, len(sizes), sum(sizes) / 1e6)
+
+
+def _files(place: Path) -> list[Path]:
+    return [path for path in place.rglob("*") if path.is_file()]
+
+
+def _last_use(path: Path) -> float:
+    found = path.stat()
+    return max(found.st_atime, found.st_mtime)
+
+
+def _machine() -> str:
+    """Return a name for this kind of processor: programs for one may not run on another."""
+    facts = [platform.machine(), platform.processor()]
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        facts += sorted(
+            {line for line in lines if line.startswith(("flags", "Features", "model name"))}
+        )
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]

@@ -1,0 +1,79 @@
+"""The options of a command as a TOML file: read by `--config`, written by `--print-config`.
+
+world = "box_pushing"
+methods = ["mavic", "naive"]
+seeds = 3
+
+[options]
+size = 8
+
+[numbers]
+episodes = 40000
+n_steps = "None"
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mavic.apps.commands.command import Problem
+from mavic.hints import suggest
+
+TABLES = ("options", "numbers")
+
+
+def read(path: Path, options: Mapping[str, Any], numbers: tuple[str, ...]) -> list[str]:
+    """Return a file as arguments of the command line. `options` are the command's fields and their defaults."""
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise Problem(f"{path}: no such file") from None
+    except tomllib.TOMLDecodeError as error:
+        raise Problem(f"{path}: {error}") from None
+    for table, allowed in ((found, (*options, *TABLES)), (found.get("numbers", {}), numbers)):
+        for name in table:
+            if name not in allowed:
+                raise Problem(f"{path}: {name!r} is unknown; {suggest(name, tuple(allowed))}")
+    return list(_arguments(found, options))
+
+
+def _arguments(found: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[str]:
+    if "world" in found:
+        yield str(found["world"])
+    for name, value in {**found, **found.get("numbers", {})}.items():
+        flag = f"--{name.replace('_', '-')}"
+        if name in ("world", "numbers"):
+            continue
+        if name == "options":
+            yield flag
+            yield from (str(part) for pair in value.items() for part in pair)
+        elif name in options and isinstance(options[name], bool):
+            yield flag if value else f"--no-{flag.removeprefix('--')}"
+        else:
+            yield flag
+            yield from map(str, value if isinstance(value, list) else [value])
+
+
+def text_of(values: Mapping[str, Any]) -> str:
+    """Return options as TOML. Dictionaries become tables, and None becomes the text "None"."""
+    tables = {name: value for name, value in values.items() if isinstance(value, Mapping)}
+    lines = [f"{name} = {_value(value)}" for name, value in values.items() if name not in tables]
+    for name, table in tables.items():
+        if table:
+            lines += [
+                "",
+                f"[{name}]",
+                *(f"{key} = {_value(value)}" for key, value in table.items()),
+            ]
+    return "\n".join(lines)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_value, value))}]"
+    plain = isinstance(value, bool | int | float)
+    return json.dumps(value if plain else str(value), ensure_ascii=False)

@@ -1,0 +1,55 @@
+"""`mavic export`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tyro.conf import Positional
+
+from mavic.apps import console
+from mavic.apps.commands.command import Command, Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export(Command):
+    """Write a team or records in the format of another library (extra: mavic[interop]).
+
+    For example:
+      mavic export onnx box_pushing/mavic --out team.onnx
+      mavic export marl-eval results/box_pushing --out box_pushing.json
+    """
+
+    format: Positional[Literal["onnx", "marl-eval"]]
+    """onnx takes a policy and writes its actors. marl-eval takes a folder of records and writes JSON."""
+    source: Positional[Path]
+    """The policy file, the name of a shipped team, or the folder of records."""
+    out: Path
+    """The file to write."""
+
+    def run(self) -> None:
+        """Carry out the command."""
+        if self.format == "onnx":
+            self._onnx()
+        else:
+            self._marl_eval()
+        console.OUT.print(f"wrote {self.out}", highlight=False)
+
+    def _onnx(self) -> None:
+        try:
+            from mavic.bridges import onnx
+        except ImportError as error:
+            if error.name is None or error.name.startswith("mavic"):
+                raise
+            raise Problem(f"this needs {error.name}: pip install 'mavic[interop]'") from None
+        from mavic.experiments import policy_file
+
+        onnx.export(policy_file.load(self.source), self.out)
+
+    def _marl_eval(self) -> None:
+        import json
+
+        from mavic.bridges import marl_eval
+
+        self.out.write_text(json.dumps(marl_eval.export(self.source)) + "\n", encoding="utf-8")

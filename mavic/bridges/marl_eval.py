@@ -1,0 +1,49 @@
+"""Records as the JSON of marl-eval: environment, task, algorithm, run, step.
+
+A run is a seed. `step_count` counts training episodes. The metrics are `base_return` and `compliance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mavic.experiments.records import Record, read_folder
+from mavic.reporting.styles import label
+
+ENVIRONMENT = "mavic"
+
+
+def export(folder: str | Path) -> dict[str, Any]:
+    """Return all finished records of a folder as one dictionary."""
+    return export_records([record for record in read_folder(folder) if record.score is not None])
+
+
+def export_records(records: Sequence[Record]) -> dict[str, Any]:
+    """Return records by task (world/preset/network/condition) and algorithm."""
+    tasks: dict[str, Any] = {}
+    for record in records:
+        config = record.config()
+        task = tasks.setdefault(f"{config.world}/{config.table_group()}", {})
+        task[label(config)] = {
+            f"seed_{seed}": _run(record, number) for number, seed in enumerate(record.run["seeds"])
+        }
+    return {ENVIRONMENT: tasks}
+
+
+def _run(record: Record, seed: int) -> dict[str, Any]:
+    points = {
+        f"step_{number}": {
+            "step_count": line["episodes"],
+            "base_return": [line["base"][seed]],
+            "compliance": [line["compliance"][seed]],
+        }
+        for number, line in enumerate(record.curve)
+    }
+    assert record.score is not None
+    final = {
+        "base_return": [record.score["base"]["discounted"][seed]],
+        "compliance": [record.score["compliance"]["per_instruction"][seed]],
+    }
+    return {**points, "absolute_metrics": final}

@@ -1,0 +1,218 @@
+"""A team's actors as an ONNX model, for those who run no JAX. `examples/run_onnx.py` uses one with onnxruntime alone.
+
+| input | shape | meaning |
+|---|---|---|
+| `observation` | [N, O] float | what each agent sees |
+| `last_macro` | [N] int64 | the macro that ran before; -1 for none |
+| `kind` | [N] int64 | the instruction of each agent; 0 for none, else 1 + its place in `kinds` |
+| `available` | [N, M] bool | the macros that each agent may choose |
+| `idle` | [N] bool | who decides now; the memory of the others stays |
+| `memory` | [N, P, H] float | zeros at the start of an episode |
+
+The outputs are `probabilities` [N, M] and the new `memory`. The model's metadata names agents, macros and kinds (JSON).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from mavic.experiments.policy_file import PolicyError, TeamPolicy
+from mavic.learn.gru import SLOPE
+
+OPSET, IR_VERSION = 17, 8
+REFUSED = -1e9  # the logit of a macro that is not available
+
+
+class _Graph:
+    """Collects nodes and constants. Each method adds a node and returns the name of its output."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, value: Any) -> str:
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def add(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        name = output or f"n{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, list(inputs), [name], **attributes))
+        return name
+
+    def floats(self, x: str) -> str:
+        return self.add("Cast", x, to=TensorProto.FLOAT)
+
+    def spread(self, x: str, *axes: int) -> str:
+        return self.add("Unsqueeze", x, self.constant(np.array(axes, np.int64)))
+
+    def drop(self, x: str, *axes: int, output: str = "") -> str:
+        return self.add("Squeeze", x, self.constant(np.array(axes, np.int64)), output=output)
+
+    def dense(self, x: str, weight: Any, bias: Any) -> str:
+        """x [N, P, 1, I] times weight [N, P, I, J] plus bias [N, P, J]."""
+        product = self.add("MatMul", x, self.constant(weight))
+        return self.add("Add", product, self.constant(np.asarray(bias)[:, :, None]))
+
+    def leaky(self, x: str) -> str:
+        return self.add("LeakyRelu", x, alpha=SLOPE)
+
+    def thirds(self, x: str, width: int) -> list[str]:
+        return [
+            self.add("Slice", x, *(self.constant(np.array([n], np.int64)) for n in (start, end, 3)))
+            for start, end in ((0, width), (width, 2 * width), (2 * width, 3 * width))
+        ]
+
+
+def export(team: TeamPolicy, path: str | Path) -> Path:
+    """Write a team as an ONNX model and return its path."""
+    path = Path(path).with_suffix(".onnx")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(model_of(team), str(path))
+    return path
+
+
+def model_of(team: TeamPolicy) -> onnx.ModelProto:
+    """Return a team's actors as an ONNX model."""
+    shape, actor = team.shape, team.weights.actor
+    own_actors = (shape.agents, shape.parts, shape.hidden, team.macro_count)
+    if "gru" not in actor or actor["head"]["w"].shape != own_actors:
+        raise PolicyError("only teams in which each agent has its own actor can be exported")
+    weights = {name: _plain(layer) for name, layer in actor.items()}
+    sizes = dict(N=shape.agents, M=shape.macros, P=shape.parts, H=shape.hidden, O=shape.observation)
+    graph = _Graph()
+    said = graph.add("Greater", "kind", graph.constant(np.int64(0)))
+    memory = _remember(graph, team, weights, said)
+    _decide(graph, team, weights, said, memory)
+    keep = graph.spread("idle", 1, 2)
+    graph.add("Where", keep, graph.drop(memory, 2), "memory", output="next_memory")
+    made = helper.make_graph(
+        graph.nodes,
+        "team",
+        [
+            _value("observation", TensorProto.FLOAT, sizes, "NO"),
+            _value("last_macro", TensorProto.INT64, sizes, "N"),
+            _value("kind", TensorProto.INT64, sizes, "N"),
+            _value("available", TensorProto.BOOL, sizes, "NM"),
+            _value("idle", TensorProto.BOOL, sizes, "N"),
+            _value("memory", TensorProto.FLOAT, sizes, "NPH"),
+        ],
+        [
+            _value("probabilities", TensorProto.FLOAT, sizes, "NM"),
+            _value("next_memory", TensorProto.FLOAT, sizes, "NPH"),
+        ],
+        graph.constants,
+    )
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)])
+    model.ir_version = IR_VERSION
+    facts = {name: json.dumps(team.facts[name]) for name in ("world", "agents", "macros", "kinds")}
+    helper.set_model_props(model, facts)
+    onnx.checker.check_model(model)
+    return model
+
+
+def _remember(graph: _Graph, team: TeamPolicy, weights: dict[str, Any], said: str) -> str:
+    """Return the new memory [N, P, 1, H]."""
+    shape, first = team.shape, weights["first"]
+    ran = graph.add(
+        "Equal", graph.spread("last_macro", 1), graph.constant(np.arange(shape.macros)[None])
+    )
+    parts = ["observation", graph.floats(ran)] if shape.last_macro else ["observation"]
+    plain = shape.observation + shape.macros * shape.last_macro
+    seen = graph.spread(graph.add("Concat", *parts, axis=1), 1, 2)
+    entered = graph.dense(seen, first["w"][:, :, :plain], first["b"])
+    entered = graph.add("Add", entered, _heard(graph, team, weights, said, plain))
+    second = graph.leaky(graph.dense(graph.leaky(entered), **_layer(weights["second"])))
+    gru, width = weights["gru"], shape.hidden
+    before = graph.spread("memory", 2)
+    inputs = graph.thirds(graph.dense(second, gru["wi"], gru["bi"]), width)
+    hidden = graph.thirds(graph.dense(before, gru["wh"], gru["bh"]), width)
+    reset, update = (graph.add("Sigmoid", graph.add("Add", inputs[i], hidden[i])) for i in (0, 1))
+    new = graph.add("Tanh", graph.add("Add", inputs[2], graph.add("Mul", reset, hidden[2])))
+    change = graph.add("Mul", update, graph.add("Sub", before, new))
+    return graph.add("Add", new, change)
+
+
+def _heard(graph: _Graph, team: TeamPolicy, weights: dict[str, Any], said: str, plain: int) -> str:
+    """Return what instructions add to the first layer [N, P, 1, H]; only the last part hears."""
+    shape, weight = team.shape, weights["first"]["w"][:, -1]
+    project = weights["project"]["own"][:, -1]
+    rows = _vectors(team) @ project @ weight[:, plain : plain + shape.projected]  # [N, 1 + C, H]
+    own = graph.add("MatMul", _chosen(graph, team), graph.constant(rows))
+    others = np.ones((shape.agents, shape.agents), np.float32) - np.eye(
+        shape.agents, dtype=np.float32
+    )
+    mates = graph.add("MatMul", graph.constant(others), graph.spread(graph.floats(said), 1))
+    mates = graph.floats(graph.add("Greater", mates, graph.constant(np.float32(0))))
+    bit = graph.add(
+        "Mul", graph.spread(mates, 2), graph.constant(weight[:, plain + shape.projected :])
+    )
+    hears = (np.arange(shape.parts) == shape.parts - 1).astype(np.float32)[None, :, None, None]
+    total = graph.spread(graph.add("Add", own, bit), 1)
+    return graph.add("Mul", total, graph.constant(hears))
+
+
+def _decide(
+    graph: _Graph, team: TeamPolicy, weights: dict[str, Any], said: str, memory: str
+) -> None:
+    """Add the output `probabilities` [N, M]."""
+    features = graph.leaky(graph.dense(memory, **_layer(weights["third"])))
+    heads = graph.drop(graph.dense(features, **_layer(weights["head"])), 2)
+    parts = [_part(graph, heads, part) for part in range(team.shape.parts)]
+    if "kind_heads" in weights:
+        parts[-1] = graph.add("Add", parts[-1], _of_kinds(graph, team, weights, features))
+    logits = parts[0]
+    if len(parts) == 2:
+        instructed = graph.add("Add", *parts) if team.shape.residual else parts[1]
+        count = graph.add("ReduceMax", graph.floats(said), keepdims=1)
+        asked = graph.add("Greater", count, graph.constant(np.float32(0)))
+        logits = graph.add("Where", graph.spread(asked, 1), instructed, parts[0])
+    allowed = graph.add("Where", "available", logits, graph.constant(np.float32(REFUSED)))
+    graph.add("Softmax", allowed, axis=1, output="probabilities")
+
+
+def _of_kinds(graph: _Graph, team: TeamPolicy, weights: dict[str, Any], features: str) -> str:
+    """Return what the output layers of the kind that is heard add to the logits [N, M]."""
+    shape, layers = team.shape, weights["kind_heads"]
+    weight = np.einsum("ke,nehm->nkhm", _vectors(team), layers["w"])
+    bias = np.einsum("ke,nem->nkm", _vectors(team), layers["b"])
+    chosen = _chosen(graph, team)
+    flat = graph.constant(weight.reshape(*weight.shape[:2], -1))
+    size = graph.constant(np.array([shape.agents, shape.hidden, shape.macros], np.int64))
+    own = graph.add("Reshape", graph.add("MatMul", chosen, flat), size)
+    product = graph.add("MatMul", _part(graph, features, shape.parts - 1), own)
+    shift = graph.add("MatMul", chosen, graph.constant(bias))
+    return graph.drop(graph.add("Add", product, shift), 1)
+
+
+def _vectors(team: TeamPolicy) -> np.ndarray:
+    """Return what the team hears of silence and of each kind, [1 + C, D]."""
+    return np.concatenate([np.zeros((1, team.shape.embedding), np.float32), team._vectors(())])
+
+
+def _chosen(graph: _Graph, team: TeamPolicy) -> str:
+    """Return each agent's kind as a one-hot row [N, 1, 1 + C]."""
+    kinds = graph.constant(np.arange(1 + len(team.kinds))[None])
+    return graph.spread(graph.floats(graph.add("Equal", graph.spread("kind", 1), kinds)), 1)
+
+
+def _part(graph: _Graph, x: str, part: int) -> str:
+    return graph.add("Gather", x, graph.constant(np.int64(part)), axis=1)
+
+
+def _layer(layer: dict[str, Any]) -> dict[str, Any]:
+    return {"weight": layer["w"], "bias": layer["b"]}
+
+
+def _plain(layer: Any) -> Any:
+    return {name: np.asarray(array, np.float32) for name, array in layer.items()}
+
+
+def _value(name: str, kind: int, sizes: dict[str, int], axes: str) -> Any:
+    return helper.make_tensor_value_info(name, kind, [sizes[axis] for axis in axes])

@@ -1,0 +1,63 @@
+"""A report on one screen: a small table of the headline group and one sentence on what it shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from mavic.reporting.formats import number, percent
+from mavic.reporting.rows import Row
+from mavic.reporting.styles import BASELINE
+from mavic.reporting.tables import groups
+
+
+def show(rows: Sequence[Row], console: Console) -> None:
+    """Print the headline group: base return, instructions followed and the task under an instruction."""
+    own = _headline(rows)
+    table = Table(
+        box=box.SIMPLE, title=own[0].world.title or own[0].config.world, title_justify="left"
+    )
+    for title, justify in (("", "left"), ("base return", "right"), ("followed", "right")):
+        table.add_column(title, justify=justify)  # type: ignore[arg-type]
+    table.add_column("task under an instruction", justify="right")
+    for row in own:
+        table.add_row(
+            row.full_label,
+            number(row.estimate("base").mean),
+            percent(row.estimate("compliance").mean),
+            percent(row.over_kinds("under_share")[0]),
+        )
+    console.print(table)
+    console.print(sentence(own), highlight=False)
+
+
+def _headline(rows: Sequence[Row]) -> list[Row]:
+    key = groups(rows)[0].key
+    return [row for row in rows if row.config.table_group() == key and not row.shield]
+
+
+def sentence(rows: Sequence[Row]) -> str:
+    """Return what the rows show: how much of the task is kept and how many instructions are followed."""
+    known = {row.config.method: row for row in rows}
+    best = known.get("mavic", rows[0])
+    said = [
+        _kept(best, known),
+        f"follows {percent(best.estimate('compliance').mean)} of the instructions",
+    ]
+    text = f"{best.label} " + " and ".join(part for part in said if part)
+    others = [row for row in rows if row is not best and row.method.hears]
+    shares = [f"{row.label} {percent(row.estimate('compliance').mean)}" for row in others]
+    return text + (f"; {', '.join(shares)}." if shares else ".")
+
+
+def _kept(row: Row, known: dict[str, Row]) -> str:
+    if BASELINE not in known or row is known[BASELINE]:
+        return ""
+    share = row.estimate("base").mean / known[BASELINE].estimate("base").mean
+    if not math.isfinite(share):
+        return ""
+    return f"earns {percent(share)} of what a team without instructions earns"
