@@ -20,6 +20,7 @@ def place(tmp_path, monkeypatch):
     names = ("compilation_cache_dir", "persistent_cache_min_compile_time_secs")
     names += ("persistent_cache_min_entry_size_bytes",)
     before = {f"jax_{name}": getattr(jax.config, f"jax_{name}") for name in names}
+    jax.config.update("jax_compilation_cache_dir", None)
     yield tmp_path / "mavic"
     for name, value in before.items():
         jax.config.update(name, value)

@@ -224,7 +224,7 @@ def test_report_makes_tables_from_that_folder(trained, tmp_path):
     status, said, complaint = run(f"report {folder} --out {tmp_path}")
     assert (status, complaint) == (0, "")
     table = json.loads((tmp_path / "table.json").read_text())
-    row = table["tuned/residual/live/by-kind"]["mavic"]
+    row = table["tuned/protected/live/by-kind"]["mavic"]
     score = records.read(folder / "mavic-tuned-protected-live-by-kind.jsonl").score
     np.testing.assert_allclose(row["base_mean"], score["base"]["discounted"][0], rtol=1e-3)
     assert row["seeds"] == 1
