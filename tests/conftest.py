@@ -58,6 +58,7 @@ LONG = {
     "test_words.py": ("test_the_report_shows_every_share",),
     "test_read.py": (
         "test_development_sets_have_no_target",
+        "test_the_head_",
         "test_blind_sentences_reach_the_targets[minilm-l3",
     ),
     "test_collection.py": ("test_our_batches_have_the_recorded_statistics",),
@@ -71,10 +72,11 @@ LONG = {
         "test_a_users_network_learns_as_the_fast_one_does",
     ),
     "test_backbone_policies.py": (
-        "test_an_episode_on_a_stage_is_the_rollouts_episode[acac",
+        "test_an_episode_on_a_stage_is_the_rollouts_episode",
         "test_the_learner_replays_the_decisions[mac-cac",
     ),
-    "test_acac.py": ("test_the_critic_sees_every_agents_last_observation",),
+    "test_acac.py": ("test_the_critic_sees_every_agents", "test_a_macros_rows_of_the_team"),
+    "test_cli.py": ("test_the_same_command_goes_on_where_it_was",),
     "test_sampled_targets.py": ("test_a_table_learnt_from_our_targets",),
     "test_unseen_phrases.py": ("test_every_hearing_method_is_evaluated",),
     "test_faults.py": ("test_",),
