@@ -144,7 +144,9 @@ def _acts(acts: Frames, done: Sequence[Act], rng: random.Random) -> Iterator[Exa
         able = [act for act in done if _fits(act, frame.get("needs", "").split())]
         for text in frame["texts"] if able else ():
             for act in rng.sample(able, min(len(able), ACTS_OF_A_FRAME)):
-                words = dict(zip(("do", "doing", "did", "done"), rng.choice(act.forms), strict=True))
+                words = dict(
+                    zip(("do", "doing", "did", "done"), rng.choice(act.forms), strict=True)
+                )
                 words["x"] = rng.choice(act.names or ("",))
                 kinds = {"command": act.command, "prohibition": act.prohibition}
                 kind = kinds.get(frame["kind"], frame["kind"]) or NONE

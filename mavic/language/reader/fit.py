@@ -1,7 +1,8 @@
 """Trains and calibrates a head.
 
 The members are trained on all examples. Temperature and threshold come from predictions for sentences that a fit has
-not seen: each development author is left out once. A file without development sentences leaves frames out instead.
+not seen: each development author is left out once, several at a time. A file without development sentences leaves
+frames out instead.
 """
 
 from __future__ import annotations
@@ -64,13 +65,13 @@ class Effort:
     members: int
     """Networks of the head."""
     calibration_members: int
-    """Networks for each left-out author or fold."""
+    """Networks for each fold that is left out."""
     steps: int
     folds: int
-    """Folds of frames, for files without development authors."""
+    """Folds of authors, or of frames for files without development authors."""
 
 
-SHIPPED = Effort(members=3, calibration_members=1, steps=1800, folds=5)
+SHIPPED = Effort(members=3, calibration_members=1, steps=1500, folds=2)
 QUICK = Effort(members=1, calibration_members=1, steps=200, folds=2)  # while a user waits
 
 
@@ -89,7 +90,15 @@ def fit(
     meant = kinds[tried]
     temperature = _temperature(unseen, _by_frame(examples)[tried], meant)
     members = [
-        _train(100 + m, read, kinds, _balance(examples, kinds, len(names)), len(words), len(names), effort)
+        _train(
+            100 + m,
+            read,
+            kinds,
+            _balance(examples, kinds, len(names)),
+            len(words),
+            len(names),
+            effort,
+        )
         for m in range(effort.members)
     ]
     as_written = np.zeros(len(texts))
@@ -118,10 +127,11 @@ def _unseen_logits(
     """Return logits [members, tried, C] by fits without the author or frame, and which examples [P] were tried."""
     authors = sorted({example.author for example in examples} - {""})
     if authors:
-        fold_of = np.array([authors.index(e.author) if e.author else -1 for e in examples])
+        numbers = [authors.index(e.author) % effort.folds if e.author else -1 for e in examples]
+        fold_of = np.array(numbers)
     else:
         fold_of = np.array([zlib.crc32(e.group.encode()) % effort.folds for e in examples])
-    folds = len(authors) or effort.folds
+    folds = effort.folds
     found = np.zeros((effort.calibration_members, len(examples), count), np.float32)
     for number in range(folds):
         seen = fold_of != number
@@ -172,7 +182,9 @@ def _threshold(
         return min(max(keeps, floor), MAX_THRESHOLD)
     tried = np.linspace(0.02, MAX_THRESHOLD, 177)
     kept = best[:, None] >= tried[None]
-    right = np.where(kinds[:, None] > 0, kept & (1 + shares[:, 1:].argmax(1) == kinds)[:, None], ~kept)
+    right = np.where(
+        kinds[:, None] > 0, kept & (1 + shares[:, 1:].argmax(1) == kinds)[:, None], ~kept
+    )
     aims = [(parts[name], aim, kept if name == "novel" else ~kept) for name, aim in AIMS.items()]
     worst = np.full(len(tried), np.inf)
     for part, aim, reached in (*aims, *([(act, ACT_AIM, right)] if act.any() else ())):

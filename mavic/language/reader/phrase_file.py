@@ -3,8 +3,8 @@
 The file is a list of blocks. Each block has a `set` (what it is used for), an `author` and a `category`. A block of the
 set `train` holds templates, which `data` fills in, or sentences. All other blocks list sentences by the kind they ask
 for; the kind "none" is for sentences that ask for nothing the team can be asked, "end" for those that end what holds.
-The file also lists the acts of its world, which fill the frames in `mavic/language/data/acts.toml`. The head of each file
-explains sets and authors.
+The file also lists the acts of its world, which fill the frames in `mavic/language/data/acts.toml`. The head of each
+file explains sets and authors.
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ def read(path: Path, kinds: Sequence[str]) -> PhraseFile:
         for number, block in enumerate(raw.get("phrases", ()), start=1)
     )
     acts = tuple(
-        _act(f"{path}: act {number}", act, kinds) for number, act in enumerate(raw.get("acts", ()), 1)
+        _act(f"{path}: act {number}", act, kinds)
+        for number, act in enumerate(raw.get("acts", ()), 1)
     )
     return PhraseFile(path=path, blocks=blocks, acts=acts)
 
@@ -182,7 +183,9 @@ def _block(place: str, raw: Mapping[str, Any], kinds: Sequence[str]) -> Block:
 def _act(place: str, raw: Mapping[str, Any], kinds: Sequence[str]) -> Act:
     forms = tuple(map(tuple, raw.get("forms", ())))
     if not forms or any(len(form) != FORMS for form in forms):
-        raise PhraseFileError(f"{place}: forms must be lists of {FORMS} texts: do, doing, did, done")
+        raise PhraseFileError(
+            f"{place}: forms must be lists of {FORMS} texts: do, doing, did, done"
+        )
     for key in ("command", "prohibition"):
         if key in raw:
             _check(place, key, raw[key], (END, *kinds))

@@ -26,7 +26,10 @@ from mavic.language.text import TextError, check
 
 MAX_CHARACTERS = 400  # a longer text is no instruction
 NEAREST = 3
-NOTHING_FROM = 0.8  # the least probability of "none" at which a sentence is known to ask for nothing
+ACTS_FROM = 0.8  # the least probability at which a team acts without asking back
+NOTHING_FROM = (
+    0.8  # the least probability of "none" at which a sentence is known to ask for nothing
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +54,11 @@ class Understanding:
     def nothing(self) -> bool:
         """Whether the sentence is known to ask for nothing: a remark, a question, a word to somebody else."""
         return self.unsure and not self.note and self.probabilities[NONE] >= NOTHING_FROM
+
+    @property
+    def obeyed(self) -> str:
+        """The kind that is acted on without asking back, or "end"; "none" if there is no such kind."""
+        return NONE if self.unsure or self.probability < ACTS_FROM else self.kind
 
     def asked(self, obey_anyway: bool = False) -> str:
         """Return the kind to act on, or "end"; "none" when unsure.
