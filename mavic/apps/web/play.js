@@ -398,7 +398,8 @@
   });
   element("hold").addEventListener("change", scopeLabel);
 
-  const pad = MavicPad.start(send, () => say("error", "Your way is blocked. Tell the one in your way to step aside, such as “" + nameOf(0) + ", go left”, or start again with r."));
+  const pad = MavicPad.start(send, () => say("error", "Your way is blocked. Tell the one in your way to step aside, such as “" + nameOf(0) + ", go left”, or start again with r."),
+    (agent) => say("error", "You are in the way: " + nameOf(agent) + " cannot get past you. Step aside."));
 
   // ── controls
 
