@@ -24,8 +24,9 @@ def rules_of(
 ) -> Rules:
     """Return a file's kinds as arrays for an environment.
 
-    `rule` is "by-kind" (as the file says) or "add" (for every kind, with the paper's penalty and bonus). `only` names the kinds
-    that the schedule gives. By default these are all kinds that are not `extra`; with `extras` they are all kinds.
+    `rule` is "by-kind" (as the file says) or "add" (for every kind, with the paper's penalty and bonus). `only` names
+    the kinds that the schedule gives. By default these are all kinds that are not `extra`; with `extras` they are all
+    kinds.
     """
     if not isinstance(file, InstructionFile):
         file = read(file)
