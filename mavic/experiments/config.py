@@ -17,7 +17,7 @@ import jax
 
 from mavic import ranges
 from mavic.envs import api
-from mavic.experiments.methods import METHODS, NETWORKS, RULES, static_config_of
+from mavic.experiments.methods import METHODS, NETWORKS, static_config_of
 from mavic.hints import look_up, suggest
 from mavic.instruct import spec
 from mavic.instruct.spec import InstructionFile
@@ -42,6 +42,7 @@ SCHEDULES = (
     "live",
     "paper",
 )  # that people may ask for; the others of `mavic.instruct` are for methods
+CONDITION_RULES = ("by-kind", "add")  # what an instruction file says, or `add` for every kind
 SWITCHES = ("overlap", "extras")  # of a condition, besides its schedule and rule
 
 
@@ -87,7 +88,7 @@ class ExperimentConfig:
         look_up(METHODS, self.method, "method")
         look_up(dict.fromkeys(NETWORKS), self.network, "network")
         look_up(BACKBONES, self.backbone, "backbone")
-        look_up(dict.fromkeys(RULES), self.rule, "rule")
+        look_up(dict.fromkeys(CONDITION_RULES), self.rule, "rule")
         look_up(dict.fromkeys(SCHEDULES), self.schedule, "schedule")
 
     def __hash__(self) -> int:
