@@ -38,10 +38,8 @@ BY_PRESET = {  # what a configuration takes if it does not say; presets of one's
     "reference": {"network": "protected", "hear": "vectors"},
 }
 OLD_FIELDS = {"network": "protected", "hear": "vectors"}  # of files that do not say
-SCHEDULES = (
-    "live",
-    "paper",
-)  # that people may ask for; the others of `mavic.instruct` are for methods
+# The parts of a condition that people may ask for. `mavic.instruct` has further schedules, for methods.
+CONDITION_SCHEDULES = ("live", "paper")
 CONDITION_RULES = ("by-kind", "add")  # what an instruction file says, or `add` for every kind
 SWITCHES = ("overlap", "extras")  # of a condition, besides its schedule and rule
 
@@ -89,7 +87,7 @@ class ExperimentConfig:
         look_up(dict.fromkeys(NETWORKS), self.network, "network")
         look_up(BACKBONES, self.backbone, "backbone")
         look_up(dict.fromkeys(CONDITION_RULES), self.rule, "rule")
-        look_up(dict.fromkeys(SCHEDULES), self.schedule, "schedule")
+        look_up(dict.fromkeys(CONDITION_SCHEDULES), self.schedule, "schedule")
 
     def __hash__(self) -> int:
         return hash(json.dumps(asdict(self), sort_keys=True))
