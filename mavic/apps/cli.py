@@ -13,7 +13,7 @@ from mavic import ranges
 from mavic.apps import console
 from mavic.apps.commands.bench import Bench
 from mavic.apps.commands.cache import Cache
-from mavic.apps.commands.command import Command, Problem
+from mavic.apps.commands.command import Command, UserError
 from mavic.apps.commands.evaluate import Evaluate
 from mavic.apps.commands.export import Export
 from mavic.apps.commands.help_texts import join_lines
@@ -38,7 +38,7 @@ def main(args: Sequence[str] | None = None) -> None:
     args = list(sys.argv[1:] if args is None else args)
     try:
         for complaint in renamed(args):
-            raise Problem(complaint)
+            raise UserError(complaint)
         with stopping.on_signals():
             _run(parse(args))
     except KeyboardInterrupt as stopped:
@@ -47,7 +47,7 @@ def main(args: Sequence[str] | None = None) -> None:
     except MemoryError:
         _complain("the memory of this machine is used up; fewer seeds or a smaller batch need less")
         sys.exit(1)
-    except (Problem, ValueError, ImportError, OSError) as error:
+    except (UserError, ValueError, ImportError, OSError) as error:
         _complain(_one_line(error))
         sys.exit(1)
 
@@ -111,4 +111,4 @@ def _run(command: Command) -> None:
     try:
         command.run()
     except EncoderError as error:
-        raise Problem(str(error)) from None
+        raise UserError(str(error)) from None

@@ -308,7 +308,7 @@ class Full(BaseModel):
     text: str
 
 
-class Problem(BaseModel):
+class Failure(BaseModel):
     """A request could not be carried out."""
 
     type: Literal["error"] = "error"
