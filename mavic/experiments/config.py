@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import jax
 
-from mavic import ranges
+from mavic import ranges, renamed
 from mavic.envs import api
 from mavic.experiments.methods import METHODS, NETWORKS, static_config_of
 from mavic.hints import look_up, suggest
@@ -99,9 +99,8 @@ class ExperimentConfig:
         for name in fields:
             if name not in names:
                 raise ValueError(f"no field is called {name!r}; {suggest(name, names)}")
-        kinds, options = fields.get("kinds"), dict(fields.get("options", {}))
-        if "rules" in options:  # the name of version 0.1
-            options["dynamics"] = options.pop("rules")
+        kinds = fields.get("kinds")
+        options = renamed.in_present_names(dict(fields.get("options", {})), renamed.WORLD_OPTIONS)
         changes = {"kinds": None if kinds is None else tuple(kinds), "options": options}
         return cls(**{**OLD_FIELDS, **fields, **changes})
 

@@ -19,13 +19,14 @@ import numpy as np
 import pytest
 
 import mavic
+from mavic import renamed
 from mavic.apps import cli
 from mavic.apps.commands.numbers import Numbers
 from mavic.envs import api
 from mavic.experiments import evaluate, files, records, runner, train
 from mavic.language.encoder import EncoderError
 from mavic.language.reader import read
-from mavic.preset import RENAMED, Preset
+from mavic.preset import Preset
 
 NAMES = [command.__name__.lower() for command in get_args(cli.COMMANDS)]
 TINY = (  # the shapes of tests/experiments/test_runner.py, so that one compilation serves both
@@ -344,10 +345,10 @@ def test_an_old_name_is_answered_with_the_new_one(line, said):
 
 
 def test_every_renamed_number_is_answered():
-    for old, new in RENAMED.items():
-        (line,) = cli.renamed(["train", "box_pushing", f"--{old.replace('_', '-')}", "1"])
+    for old, new in renamed.NUMBERS.items():
+        (line,) = renamed.complaints(["train", "box_pushing", f"--{old.replace('_', '-')}", "1"])
         assert f"is now --{new.replace('_', '-')}" in line
-    assert not list(cli.renamed(["train", "box_pushing", "--conditions", "live/add"]))
+    assert not list(renamed.complaints(["train", "box_pushing", "--conditions", "live/add"]))
 
 
 def test_stopping_says_how_to_go_on(tmp_path, monkeypatch):
