@@ -104,6 +104,7 @@ def test_a_missing_encoder_says_how_to_install_it(monkeypatch):
     assert status == 1 and "pip install 'mavic[language]'" in told
 
 
+@pytest.mark.long
 def test_the_report_shows_every_share_with_its_source_and_target():
     worlds = ("box_pushing", "warehouse")  # the third one takes as long as both
     out = io.StringIO()

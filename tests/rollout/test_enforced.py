@@ -121,7 +121,10 @@ def random_policy(agents):
     return Policy(start=lambda num_envs: jnp.zeros(num_envs), act=act)
 
 
-@pytest.mark.parametrize(("world", "episodes"), [("box_pushing", 64), ("overcooked", 8)])
+@pytest.mark.parametrize(
+    ("world", "episodes"),
+    [("box_pushing", 64), pytest.param("overcooked", 8, marks=pytest.mark.long)],
+)
 def test_under_the_shield_a_random_team_follows_every_instruction(world, episodes):
     """Not in evaluation without it, though the preset has drills: there a random team disobeys."""
     task = make_task(world)
