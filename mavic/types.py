@@ -177,8 +177,8 @@ class Instruction:
 
     kind: Array  # [N] 0 = not addressed
     phrase: Array  # [N] 0 = silence
-    left: Array  # [] ticks for which it still holds
-    held: Array  # [] ticks for which it has held
+    ticks_left: Array  # [] for which it still holds
+    ticks_held: Array  # [] for which it has held
     obeyed: Array  # [] bool: no addressed agent has chosen a forbidden macro so far
     decided: Array  # [] bool: some addressed agent has decided under it
     given: Array  # [] instructions given in this episode so far

@@ -134,8 +134,8 @@ def test_two_clauses_hold_together_until_something_else_is_said(catalog):
     clauses = hearing.clauses(session.stage.lexicon, "don't push, and stay where you are")
     assert session.say(clauses, None, 5) == []
     line = orders.listen(session.stage.lexicon, session.names, "don't push, and stay where you are")
-    told = messages.understood(line, [])
-    assert (told.kind, told.also, told.unsure) == ("dont-push", "stay", False)
+    message = messages.understood(line, [])
+    assert (message.kind, message.also, message.unsure) == ("dont-push", "stay", False)
     message = session.tick()
     frame = frame_of(message)
     assert (frame["instruction"]["kind"], frame["also"]["kind"]) == ("dont-push", "stay")
