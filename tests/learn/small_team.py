@@ -49,7 +49,7 @@ def someones(seed: int):
 
 
 def by_agent(transitions):
-    """[K, W, N] → [N, K', W], padded to whole blocks."""
+    """[K, L, N] → [N, K', L], padded to whole blocks."""
     return jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), bptt.pad(transitions))
 
 

@@ -98,7 +98,7 @@ def test_the_first_layer_takes_the_concatenated_inputs(role):
 
 def test_a_residual_actor_adds_to_the_uninstructed_logits():
     shape = static_config("residual").network.shape
-    heads = jnp.array([[[1.0, 2.0], [3.0, 4.0]], [[10.0, 20.0], [30.0, 40.0]]])  # [P, W, M]
+    heads = jnp.array([[[1.0, 2.0], [3.0, 4.0]], [[10.0, 20.0], [30.0, 40.0]]])  # [R, L, M]
     said = networks.logits(shape, heads, jnp.array([False, True]))
     np.testing.assert_array_equal(said, [[1.0, 2.0], [33.0, 44.0]])
 
