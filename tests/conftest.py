@@ -38,3 +38,21 @@ jax.config.update("jax_disable_most_optimizations", True)
 jax.config.update("jax_compilation_cache_dir", str(ROOT / ".pytest_cache" / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
 jax.devices()  # settled: a command that would make devices of the cores finds one, as the other tests do
+
+# The files that take longest. They go first, so that no worker is left with one of them at the end.
+HEAVY = (
+    "experiments/test_runner.py",
+    "learn/test_update.py",
+    "golden/test_updates.py",
+    "learn/test_acac.py",
+    "apps/test_stage.py",
+    "apps/test_playground.py",
+    "envs/test_overcooked.py",
+    "envs/test_box_pushing.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Bring the heavy files to the front. The order of a file's own tests stays."""
+    place = {str(ROOT / "tests" / name): number for number, name in enumerate(HEAVY)}
+    items.sort(key=lambda item: place.get(str(item.path), len(place)))
