@@ -110,10 +110,13 @@ class ExperimentConfig:
         The backbone is named if it is not Mac-IAC. The network's name tells how agents hear if that is not what one
         expects of it.
         """
+        return "/".join([self.preset, *self.team_names(), self.condition()])
+
+    def team_names(self) -> list[str]:
+        """Return the backbone, if it is not Mac-IAC, and the network, as parts of a name."""
         expected = "kinds" if (self.network, self.preset) == ("residual", "tuned") else "vectors"
         hearing = "" if self.hear == expected else f"+{self.hear}"
-        parts = [self.preset, *self.backbone_name(), f"{self.network}{hearing}", self.condition()]
-        return "/".join(parts)
+        return [*self.backbone_name(), f"{self.network}{hearing}"]
 
     def backbone_name(self) -> list[str]:
         """Return the backbone as a part of a name: nothing for Mac-IAC."""

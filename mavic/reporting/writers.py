@@ -41,35 +41,36 @@ PARTS = ("mean", "std", "min", "low", "high")
 
 def json_text(rows: Sequence[Row]) -> str:
     """Return `table.json`: numbers by group and method; unknown ones are null."""
-
-    def entry(row: Row) -> dict[str, Any]:
-        numbers: dict[str, Any] = {}
-        more: dict[str, Any] = {}  # what came later stands behind what was always there
-        for metric in METRICS.values():
-            if not metric.json:
-                continue
-            found = row.estimate(metric.name)
-            if metric.json_spread:
-                numbers |= {
-                    f"{metric.json}_mean": found.mean,
-                    f"{metric.json}_std": found.std,
-                    f"{metric.json}_min": found.min,
-                    f"{metric.json}_ci": [found.low, found.high],
-                }
-            elif metric.json_min:
-                more |= {metric.json: found.mean, f"{metric.json}_min": found.min}
-            else:
-                numbers[metric.json] = found.mean
-        counts = {"seeds": len(row.seeds), "episodes": row.episodes}
-        if row.diverged:
-            more["diverged"] = len(row.diverged)
-        return plain({**numbers, **counts, **more, **_under(row), **_pairs(row)})
-
     found = {
-        key: {row.name: entry(row) for row in same}
+        key: {row.name: numbers_of(row) for row in same}
         for key, same in grouped(rows, lambda row: row.group).items()
     }
     return json.dumps(found, indent=1, allow_nan=False) + "\n"
+
+
+def numbers_of(row: Row) -> dict[str, Any]:
+    """Return all numbers of a row under their names in `table.json`; unknown ones are None."""
+    numbers: dict[str, Any] = {}
+    more: dict[str, Any] = {}  # what came later stands behind what was always there
+    for metric in METRICS.values():
+        if not metric.json:
+            continue
+        found = row.estimate(metric.name)
+        if metric.json_spread:
+            numbers |= {
+                f"{metric.json}_mean": found.mean,
+                f"{metric.json}_std": found.std,
+                f"{metric.json}_min": found.min,
+                f"{metric.json}_ci": [found.low, found.high],
+            }
+        elif metric.json_min:
+            more |= {metric.json: found.mean, f"{metric.json}_min": found.min}
+        else:
+            numbers[metric.json] = found.mean
+    counts = {"seeds": len(row.seeds), "episodes": row.episodes}
+    if row.diverged:
+        more["diverged"] = len(row.diverged)
+    return plain({**numbers, **counts, **more, **_under(row), **_pairs(row)})
 
 
 def _under(row: Row) -> dict[str, Any]:
