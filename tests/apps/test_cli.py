@@ -23,6 +23,7 @@ from sample_records import score_of
 import mavic
 from mavic import renamed
 from mavic.apps import cli
+from mavic.apps.commands.help_texts import help_texts
 from mavic.apps.commands.numbers import Numbers
 from mavic.envs import api
 from mavic.experiments import evaluate, files, records, runner, train
@@ -412,14 +413,12 @@ def test_every_number_of_a_preset_is_an_option_with_its_help():
     assert "None is Monte Carlo (to the end of the episode). (default: preset)" in flat
 
 
-def test_help_texts_have_no_line_breaks_of_the_source(monkeypatch):
+@pytest.mark.parametrize("command", get_args(cli.COMMANDS), ids=NAMES)
+def test_help_texts_have_no_line_breaks_of_the_source(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "1000")
-    for name in NAMES:
-        for line in run(f"{name} --help")[1].splitlines():
-            if "(default:" in line or "(required)" in line:
-                assert not re.match(r"│ +[a-z]", line), (
-                    line
-                )  # an option or a sentence, not its rest
+    said = run(f"{command.__name__.lower()} --help")[1]
+    for text in help_texts(command).values():
+        assert text in said
 
 
 CONFIG = """
