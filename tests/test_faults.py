@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import faults
+import pytest
+
+pytestmark = pytest.mark.long
 
 
 def test_every_sort_of_fault_is_survived_or_refused():

@@ -41,6 +41,13 @@ KINDS = {
 LEAST = {"novel": 110, "infeasible": 40, "near": 60, "instead": 24}
 
 
+# A world's training set takes seconds to make: one now, the others in make test-long.
+READ = [
+    "box_pushing",
+    *(pytest.param(w, marks=pytest.mark.long) for w in ("warehouse", "overcooked")),
+]
+
+
 @functools.cache
 def trained(world):
     """The reader's training set of a world, made once for all tests."""
@@ -118,7 +125,7 @@ def test_sentences_about_acts_ask_for_a_kind_an_end_or_nothing(world):
     assert all(act.command or act.prohibition for act in phrases.acts)
 
 
-@pytest.mark.parametrize("world", built_in.WORLDS)
+@pytest.mark.parametrize("world", READ)
 def test_the_papers_own_test_phrases_are_in_no_training_sentence(world):
     published = [fold(e.text) for e in built_in.phrases(world).sentences("published")]
     assert {"fly", "spin around the room"} <= {*published}
@@ -126,7 +133,7 @@ def test_the_papers_own_test_phrases_are_in_no_training_sentence(world):
     assert not [text for text in seen for phrase in published if f" {phrase} " in text]
 
 
-@pytest.mark.parametrize("world", built_in.WORLDS)
+@pytest.mark.parametrize("world", READ)
 def test_no_blind_or_held_out_sentence_is_trained_on(world):
     file, phrases = built_in.instructions(world), built_in.phrases(world)
     known = {fold(example.text) for example in trained(world)}
@@ -146,7 +153,7 @@ FITTED = {
 }
 
 
-@pytest.mark.parametrize("world", built_in.WORLDS)
+@pytest.mark.parametrize("world", READ)
 def test_the_training_set_is_the_one_that_the_shipped_head_was_fitted_to(world):
     digest = hashlib.sha256()
     for e in trained(world):
@@ -154,7 +161,7 @@ def test_the_training_set_is_the_one_that_the_shipped_head_was_fitted_to(world):
     assert (len(trained(world)), digest.hexdigest()[:16]) == FITTED[world]
 
 
-@pytest.mark.parametrize("world", built_in.WORLDS)
+@pytest.mark.parametrize("world", READ)
 def test_mirrored_kinds_have_equally_many_training_sentences(world):
     counts = collections.Counter(example.kind for example in trained(world))
     assert set(counts) == {NONE, END, *built_in.instructions(world).names()}
@@ -165,7 +172,7 @@ def test_mirrored_kinds_have_equally_many_training_sentences(world):
                 assert counts[kind] == pytest.approx(counts[kind.replace(left, right)], rel=0.1)
 
 
-@pytest.mark.parametrize("world", built_in.WORLDS)
+@pytest.mark.parametrize("world", READ)
 def test_reasons_stand_beside_feasible_and_infeasible_requests_alike(world):
     """Otherwise a reason would tell the reader which of the two it is."""
     kinds = [e.kind for e in trained(world) if "the mayor is visiting" in e.text]
