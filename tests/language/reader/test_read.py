@@ -232,14 +232,6 @@ def of_one_kind(best):
     return np.stack([1 - best, best, np.zeros_like(best)], 1)
 
 
-def test_sentences_about_acts_raise_the_threshold_that_lets_them_through():
-    """Remarks score up to 0.5, so they are flagged only above it; feasible sentences score 0.6 and more."""
-    best = np.array(100 * [0.6] + 100 * [0.1] + 50 * [0.5])
-    sets = in_categories(100 * ["novel"] + 40 * ["infeasible"] + 60 * ["near"] + 50 * ["remark"])
-    kinds = np.array(100 * [1] + 150 * [0])
-    assert 0.5 < fit._threshold(of_one_kind(best), np.ones(250), kinds, sets) <= 0.6
-
-
 def test_sentences_about_acts_have_their_share_of_the_batches():
     examples = in_categories(["", "", "", "remark", "past"])
     examples.append(Example(text="never mind", kind=END, group="never mind", category="permission"))
