@@ -83,7 +83,9 @@ def model_of(team: TeamPolicy) -> onnx.ModelProto:
     shape, actor = team.shape, team.weights.actor
     own_actors = (shape.agents, shape.parts, shape.hidden, team.macro_count)
     if "gru" not in actor or actor["head"]["w"].shape != own_actors:
-        raise PolicyError("only teams in which each agent has its own actor can be exported")
+        raise PolicyError(
+            "only teams in which each agent has its own actor, a GRU, can be exported"
+        )
     weights = {name: _plain(layer) for name, layer in actor.items()}
     sizes = dict(N=shape.agents, M=shape.macros, P=shape.parts, H=shape.hidden, O=shape.observation)
     graph = _Graph()

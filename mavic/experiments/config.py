@@ -17,15 +17,17 @@ import jax
 
 from mavic import ranges
 from mavic.envs import api
-from mavic.experiments.methods import METHODS, NETWORKS, RULES, static_config_of
+from mavic.experiments.methods import METHODS, RULES, static_config_of
 from mavic.hints import look_up, suggest
 from mavic.instruct import spec
 from mavic.instruct.spec import InstructionFile
+from mavic.language import encoder as encoders
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
 from mavic.language.heard import HEARINGS
 from mavic.language.lexicon import Lexicon
 from mavic.learn.backbones import BACKBONES
+from mavic.learn.networks import NETWORKS
 from mavic.learn.update import StaticConfig
 from mavic.preset import Preset
 from mavic.ranges import Some
@@ -61,6 +63,8 @@ class ExperimentConfig:
     hear: str = ""
     """What agents hear: kinds (what was understood: the probability of each kind) or vectors (a sentence's vector, the
     paper's way). Empty: by the preset."""
+    encoder: str = encoders.DEFAULT
+    """The frozen encoder of agents that hear vectors: minilm-l3, minilm-l6, path:DIR, hf:NAME, or one of your own."""
     preset: str = "tuned"
     """The learner's numbers: tuned or paper."""
     schedule: str = "live"
@@ -85,10 +89,15 @@ class ExperimentConfig:
                 object.__setattr__(self, name, value)
         look_up(dict.fromkeys(HEARINGS), self.hear, "hearing")
         look_up(METHODS, self.method, "method")
-        look_up(dict.fromkeys(NETWORKS), self.network, "network")
+        look_up(NETWORKS, self.network, "network")
         look_up(BACKBONES, self.backbone, "backbone")
         look_up(dict.fromkeys(RULES), self.rule, "rule")
         look_up(dict.fromkeys(SCHEDULES), self.schedule, "schedule")
+        if self.encoder != encoders.DEFAULT and self.hear != "vectors":
+            raise ValueError(
+                f"encoder {self.encoder!r} makes vectors, but agents would hear {self.hear}; "
+                "hear must be 'vectors'"
+            )
 
     def __hash__(self) -> int:
         return hash(json.dumps(asdict(self), sort_keys=True))
@@ -110,10 +119,12 @@ class ExperimentConfig:
         """Return the name of its group of rows in `table.json`: preset/[backbone/]network/condition.
 
         The backbone is named if it is not Mac-IAC. The network's name tells how agents hear if that is not what one
-        expects of it.
+        expects of it, and their encoder if it is not the default.
         """
         expected = "kinds" if (self.network, self.preset) == ("residual", "tuned") else "vectors"
         hearing = "" if self.hear == expected else f"+{self.hear}"
+        if self.encoder != encoders.DEFAULT:
+            hearing += f"+{encoders.short_name(self.encoder)}"
         parts = [self.preset, *self.backbone_name(), f"{self.network}{hearing}", self.condition()]
         return "/".join(parts)
 
@@ -205,15 +216,15 @@ def instructions_of(world: str) -> Path:
 
 def make_task(world: str, /, *, hear: str = "vectors", **options: Any) -> Task:
     """Return the task of a world with its own instruction file. `options` go to the environment."""
-    return _task(world, hear, options)
+    return _task(world, hear, encoders.DEFAULT, options)
 
 
 def task_of(config: ExperimentConfig, /, **options: Any) -> Task:
     """Return the task of a configuration. `options` change those of its environment."""
-    return _task(config.world, config.hear, {**config.options, **options})
+    return _task(config.world, config.hear, config.encoder, {**config.options, **options})
 
 
-def _task(world: str, hear: str, options: Mapping[str, Any]) -> Task:
+def _task(world: str, hear: str, encoder: str, options: Mapping[str, Any]) -> Task:
     env = api.make(world, **options)
     file = spec.read(instructions_of(world))
-    return Task(env=env, lexicon=lexicons.make(file), file=file, hear=hear)
+    return Task(env=env, lexicon=lexicons.make(file, encoder), file=file, hear=hear)

@@ -62,7 +62,6 @@ METHODS = {
     ),
     "random": Method(instructions="none", correction="none", random=True),
 }
-NETWORKS = tuple(networks.NETWORKS)
 RULES = ("by-kind", "add")
 
 

@@ -31,6 +31,7 @@ from mavic.instruct import reward, schedule
 from mavic.instruct.pairs import conflict
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
+from mavic.language.encoder import EncoderError
 from mavic.language.heard import Understood
 from mavic.learn import act, networks
 from mavic.learn.networks import Network, Scale
@@ -433,7 +434,7 @@ def load(path: str | Path) -> TeamPolicy:
     facts = read_facts(path)
     try:
         expected = lexicons.encoder_hash(facts["encoder"])
-    except ValueError as error:
+    except (ValueError, EncoderError) as error:
         raise PolicyError(f"{notes}: {error}") from None
     if facts["encoder_hash"] != expected:
         raise PolicyError(

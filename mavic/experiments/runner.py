@@ -48,7 +48,7 @@ from mavic.preset import Preset
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Configurations of one world, backbone, network, hearing and preset, with their seeds."""
+    """Configurations of one world, backbone, network, hearing, encoder and preset, with their seeds."""
 
     configs: tuple[ExperimentConfig, ...]
     seeds: tuple[int, ...]
@@ -58,8 +58,8 @@ class Group:
     def __post_init__(self) -> None:
         if len({(_program(c), json.dumps(c.options)) for c in self.configs}) != 1:
             raise ValueError(
-                "configurations of one group must share world, backbone, network, hearing, preset "
-                "and options"
+                "configurations of one group must share world, backbone, network, hearing, encoder, "
+                "preset and options"
             )
 
     def trained(self) -> tuple[ExperimentConfig, ...]:
@@ -93,14 +93,21 @@ def groups_of(
 
 def _program(config: ExperimentConfig) -> tuple[str, ...]:
     """Return what configurations must share to train in one compiled program."""
-    return config.world, config.backbone, config.network, config.hear, config.preset
+    return (
+        config.world,
+        config.backbone,
+        config.network,
+        config.hear,
+        config.encoder,
+        config.preset,
+    )
 
 
 def conflicting_records(groups: Iterable[Group], folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield each record in `folder` that these groups would replace by a different one, and what differs.
 
-    What differs is "options", "seeds" or "numbers". The name of a record tells only its method, preset, network and
-    condition.
+    What differs is "options", "encoder", "seeds" or "numbers". The name of a record tells only its method, preset,
+    network and condition.
     """
     for group in groups:
         for config in group.configs:
@@ -110,6 +117,7 @@ def conflicting_records(groups: Iterable[Group], folder: Path) -> Iterator[tuple
             old = records.read(path)
             pairs = {
                 "options": (old.config().options, config.options),
+                "encoder": (old.config().encoder, config.encoder),
                 "seeds": (old.run["seeds"], group.seeds),
                 "numbers": (
                     dataclasses.asdict(old.preset()),

@@ -11,11 +11,12 @@ from typing import Any
 from rich.console import Console
 
 from mavic.experiments import checkpoint, divergence, evaluate, records, runner, unseen_phrases
-from mavic.experiments.config import DEFAULT_BACKBONE, ExperimentConfig, make_task
+from mavic.experiments.config import DEFAULT_BACKBONE, ExperimentConfig, task_of
 from mavic.experiments.loggers import OnPoint
 from mavic.experiments.methods import METHODS
 from mavic.experiments.policy_file import TeamPolicy
 from mavic.experiments.runner import Group, Trained
+from mavic.language.encoder import DEFAULT as DEFAULT_ENCODER
 
 QUICK = 0.25  # share of the test episodes in a quick evaluation
 Names = str | Sequence[str]
@@ -64,6 +65,7 @@ def configs_of(
     conditions: Names = "live/by-kind",
     preset: str = "tuned",
     hear: str = "",
+    encoder: str = DEFAULT_ENCODER,
     options: Mapping[str, Any] | None = None,
 ) -> Iterator[ExperimentConfig]:
     """Yield all combinations of backbones, networks, conditions and methods. "all" stands for every method."""
@@ -76,6 +78,7 @@ def configs_of(
             network=network,
             backbone=backbone,
             hear=hear,
+            encoder=encoder,
             preset=preset,
             options=dict(options or {}),
         ).with_condition(condition)
@@ -101,7 +104,7 @@ def run(
     """
     if words:  # a missing encoder is reported now and not after the training
         config = group.configs[0]
-        unseen_phrases.sets_of(make_task(config.world, **config.options))
+        unseen_phrases.sets_of(task_of(config))
     place = None if folder is None else checkpoint_folder(folder, group)
     trained = runner.train_group(group, place, on_point=on_point, console=console)
     if console is not None:

@@ -199,7 +199,14 @@ def _checked(make: Callable[..., Row], record: Record, *more: Any) -> Row:
 
 
 def _compared_by(config: ExperimentConfig) -> tuple[str, ...]:
-    return config.preset, config.network, config.hear, config.schedule, config.rule
+    return (
+        config.preset,
+        config.network,
+        config.hear,
+        config.encoder,
+        config.schedule,
+        config.rule,
+    )
 
 
 def _check_comparable(configs: Mapping[Any, ExperimentConfig]) -> None:
@@ -219,7 +226,7 @@ def _check_comparable(configs: Mapping[Any, ExperimentConfig]) -> None:
                 f"{twin.name} and {path.name} are both {config.method} of {config.table_group()}"
             )
         first = firsts.setdefault(config.table_group(), path)
-        for name in ("kinds", "one_agent", "options"):
+        for name in ("kinds", "one_agent", "options", "encoder"):
             mine, theirs = getattr(config, name), getattr(configs[first], name)
             if mine != theirs:
                 raise RecordError(

@@ -50,13 +50,16 @@ class Train(Command):
     networks: Names | None = None
     """shared is the paper's network. protected has separate parts for instructed and uninstructed decisions. residual
     is protected, and its instructed actor adds to the logits of the uninstructed one. The default is residual, and
-    protected with the preset paper."""
+    protected with the preset paper. --plugins may add networks of your own."""
     backbone: Names = ("mac-iac",)
     """Who has which actor and critic: mac-iac (the paper's), mac-cac, mac-naive-iacc, mac-iaicc or acac.
     docs/backbones.md says which one when."""
     hear: str | None = None
     """What agents hear: kinds (the probability of each kind, as the reader understands a sentence) or vectors (the
     sentence's vector, as in the paper). The default is kinds, and vectors with the preset paper."""
+    encoder: str = "minilm-l3"
+    """The frozen encoder that makes the vectors (only with --hear vectors): minilm-l3, minilm-l6, path:DIR (the folder
+    of a saved BERT), hf:NAME (from the Hugging Face hub), or one of your own that --plugins adds."""
     conditions: Names = ("live/by-kind",)
     """How agents are instructed: schedule/rule[/overlap][/extras]. The schedule is live (instructions come and go) or
     paper (at most one per episode). The rule is by-kind (what the instruction file says) or add (a penalty for every
@@ -124,6 +127,7 @@ class Train(Command):
             "conditions": self.conditions,
             "preset": self.preset,
             "hear": self.hear or "",
+            "encoder": self.encoder,
             "options": options_from(self.options),
         }
 
