@@ -6,9 +6,16 @@ GOLDEN ?= $(MAVIC_GOLDEN)
 DEMO := runs/demo/box_pushing
 METHODS := mavic naive vanilla
 
+JAX ?= 0.5.3
+JAX_VENV = .venv-jax/$(JAX)
+# Training, acting, several devices, the cache and the memory estimate: what depends on JAX's inner workings.
+JAX_TESTS := tests/experiments/test_same_numbers.py tests/learn/test_networks.py tests/rollout/test_threefry.py \
+  tests/experiments/test_devices.py tests/experiments/test_reliability.py tests/apps/test_cache.py tests/apps/test_own_parts.py \
+  tests/test_docs.py::test_the_readmes_team_obeys
+
 FAULTS ?= --kills 100 --files 10000 --disk 40 --races 400
 
-.PHONY: help demo play test test-long test-wheel test-browser test-faults docs notebooks slow bench reproduce report clean
+.PHONY: help demo play test test-long test-wheel test-jax test-browser test-faults docs notebooks slow bench reproduce report clean
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -72,6 +79,11 @@ $(VENV)/build: pyproject.toml | $(VENV)/pip
 test-wheel: $(VENV)/build  ## Build the wheel, install it in an empty environment, run the README there
 	JAX_PLATFORMS=cpu $(BIN)/python tests/check_wheel.py
 
+test-jax:  ## A few tests with another JAX, in an environment of its own: make test-jax JAX=0.5.3 PYTHON=python3.11
+	$(PYTHON) -m venv $(JAX_VENV)
+	$(JAX_VENV)/bin/pip install -q --disable-pip-version-check -e '.[dev]' jax==$(JAX)
+	JAX_PLATFORMS=cpu $(JAX_VENV)/bin/python -m pytest -p no:cacheprovider $(JAX_TESTS)
+
 $(VENV)/docs: pyproject.toml | $(VENV)/dev
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[docs]'
 	@touch $@
@@ -113,4 +125,4 @@ report: $(VENV)/run  ## Remake tables and figures from the committed records
 	@$(BIN)/python -m mavic.reporting.headline README.md docs/results.md
 
 clean:  ## Remove .venv and caches; keeps runs/
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-jax .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-# The older code generator compiles three times as fast. XLA reads this when it is first used.
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false"
+from fast_compilation import fast_flags
+
+# XLA reads this when it is first used.
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {fast_flags()}".strip()
 
 os.environ["MAVIC_CACHE_MB"] = "0"  # tests compile anew and leave nothing in the user's cache
 

@@ -41,6 +41,7 @@ MORE_FACTS = {
     "weights_sha256": str,
     "sha256": str,
 }
+ENTRIES = ("format", *RENAMED_FACTS, *FACTS, *MORE_FACTS, "needs", "module")
 Size = Annotated[int, Range(0, 10**6)] | bool | str | None
 UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError)
 """What the makers of records raise for values that have the wrong type."""
@@ -77,6 +78,11 @@ def read_facts(path: str | Path) -> dict[str, Any]:
             f"({made_by.get('mavic', 'unknown') if isinstance(made_by, dict) else 'unknown'})"
         )
     hashed = facts.pop("sha256", None)
+    odd = [name for name in facts if name not in ENTRIES]
+    if hashed is None and odd:  # the name of the hash itself may be damaged
+        raise PolicyError(
+            f"{notes}: damaged: no hash, and an entry {odd[0]!r} that mavic never writes"
+        )
     if hashed is not None and hashed != files.digest_of(facts):
         edited = f"{notes}: damaged or edited (its hash differs); if you edited it, remove its line sha256"
     else:

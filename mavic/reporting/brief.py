@@ -14,12 +14,11 @@ from mavic.reporting.rows import Row
 from mavic.reporting.styles import BASELINE
 from mavic.reporting.tables import groups
 
-
 COLUMNS: dict[str, Callable[[Row], str]] = {
     "base return": lambda row: number(row.estimate("base").mean),
     "followed": lambda row: percent(row.estimate("compliance").mean),
     "task under an instruction": lambda row: percent(row.over_kinds("under_share")[0]),
-    "obeyed meanwhile": lambda row: percent(row.over_kinds("under_obeyed")[0]),
+    "obeyed while held": lambda row: percent(row.over_kinds("under_obeyed")[0]),
 }
 """The task and obedience under a held instruction belong together: who disobeys keeps all of the task."""
 

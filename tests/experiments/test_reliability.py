@@ -20,7 +20,17 @@ import pytest
 from fake_training import group_of, train_group
 from rich.console import Console
 
-from mavic.experiments import checkpoint, divergence, files, json_shape, memory, records, stopping
+from mavic.experiments import (
+    checkpoint,
+    divergence,
+    files,
+    json_shape,
+    memory,
+    policy_file,
+    records,
+    runner,
+    stopping,
+)
 from mavic.experiments.checkpoint import CheckpointError
 from mavic.experiments.divergence import DivergenceError
 
@@ -213,6 +223,21 @@ def test_a_checkpoint_of_another_group_or_spacing_is_refused(folder, straight):
 
 
 # Files
+
+
+def test_a_damaged_name_of_the_hash_does_not_switch_the_check_off(tmp_path, straight):
+    config = straight.group.configs[0]
+    policy = runner.save_policy(tmp_path / "team", straight, config, straight.group.seeds[0])
+    record = tmp_path / "run.jsonl"
+    records.write(record, runner.record_lines(straight, config, None))
+    for path, read, error in (
+        (policy.with_suffix(".json"), policy_file.load, policy_file.PolicyError),
+        (record, records.read, records.RecordError),
+    ):
+        read(path)
+        path.write_text(path.read_text().replace('"sha256"', '"sha2u6"'))
+        with pytest.raises(error, match="no hash, and an entry 'sha2u6' that mavic never writes"):
+            read(path)
 
 
 def test_a_failed_write_keeps_the_file_and_leaves_no_draft(tmp_path, monkeypatch):

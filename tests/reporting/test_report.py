@@ -312,6 +312,7 @@ def test_a_brief_report_is_one_small_table_and_a_sentence(made, tmp_path):
     report(folder, tmp_path, console=Console(file=said, width=100), brief=True)
     lines = [line.strip() for line in said.getvalue().splitlines() if line.strip()]
     assert len(lines) <= 9 and "task under an instruction" in lines[1]
+    assert "obeyed while held" in lines[1] and all(line.endswith("25.0 %") for line in lines[3:6])
     sentence = " ".join(lines[6:])
     assert sentence.startswith(
         "MAVIC earns 99.8 % of what a team without instructions earns and follows 98.0 %"
