@@ -6,11 +6,11 @@ GOLDEN ?= $(MAVIC_GOLDEN)
 DEMO := runs/demo/box_pushing
 METHODS := mavic naive vanilla
 
-JAX ?= 0.5.3
+JAX ?= 0.6.2
 JAX_VENV = .venv-jax/$(JAX)
 # Training, acting, several devices, the cache and the memory estimate: what depends on JAX's inner workings.
 JAX_TESTS := tests/experiments/test_same_numbers.py tests/learn/test_networks.py tests/rollout/test_threefry.py \
-  tests/experiments/test_devices.py tests/experiments/test_reliability.py tests/apps/test_cache.py tests/apps/test_own_parts.py \
+  tests/experiments/test_reliability.py tests/apps/test_cache.py tests/apps/test_own_parts.py \
   tests/test_docs.py::test_the_readmes_team_obeys
 
 FAULTS ?= --kills 100 --files 10000 --disk 40 --races 400
@@ -79,10 +79,11 @@ $(VENV)/build: pyproject.toml | $(VENV)/pip
 test-wheel: $(VENV)/build  ## Build the wheel, install it in an empty environment, run the README there
 	JAX_PLATFORMS=cpu $(BIN)/python tests/check_wheel.py
 
-test-jax:  ## A few tests with another JAX, in an environment of its own: make test-jax JAX=0.5.3 PYTHON=python3.11
+test-jax:  ## A few tests with another JAX, in an environment of its own: make test-jax JAX=0.6.2 PYTHON=python3.11
 	$(PYTHON) -m venv $(JAX_VENV)
 	$(JAX_VENV)/bin/pip install -q --disable-pip-version-check -e '.[dev]' jax==$(JAX)
 	JAX_PLATFORMS=cpu $(JAX_VENV)/bin/python -m pytest -p no:cacheprovider $(JAX_TESTS)
+	JAX_PLATFORMS=cpu $(JAX_VENV)/bin/python -m pytest -p no:cacheprovider -m slow tests/experiments/test_devices.py
 
 $(VENV)/docs: pyproject.toml | $(VENV)/dev
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[docs]'
