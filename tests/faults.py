@@ -1,7 +1,7 @@
 """Faults on purpose: kills, damaged and malformed files, command lines, a full disk, races, an hour of pages.
 
-    python tests/faults.py --kills 100 --files 10000 --jobs 2 --out results/faults.json
-    python tests/faults.py --page docs/reliability.md           writes the counts of that record into the page
+    python tests/faults.py --kills 0 --files 10000 --jobs 2 --out results/faults-files.json
+    python tests/faults.py --page docs/reliability.md      writes the counts of all results/faults-*.json into the page
 
 Each sort of fault is injected many times, and each outcome is counted. `survived`: the result is as if nothing had
 happened. `refused`: an error that names the file or the value, on one line. `tracebacks`: any other error. `silent`:
@@ -36,7 +36,7 @@ from fault_processes import NUMPY, WHOLE, full_disk, kills, races
 from mavic.experiments import files, records
 
 ROOT = Path(__file__).parents[1]
-RECORD = ROOT / "results" / "faults.json"
+RECORDS = ROOT / "results"
 PAGE = re.compile(r"(<!-- faults -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -136,10 +136,16 @@ def summed(counts: list[Count]) -> list[Count]:
     return [total(found, name) for name, found in by_name.items() if found]
 
 
-def markdown(record: dict) -> str:
-    """The counts of a record as a table."""
+def recorded() -> list[dict]:
+    """The counts of all runs that are kept."""
+    runs = [json.loads(path.read_text()) for path in sorted(RECORDS.glob("faults-*.json"))]
+    return [count for run in runs for count in run["counts"]]
+
+
+def markdown(counts: list[dict]) -> str:
+    """Counts as a table."""
     lines = [f"| faults | {' | '.join(NUMBERS)} |", "|---" * (1 + len(NUMBERS)) + "|"]
-    for count in record["counts"]:
+    for count in counts:
         lines.append(f"| {count['name']} | " + " | ".join(f"{count[n]:,}" for n in NUMBERS) + " |")
     return "\n".join(lines) + "\n"
 
@@ -164,10 +170,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a JSON file for the counts, kept up to date")
     parser.add_argument("--pages", type=int, default=0, help="pages of the playground (default 0)")
     parser.add_argument("--minutes", type=int, default=60, help="how long they watch (default 60)")
-    parser.add_argument("--page", type=Path, help=f"only write the table of {RECORD.name} here")
+    parser.add_argument("--page", type=Path, help="only write the counts that are kept into a page")
     asked = parser.parse_args()
     if asked.page:
-        table = markdown(json.loads(RECORD.read_text()))
+        table = markdown(recorded())
         asked.page.write_text(PAGE.sub(rf"\1{table}\2", asked.page.read_text()))
         return
     with tempfile.TemporaryDirectory() as cache:  # trainings that are killed compile once

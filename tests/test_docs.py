@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import faults
 import numpy as np
 import pytest
 
@@ -86,6 +87,17 @@ def test_the_readmes_team_obeys(monkeypatch, capsys, tmp_path):
     said = capsys.readouterr().out
     assert "dont-push" in said
     assert "reward 299.9" in said.splitlines()[-2]  # the episode ends when the big box is home
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 1300
+
+
+def test_the_counts_of_faults_are_those_that_were_recorded():
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"<!-- faults -->\n(.*?)<!-- end -->", page, re.DOTALL)
+    assert table == faults.markdown(faults.recorded())
+    assert all(row["tracebacks"] == row["silent"] == 0 for row in faults.recorded())
 
 
 def test_the_page_of_extensions_runs(workshop):
