@@ -13,6 +13,8 @@ JAX_TESTS := tests/experiments/test_same_numbers.py tests/learn/test_networks.py
   tests/experiments/test_reliability.py tests/apps/test_cache.py tests/apps/test_own_parts.py \
   tests/test_docs.py::test_the_readmes_team_obeys
 
+# Two workers, a file on one of them, so that its tests share what they compile; tests/conftest.py says which go first.
+TWO := -n 2 --dist loadfile --no-loadscope-reorder
 FAULTS ?= --kills 100 --files 10000 --disk 40 --races 400
 
 .PHONY: help demo play test test-long test-wheel test-jax test-browser test-faults docs notebooks slow bench reproduce report clean
@@ -60,10 +62,10 @@ test: $(VENV)/dev  ## Lint, types, import rules, fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile
+	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest $(TWO)
 
 test-long: $(VENV)/dev  ## Further cases and proofs that the fast tests leave out
-	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile -m 'long and not slow'
+	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest $(TWO) -m 'long and not slow'
 
 test-browser: $(VENV)/browser  ## The pages in a real browser; installs Debian's chromium when there is none
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \

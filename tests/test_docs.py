@@ -159,3 +159,22 @@ def test_every_file_a_page_links_to_exists(page):
 def test_a_name_that_is_gone_is_seen():
     text = "`mavic/types.py::record`, `mavic/types.py::recorded`, `tests/nowhere.py`"
     assert missing(text) == ["mavic/types.py::recorded", "tests/nowhere.py"]
+
+
+def test_the_tree_of_the_architecture_is_the_folder():
+    """Every module that it names is there, and every module of the top and of the packages' top is named."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    tree = page.split("```")[1].partition("\npolicies/")[0]
+    package, named = "", set()
+    for line in tree.splitlines()[2:]:
+        depth, words = len(line) - len(line.lstrip()), line.split("  ")
+        entry = next(word for word in words if word.strip()).strip()
+        if depth == 2:
+            package = entry if entry.endswith("/") else ""
+        if depth in (2, 4):
+            named |= {f"{package}{name}" for name in re.findall(r"\w+\.py", entry)}
+    skipped = {"__init__.py", "__main__.py"}
+    folder = ROOT / "mavic"
+    found = {str(path.relative_to(folder)) for path in folder.glob("*.py")}
+    found |= {str(path.relative_to(folder)) for path in folder.glob("*/*.py")}
+    assert named == {name for name in found if Path(name).name not in skipped}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import faults
+import pytest
 from fault_counts import Count
 from fault_files import Sample, judge
+
+pytestmark = pytest.mark.long
 
 
 def test_every_sort_of_fault_is_survived_or_refused():

@@ -20,6 +20,7 @@ from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 
+from mavic import renamed
 from mavic.hints import suggest
 from mavic.preset import Preset
 from mavic.ranges import FINITE, check_value
@@ -27,7 +28,6 @@ from mavic.types import Array, ArrayLike, Scene, Tick
 
 BUILT_IN = ("box_pushing", "warehouse", "overcooked")  # one folder each, with a record WORLD
 REGISTERED: dict[str, World] = {}
-RENAMED_OPTIONS = {"rules": "dynamics"}  # options of version 0.1 and their present names
 
 
 @runtime_checkable
@@ -99,10 +99,12 @@ def macro_count(env: Env) -> int:
     return max(len(macros) for macros in env.macros)
 
 
-def effective_macros(env: Env, state: Any) -> Array:
-    """Return int [N, M], the macro that each choice would count as if it were chosen now and nobody else moved."""
+def effective_macros(env: Env, state: Any | None) -> Array:
+    """Return int [N, M], the macro that each choice would count as if it were chosen now and nobody else moved.
+
+    Without a state every choice counts as itself."""
     own = getattr(env, "effective_macros", None)
-    if own is not None:
+    if own is not None and state is not None:
         return own(state)
     macros = jnp.arange(macro_count(env), dtype=jnp.int32)
     return jnp.broadcast_to(macros, (len(env.agents), len(macros)))
@@ -318,7 +320,7 @@ def _check_kind(name: str, option: str, value: Any, default: Any) -> None:
 def _check_option(name: str, option: str, allowed: tuple[str, ...]) -> None:
     if option in allowed:
         return
-    renamed = RENAMED_OPTIONS.get(option)
-    if renamed in allowed:
-        raise ValueError(f"{name}: the option {option} is now {renamed}")
+    new = renamed.WORLD_OPTIONS.get(option)
+    if new in allowed:
+        raise ValueError(f"{name}: the option {option} is now {new}")
     raise ValueError(f"{name} has no option {option!r}; {suggest(option, allowed)}")

@@ -62,7 +62,6 @@ METHODS = {
     ),
     "random": Method(instructions="none", correction="none", random=True),
 }
-RULES = ("by-kind", "add")
 
 
 def preset_of(name: str, world: str, backbone: str = "mac-iac", **changes: Any) -> Preset:

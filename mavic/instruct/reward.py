@@ -24,8 +24,9 @@ def rules_of(
 ) -> Rules:
     """Return a file's kinds as arrays for an environment.
 
-    `rule` is "by-kind" (as the file says) or "add" (for every kind, with the paper's penalty). `only` names the kinds
-    that the schedule gives. By default these are all kinds that are not `extra`; with `extras` they are all kinds.
+    `rule` is "by-kind" (as the file says) or "add" (for every kind, with the paper's penalty and bonus). `only` names
+    the kinds that the schedule gives. By default these are all kinds that are not `extra`; with `extras` they are all
+    kinds.
     """
     if not isinstance(file, InstructionFile):
         file = read(file)
@@ -74,7 +75,7 @@ def rules_of(
         ),
         pay=column([k.pay for k in every]),
         penalty=column([k.paper_penalty if rule == "add" else k.penalty for k in every]),
-        bonus=column([k.bonus for k in every]),
+        bonus=column([k.paper_bonus if rule == "add" else k.bonus for k in every]),
         outcome=jnp.asarray(outcome),
         credit=column([k.credit for k in every]),
         precondition=jnp.asarray(precondition),

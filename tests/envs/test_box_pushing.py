@@ -698,7 +698,12 @@ def test_a_grid_of_rewards_is_one_vmap():
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"dynamics": "reference"}, {"size": 4}], ids=["paper", "reference", "4x4"]
+    "options",
+    [
+        pytest.param({}, id="paper"),
+        pytest.param({"dynamics": "reference"}, id="reference", marks=pytest.mark.long),
+        pytest.param({"size": 4}, id="4x4", marks=pytest.mark.long),
+    ],
 )
 def test_conforms_to_the_protocol(options):
     check_env(make("box_pushing", **options))

@@ -19,7 +19,7 @@ from mavic.reporting import writers
 from mavic.reporting.extras import MissingExtraError
 from mavic.reporting.report import report
 from mavic.reporting.rows import table
-from mavic.reporting.tables import groups
+from mavic.reporting.tables import group_tables
 
 
 def test_table_json_layout(made):
@@ -82,6 +82,7 @@ def test_worst_means_the_worst_kind_of_the_worst_seed(tmp_path):
     assert "55.0 %<br>worst 30.0 %<br>solved ≥25 %<br>obeyed ≥25 %" in text
 
 
+@pytest.mark.usefixtures("tables_alone")
 def test_teams_with_the_shield_have_rows_of_their_own(tmp_path):
     for method in ("mavic", "naive", "vanilla"):
         save(tmp_path, config_of(method=method), [290, 292], [0.8, 0.6], [0, 0.1], shield=True)
@@ -118,6 +119,7 @@ def test_pairs_have_a_table_and_numbers_of_their_own(tmp_path):
     assert "pairs" not in writers.kinds_csv_text([row])
 
 
+@pytest.mark.usefixtures("tables_alone")
 def test_records_without_the_new_sections_still_make_a_report(tmp_path):
     lines = lines_of(config_of(), [300.0, 300.0], [1, 1], [0, 0])
     for name in ("under", "optima"):
@@ -151,7 +153,7 @@ def test_groups_stand_in_order_the_headline_first(tmp_path):
         "tuned/protected/live/by-kind/overlap": ["mavic"],
         "paper/shared/live/by-kind": ["mavic"],
     }
-    assert [group.key for group in groups(rows)] == list(json.loads(writers.json_text(rows)))
+    assert [group.key for group in group_tables(rows)] == list(json.loads(writers.json_text(rows)))
 
 
 def test_numbers_that_are_not_known_are_null(tmp_path):
@@ -252,7 +254,7 @@ def test_unequal_presets_are_named_in_the_caption(tmp_path):
         preset={"episodes": 5, "gamma": 0.995},
     )
     rows = table(map(read, sorted(tmp_path.glob("*.jsonl"))))
-    caption = groups(rows)[0].main.caption
+    caption = group_tables(rows)[0].main.caption
     assert "Presets differ: episodes (MAVIC 96000; dual (naive, protected) 5)." in caption
     assert "gamma" not in caption
 
@@ -295,6 +297,7 @@ def test_the_committed_tables_are_remade_with_unchanged_figures():
     assert writers.markdown_text(rows).rstrip() == committed.rstrip()
 
 
+@pytest.mark.usefixtures("tables_alone")
 def test_a_world_of_ones_own_is_not_compared_with_the_paper(tmp_path, monkeypatch):
     monkeypatch.setattr(api, "REGISTERED", dict(api.REGISTERED))
     api.register("yard", api.world("box_pushing").make)
@@ -306,6 +309,7 @@ def test_a_world_of_ones_own_is_not_compared_with_the_paper(tmp_path, monkeypatc
     assert "naive" in text and "dual" not in text.lower() and "paper" not in text.lower()
 
 
+@pytest.mark.usefixtures("tables_alone")
 def test_a_brief_report_is_one_small_table_and_a_sentence(made, tmp_path):
     folder, _ = made
     said = io.StringIO()
@@ -320,6 +324,7 @@ def test_a_brief_report_is_one_small_table_and_a_sentence(made, tmp_path):
     assert "naive" in sentence and "vanilla" not in sentence
 
 
+@pytest.mark.usefixtures("tables_alone")
 def test_seeds_that_diverged_are_left_out_and_counted(tmp_path):
     lines = lines_of(config_of(), [1.0, 50.0, 3.0], [0.5] * 3, [0.1] * 3)
     whole, lost = tmp_path / "whole", tmp_path / "lost"

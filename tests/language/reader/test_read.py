@@ -27,8 +27,15 @@ def own_cache(tmp_path, monkeypatch):
 MISSED: dict[tuple[str, str], float] = {}
 
 
+# The smaller encoder is measured in make test-long.
+ENCODERS = [
+    pytest.param(name, marks=pytest.mark.long if name == "minilm-l3" else ())
+    for name in encoders.BUILT_IN
+]
+
+
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("encoder", encoders.BUILT_IN)
+@pytest.mark.parametrize("encoder", ENCODERS)
 def test_blind_sentences_reach_the_targets(world, encoder):
     shares, misses = measure.measure(
         built_in.instructions(world), built_in.phrases(world), encoder=encoder
@@ -44,6 +51,7 @@ def test_blind_sentences_reach_the_targets(world, encoder):
     assert len(misses) >= wrong // 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("author", ["first", "second", "third"])
 def test_development_sets_have_no_target(author):
     file, phrases = built_in.instructions("box_pushing"), built_in.phrases("box_pushing")
@@ -149,6 +157,7 @@ def toy_head():
     return fit.fit(alone + ordered, (NONE, "l", "r"), TOY, TOY_EFFORT)
 
 
+@pytest.mark.long
 def test_the_head_tells_none_from_kinds_and_sides_apart(toy_head):
     texts = ["grab left urn", "use right lid", "use green lid", "want small lid"]
     shares = toy_head.probabilities(texts, TOY.states(texts))
@@ -157,6 +166,7 @@ def test_the_head_tells_none_from_kinds_and_sides_apart(toy_head):
     assert 0 < toy_head.threshold <= fit.MAX_THRESHOLD
 
 
+@pytest.mark.long
 def test_the_head_reads_which_of_two_words_stands_first(toy_head):
     """By the states alone, where vector and words of the two sentences are the same."""
     texts = ["urn left not right cup", "urn right not left cup"]
