@@ -1,6 +1,7 @@
 """Records as the JSON of marl-eval: environment, task, algorithm, run, step.
 
-A run is a seed; seeds that diverged are left out. `step_count` counts training episodes. The metrics are `base_return` and `compliance`.
+A run is a seed; seeds that diverged are left out. `step_count` counts training episodes. The metrics are `base_return`
+and `compliance`.
 """
 
 from __future__ import annotations
