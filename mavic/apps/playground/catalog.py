@@ -70,7 +70,9 @@ def entry_of(path: Path, name: str) -> Entry:
     except PolicyError as error:
         raise CatalogError(str(error)) from None
     if facts["world"] not in api.names():
-        raise CatalogError(f"{path}: its world {facts['world']!r} is unknown")
+        raise CatalogError(
+            f"{path}: its world {facts['world']!r} is unknown; name the module that adds it: --plugins MODULE"
+        )
     return Entry(
         name=name,
         world=facts["world"],
