@@ -88,9 +88,9 @@ def _read(lexicon: Lexicon, examples: Sequence[Example]) -> Unseen:
     return Unseen(
         kinds=tuple(lexicon.names.index(example.kind) for example in examples),
         texts=texts,
-        understood=tuple(not answer.unsure for answer in answers),
+        understood=tuple(answer.asked() in lexicon.names[1:] for answer in answers),
         trained=tuple(
-            lexicons.closest(lexicon, vector, lexicon.names.index(answer.kind))
+            lexicons.closest(lexicon, vector, lexicon.names.index(answer.asked(obey_anyway=True)))
             for vector, answer in zip(vectors, answers, strict=True)
         ),
     )

@@ -27,6 +27,7 @@ from mavic.apps.playground.orders import OrderError
 from mavic.apps.playground.session import SessionError, open_session
 from mavic.apps.stage import StageError
 from mavic.envs import api
+from mavic.language.reader import read as reader
 
 ROOT = Path(__file__).parents[2]
 EVIL = "</script><img src=x onerror=alert(1)>"
@@ -214,6 +215,19 @@ def test_words_end_what_holds_in_all_worlds(catalog, world, line):
     assert asked(session) is None
 
 
+def test_a_permission_ends_a_prohibition_and_a_remark_changes_nothing(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
+    tell(session, "dont-push")
+    words = session.stage.lexicon, session.names
+    line = orders.listen(*words, "thanks for not pushing")
+    told = messages.understood(line, [])
+    assert line.unclear and told.nothing and not told.ends and asked(session) == "dont-push"
+    tell(session, "robot 0, you can push again")
+    assert asked(session) is None
+    told = messages.understood(orders.listen(*words, "you may push again"), [], ended=False)
+    assert told.ends and not told.ended
+
+
 def test_one_instruction_follows_another(catalog):
     session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
     tell(session, "stay and then don't push", hold=2)
@@ -259,8 +273,8 @@ def test_more_than_two_at_once_are_asked_back(catalog):
 def test_nothing_is_obeyed_below_eight_tenths(catalog, monkeypatch):
     session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
     read = hearing.hear(session.stage.lexicon, "please do not push anything at all")
-    assert not read.unsure and read.probability >= hearing.ACTS_FROM == 0.8
-    monkeypatch.setattr(hearing, "ACTS_FROM", read.probability + 1e-6)
+    assert not read.unsure and read.probability >= reader.ACTS_FROM == 0.8
+    monkeypatch.setattr(reader, "ACTS_FROM", read.probability + 1e-6)
     line = orders.listen(session.stage.lexicon, session.names, "please do not push anything at all")
     assert line.unclear and messages.understood(line, []).closest[0] == "dont-push"
 

@@ -273,7 +273,9 @@
     const percent = Math.round(100 * message.probability) + " %";
     const said = "“" + brief(message.text) + "”";
     if (message.ends) {
-      say("sure", make("span", {}, make("b", { text: "Ended." }), " The team goes back to its work."));
+      say("sure", message.ended
+        ? make("span", {}, make("b", { text: "Ended." }), " The team goes back to its work.")
+        : make("span", {}, make("b", { text: "Nothing holds." }), " " + said + " ends what holds, and nothing does."));
       remember({ text: message.text, kind: "ends what holds", state: "ended" });
       return;
     }
@@ -281,6 +283,11 @@
       const buttons = message.choices.map((one) => sayButton((one.agents ? one.agents.map(nameOf).join(" and ") + ": " : "") + one.text, "Say this one", () => tell(one.text, one.agents)));
       say("unsure", make("b", { text: "Two instructions can hold at once, not more. Which one?" }), make("span", { class: "closest" }, ...buttons));
       remember({ text: message.text, kind: "asked back", state: "unsure" });
+      return;
+    }
+    if (message.nothing) {
+      say("sure", make("span", {}, make("b", { text: "Nothing to do." }), " " + said + " was heard as a remark or a question. The team goes on as before."));
+      remember({ text: message.text, kind: "asks for nothing", state: "heard" });
       return;
     }
     if (message.unsure) {
@@ -391,7 +398,8 @@
   });
   element("hold").addEventListener("change", scopeLabel);
 
-  const pad = MavicPad.start(send, () => say("error", "Your way is blocked. Tell the one in your way to step aside, such as “" + nameOf(0) + ", go left”, or start again with r."));
+  const pad = MavicPad.start(send, () => say("error", "Your way is blocked. Tell the one in your way to step aside, such as “" + nameOf(0) + ", go left”, or start again with r."),
+    (agent) => say("error", "You are in the way: " + nameOf(agent) + " cannot get past you. Step aside."));
 
   // ── controls
 
