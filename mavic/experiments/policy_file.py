@@ -302,7 +302,10 @@ class TeamPolicy:
 
 def _same(what: str, mine: Any, its: Any) -> None:
     if mine != its:
-        raise PolicyError(f"the policy's {what} is {mine}, the world's is {its}")
+        raise PolicyError(
+            f"this team does not fit the world, which has {what} {its} where the team has {mine}; choose another team, "
+            "or train one"
+        )
 
 
 @partial(jax.jit, static_argnames="networks")
@@ -439,7 +442,8 @@ def load(path: str | Path) -> TeamPolicy:
     if facts["encoder_hash"] != expected:
         raise PolicyError(
             f"{notes}: trained with encoder {facts['encoder']} of hash {facts['encoder_hash'][:12]}, "
-            f"here it has hash {expected[:12]}: its vectors mean something else"
+            f"here it has hash {expected[:12]}, so its vectors mean something else; use the encoder that the team "
+            "was trained with, or train it anew"
         )
     weights = _weights(path, facts)
     try:

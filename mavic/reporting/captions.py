@@ -64,10 +64,14 @@ PAIRS = (
 TWIN = "Twin, for mirrored kinds: {twin} (without an instruction)."
 UNSEEN = (
     "Instructions in phrases that were not in training. Understood: phrases of which the reader is sure; the others "
-    "ask for nothing. Followed: instructions followed / given in understood phrases, each heard as the nearest "
-    "training phrase of its kind. Own vector: the same, but each phrase is heard as its own vector. Unsure too: "
-    "all phrases, understood or not, each heard as its own vector."
+    "ask for nothing. Followed: instructions followed / given in understood phrases, {heard}"
 )
+UNSEEN_HEARD = {  # by what a team hears
+    "vectors": "each heard as the nearest training phrase of its kind. Own vector: the same, but each phrase is heard "
+    "as its own vector. Unsure too: all phrases, understood or not, each heard as its own vector.",
+    "kinds": "each heard as the reader's probability of each kind. Unsure too: all phrases, understood or not, heard "
+    "in the same way.",
+}
 
 
 def _join(*sentences: str) -> str:
@@ -147,7 +151,8 @@ def pairs(rows: Sequence[Row], metrics: Mapping[Metric, str]) -> str:
 
 def unseen(rows: Sequence[Row]) -> str:
     """Return the caption of the table of phrases that were not in training."""
-    return _with_facts(rows, UNSEEN, SPREAD)
+    text = UNSEEN.format(heard=UNSEEN_HEARD[rows[0].config.hear])
+    return _with_facts(rows, text, SPREAD)
 
 
 def _explained(metrics: Iterable[Metric]) -> str:
@@ -159,6 +164,7 @@ def _setup(rows: Sequence[Row]) -> str:
     config, world = rows[0].config, rows[0].world
     facts = [
         f"{config.preset} preset",
+        *(f"{name} backbone" for name in config.backbone_name()),
         f"{config.network} network",
         f"{config.schedule} schedule",
         "rule by kind" if config.rule == "by-kind" else f"rule {config.rule} for all kinds",

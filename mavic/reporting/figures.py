@@ -16,7 +16,7 @@ from mavic.reporting.extras import require
 from mavic.reporting.formats import hundredths, number
 from mavic.reporting.rows import CURVES, Row, grouped, known_kinds
 from mavic.reporting.stats import Estimate, interval
-from mavic.reporting.styles import MARKERS, MISSING, look
+from mavic.reporting.styles import MISSING, look
 
 WIDTH = 9  # inches
 UNDER_SHARE = "under_share"
@@ -187,12 +187,13 @@ def _in_paper(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _draw_points(axes: Any, rows: Sequence[Row]) -> None:
+    markers = styles.markers(row.network for row in rows)
     for row in reversed(rows):  # the first row of the table lies on top
         axes.scatter(
             row.estimate(BASE.name).values,
             row.estimate(COMPLIANCE.name).values,
             s=46,
-            marker=MARKERS.get(row.config.network, "^"),
+            marker=markers[row.network],
             color=look(row.config.method).colour,
             edgecolor="white",
             linewidth=0.6,
@@ -216,8 +217,8 @@ def _point_handles(rows: Sequence[Row]) -> list[Any]:
     line = require("matplotlib.lines").Line2D
     point = {"linestyle": "none", "markersize": 7}
     handles = _method_handles(rows, marker="o", **point)
-    for network in dict.fromkeys(row.config.network for row in rows):
-        mark = {"color": PALETTE["grey"], "marker": MARKERS.get(network, "^")}
+    for network, marker in styles.markers(row.network for row in rows).items():
+        mark = {"color": PALETTE["grey"], "marker": marker}
         handles.append(line([], [], label=f"{network} network", **mark, **point))
     if _in_paper(rows):
         mark = {"color": PALETTE["black"], "marker": "D", "markerfacecolor": "none"}

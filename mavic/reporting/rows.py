@@ -48,11 +48,12 @@ class UnseenPhrases:
     phrases: int
     understood: int
     followed: Estimate
-    """Of understood phrases, each heard as the nearest training phrase of its kind."""
+    """Of understood phrases, each heard as the nearest training phrase of its kind, or by a team that hears kinds as
+    the reader's probabilities."""
     own_vector: Estimate
-    """Of understood phrases, heard as their own vectors."""
+    """Of understood phrases, heard as their own vectors; the same as `followed` if the team hears kinds."""
     own_vector_anyway: Estimate
-    """Of all phrases, heard as their own vectors."""
+    """Of all phrases, heard as their own vectors or as the reader's probabilities."""
 
 
 @dataclass(frozen=True, kw_only=True)

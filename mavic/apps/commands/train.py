@@ -93,7 +93,8 @@ class Train(Command):
     """A TOML file of options, as --print-config writes it. Options of the command line come before those of the
     file."""
     print_config: bool = False
-    """Print all options and numbers as TOML, and train nothing."""
+    """Print all options and numbers as TOML, and train nothing. Numbers that differ between the given backbones, and
+    those that change in proportion to --episodes, are printed only if they were given."""
     numbers: Numbers = field(default_factory=Numbers)
     """Numbers of the preset to change."""
 
@@ -108,7 +109,7 @@ class Train(Command):
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         groups = runner.groups_of(configs, seeds, initial=self.initial, **changes_of(self.numbers))
         if self.print_config:
-            print(config_file.text_of(self._as_config(groups[0])))
+            print(config_file.text_of(self._as_config(groups)))
             return
         calls = self._loggers(folder)
         with study.holding(folder, groups, overwrite=self.overwrite, say=_warn):
@@ -129,16 +130,29 @@ class Train(Command):
             "options": options_from(self.options),
         }
 
-    def _as_config(self, group: Group) -> dict[str, Any]:
+    def _as_config(self, groups: Sequence[Group]) -> dict[str, Any]:
         """Return all options that a file may hold. Those without a value are left out."""
-        left_out = ("plugins", "config", "print_config", "numbers", "options")
+        left_out = ("config", "print_config", "numbers", "options")
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         given = {k: v for k, v in values.items() if k not in left_out and v not in (None, ())}
         tables = {
             "options": options_from(self.options),
-            "numbers": dataclasses.asdict(group.preset),
+            "numbers": self._shared_numbers(groups),
         }
         return {**given, **tables}
+
+    def _shared_numbers(self, groups: Sequence[Group]) -> dict[str, Any]:
+        """Return the numbers of all groups. What differs between them or follows `episodes` is there only if given."""
+        from mavic.experiments.methods import FOLLOW_EPISODES
+
+        first, *others = (dataclasses.asdict(group.preset) for group in groups)
+        given = changes_of(self.numbers)
+        return {
+            name: value
+            for name, value in first.items()
+            if name in given
+            or (name not in FOLLOW_EPISODES and all(other[name] == value for other in others))
+        }
 
     def _loggers(self, folder: Path) -> list[OnPoint]:
         from mavic.experiments.loggers import LOGGERS
