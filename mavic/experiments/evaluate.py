@@ -122,9 +122,8 @@ def _rows(
     schedule = replace(schedule, shield=which.shield)
     only = jnp.arange(rules.given.shape[0]) == which.kind
     given = jnp.where(which.instructed, rules.given, only)
-    policy = rollout_policy(
-        static, state.actor, vectors, epsilon, which.greedy & (run.eval_epsilon == 0)
-    )
+    greedy, second = which.greedy & (run.eval_epsilon == 0), which.also is not None
+    policy = rollout_policy(static, state.actor, vectors, epsilon, greedy, second)
     env = replace(test, schedule=schedule, rules=replace(rules, given=given), also=which.also)
     return rollout(env, policy, key, episodes=episodes, num_envs=num_envs, first=first).rows
 

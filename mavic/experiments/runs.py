@@ -100,17 +100,23 @@ def stack(runs: list[Run]) -> Run:
 
 
 def rollout_policy(
-    static: StaticConfig, actor: Any, vectors: Array, epsilon: Array, greedy: Array | bool = False
+    static: StaticConfig,
+    actor: Any,
+    vectors: Array,
+    epsilon: Array,
+    greedy: Array | bool = False,
+    second: bool = False,
 ) -> Policy:
     """Return a team as a rollout policy. `epsilon` [CONTEXTS] is by context.
 
-    To a team that hears nothing, nothing is asked.
+    To a team that hears nothing, nothing is asked. `second` says whether there is room for a second instruction.
     """
     network = static.network
     actors = act.project(network, actor, vectors)
 
     def policy(memory: Array, state: InstructedState, draws: Array) -> tuple[Array, Array]:
-        memory = jnp.where((state.time == 0)[None, None, :, None], 0.0, memory)
+        begins = jax.lax.broadcast_to_rank((state.time == 0)[:, None], memory.ndim)  # [..., W, 1]
+        memory = jnp.where(begins, 0.0, memory)
         observed = act.Observed(
             observation=state.observation,
             last_macro=state.macro,
@@ -135,4 +141,4 @@ def rollout_policy(
             greedy,
         )
 
-    return Policy(start=lambda num_envs: act.empty_memory(network, num_envs), act=policy)
+    return Policy(start=lambda num_envs: act.empty_memory(network, num_envs, second), act=policy)

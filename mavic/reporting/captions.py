@@ -57,9 +57,8 @@ UNDER = (
 )
 PAIRS = (
     "Two prohibitions are given at the start of an episode and hold to its end, each to all agents that it is meant "
-    "for. No team was trained with two at once: agents hear the sum of what they hear of each. Policies are sampled "
-    "without exploration. {lines}, each as the mean over seeds (worst seed). Best: the return of the best plan that "
-    "obeys both, where it is known."
+    "for. No team was trained with two at once. Policies are sampled without exploration. {lines}, each as the mean "
+    "over seeds (worst seed). Best: the return of the best plan that obeys both, where it is known."
 )
 TWIN = "Twin, for mirrored kinds: {twin} (without an instruction)."
 UNSEEN = (
