@@ -89,7 +89,7 @@ def wanted_by(command: Command) -> Iterator[Wanted]:
         yield Wanted("encoder", given["encoder"])
     for option in ("policy", "against", "initial", "source"):
         if given.get(option) is not None:
-            yield from _of_policy(shipped_teams.find(given[option]).with_suffix(".json"))
+            yield from _of_policy(shipped_teams.notes_of(shipped_teams.find(given[option])))
     if (folder := given.get("folder")) is not None:
         for record in sorted(Path(folder).glob("*.jsonl")):
             yield from _of_config(_json(record.read_text(encoding="utf-8").partition("\n")[0]))

@@ -96,7 +96,7 @@ def identity(group: Group) -> dict[str, Any]:
                 "seeds": group.seeds,
                 "preset": {name: value for name, value in own.items() if value != default[name]},
                 "instructions": hashlib.sha256(asked.encode()).hexdigest(),
-                **({"initial": group.initial} if group.initial else {}),
+                **({"initial": group.initial_sha256} if group.initial else {}),
             }
         )
     )

@@ -38,6 +38,7 @@ ENTRIES = (
     *renamed.FIELDS,
     "steps_per_second",
     "initial",
+    "initial_sha256",
     "sha256",
 )  # of the first line
 NUMBER = (float, type(None))
@@ -179,7 +180,7 @@ def read(path: str | Path) -> Record:
         )
     if hashed is not None and hashed != _digest(lines):
         raise RecordError(
-            f"{path}: damaged or edited (its hash differs from that in its first line)"
+            f'{path}: damaged or edited (its hash differs); if you edited it, set "sha256" in its first line to null'
         )
     run = lines[0] = renamed.in_present_names(lines[0], renamed.FIELDS)
     for number, line in enumerate(lines, start=1):

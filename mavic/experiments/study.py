@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -10,7 +12,15 @@ from typing import Any
 
 from rich.console import Console
 
-from mavic.experiments import checkpoint, divergence, evaluate, records, runner, unseen_phrases
+from mavic.experiments import (
+    checkpoint,
+    divergence,
+    evaluate,
+    files,
+    records,
+    runner,
+    unseen_phrases,
+)
 from mavic.experiments.config import DEFAULT_BACKBONE, ExperimentConfig, task_of
 from mavic.experiments.loggers import OnPoint
 from mavic.experiments.methods import METHODS
@@ -142,6 +152,28 @@ def check_records(groups: Sequence[Group], folder: Path) -> None:
         )
 
 
+@contextlib.contextmanager
+def holding(
+    folder: Path | None,
+    groups: Sequence[Group],
+    *,
+    overwrite: bool = False,
+    say: Callable[[str], Any] = warnings.warn,
+) -> Iterator[None]:
+    """Hold the folder in which these groups will be trained. Without a folder there is nothing to hold.
+
+    Raise an error if it cannot be written, if another process trains there, or if a record would be replaced by a
+    different one without `overwrite`.
+    """
+    if folder is None:
+        yield
+        return
+    with files.locked(folder, say):
+        if not overwrite:
+            check_records(groups, folder)
+        yield
+
+
 def train(
     world: str,
     *,
@@ -162,12 +194,11 @@ def train(
         configs_of(world, **choices), seeds, initial=initial, **dict(numbers or {})
     )
     folder = None if out is None else Path(out) / world
-    if folder is not None and not overwrite:
-        check_records(groups, folder)
     calls = (on_point,) if callable(on_point) else tuple(on_point)
     console = console or Console(quiet=True)
     options: dict[str, Any] = dict(quick=quick, words=words, on_point=calls, console=console)
-    return [result for group in groups for result in run(group, folder, **options)]
+    with holding(folder, groups, overwrite=overwrite):
+        return [result for group in groups for result in run(group, folder, **options)]
 
 
 def evaluate_policy(

@@ -228,7 +228,12 @@ def test_the_same_command_goes_on_where_it_was(trained, request):
 
 @pytest.mark.parametrize(
     ("change", "what"),
-    [("--first-seed 3", "seeds"), ("--gamma 0.9", "numbers"), ("--options size 6", "options")],
+    [
+        ("--first-seed 3", "seeds"),
+        ("--gamma 0.9", "numbers"),
+        ("--options size 6", "options"),
+        ("--initial box_pushing/mavic", "initial weights"),
+    ],
 )
 def test_a_record_of_something_else_is_not_replaced(trained, monkeypatch, change, what):
     folder, _ = trained

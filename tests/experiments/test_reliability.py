@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -222,6 +223,21 @@ def test_a_checkpoint_of_another_group_or_spacing_is_refused(folder, straight):
         checkpoint.load(folder, group_of(4), straight.state, 2 * fake_training.BATCH)
 
 
+def test_other_initial_weights_are_another_training(tmp_path):
+    def group():
+        return runner.groups_of([fake_training.CONFIG], [0], initial=tmp_path / "team")[0]
+
+    weights = tmp_path / "team.safetensors"
+    weights.write_bytes(b"one")
+    before = checkpoint.identity(group())
+    assert before == checkpoint.identity(group())
+    weights.write_bytes(b"two")
+    assert checkpoint.identity(group()) != before
+    weights.unlink()
+    with pytest.raises(policy_file.PolicyError, match="no such file"):
+        group()
+
+
 # Files
 
 
@@ -279,6 +295,17 @@ def test_a_folder_is_held_by_one_process_and_swept(tmp_path):
             pass
     with files.locked(tmp_path):  # free again
         pass
+
+
+def test_a_folder_that_cannot_be_locked_is_used_without_a_lock(tmp_path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(files.fcntl, "flock", no_locks)
+    said: list[str] = []
+    with files.locked(tmp_path, said.append):
+        (tmp_path / "file").write_text("")
+    assert said[0].startswith(f"{tmp_path} cannot be locked (No locks available)")
 
 
 def test_a_file_where_a_folder_should_be_is_refused(tmp_path):

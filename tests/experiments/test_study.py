@@ -11,7 +11,7 @@ import pytest
 from sample_records import score_of
 
 import mavic
-from mavic.experiments import evaluate, loggers, runner, study
+from mavic.experiments import evaluate, files, loggers, runner, study
 from mavic.experiments.config import ExperimentConfig, task_of
 from mavic.experiments.loggers import Point
 from mavic.experiments.methods import METHODS, preset_of
@@ -81,6 +81,12 @@ def test_python_trains_what_is_asked_for(monkeypatch, tmp_path):
     assert mavic.load_policy(result.policy).facts["seed"] == trained.group.seeds[0]
     with pytest.raises(ValueError, match="has other seeds"):
         mavic.train("box_pushing", seeds=[5], **old)
+    with files.locked(tmp_path / "box_pushing"), pytest.raises(files.LockedError):
+        mavic.train("box_pushing", seeds=[4], **old)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(files.StorageError, match="files cannot be written here"):
+        mavic.train("box_pushing", seeds=[4], **{**old, "out": tmp_path / "file"})
+    assert len(groups) == 2  # nothing was trained in between
 
 
 def mavic_of_no_training():

@@ -175,8 +175,14 @@ def test_values_are_in_units_of_the_value_scale():
     np.testing.assert_allclose(large, 100 * plain, rtol=1e-5)
 
 
-@pytest.mark.parametrize("role", ["actor", "critic"])
-@pytest.mark.parametrize("way", ["own", "each", "cell"])
+@pytest.mark.parametrize(
+    ("role", "way"),
+    [
+        *(("actor", "own"), ("critic", "each"), ("actor", "cell")),
+        *(pytest.param("critic", way, marks=pytest.mark.long) for way in ("own", "cell")),
+        pytest.param("actor", "each", marks=pytest.mark.long),
+    ],
+)
 def test_of_two_instructions_the_sum_is_heard(role, way):
     """Two phrases are heard as one phrase whose vector is their sum, also by the layers of the kinds."""
     shape = replace(static_config("protected").network.shape, kind_heads=True)

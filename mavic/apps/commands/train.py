@@ -99,7 +99,7 @@ class Train(Command):
 
     def run(self) -> None:
         """Carry out the command."""
-        from mavic.experiments import files, runner, study
+        from mavic.experiments import runner, study
 
         if not self.world:
             raise UserError("neither the command nor the file names a world")
@@ -110,10 +110,8 @@ class Train(Command):
         if self.print_config:
             print(config_file.text_of(self._as_config(groups[0])))
             return
-        if not self.overwrite:
-            study.check_records(groups, folder)
         calls = self._loggers(folder)
-        with files.locked(folder):
+        with study.holding(folder, groups, overwrite=self.overwrite, say=_warn):
             for group in groups:
                 self._train(group, folder, calls)
         console.OUT.print(f"records and policies: {folder}; tables: mavic report {folder}")
@@ -170,6 +168,10 @@ class Train(Command):
                 if checkpoint.exists(place)
                 else "stopped before the first point; nothing is saved yet",
             ) from None
+
+
+def _warn(text: str) -> None:
+    console.ERR.print(text, style="yellow", highlight=False, soft_wrap=True)
 
 
 def from_file(args: Sequence[str]) -> Train | None:
