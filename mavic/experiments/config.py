@@ -17,18 +17,21 @@ import jax
 
 from mavic import ranges
 from mavic.envs import api
+from mavic.experiments import conditions
 from mavic.experiments.methods import METHODS, NETWORKS, RULES, static_config_of
 from mavic.hints import look_up, suggest
 from mavic.instruct import spec
+from mavic.instruct.schedule import Ticks
 from mavic.instruct.spec import InstructionFile
 from mavic.language import heard
+from mavic.language import encoder as encoders
 from mavic.language import lexicon as lexicons
 from mavic.language.heard import HEARINGS
 from mavic.language.lexicon import Lexicon
 from mavic.learn.backbones import BACKBONES
 from mavic.learn.update import StaticConfig
 from mavic.preset import Preset
-from mavic.ranges import Some
+from mavic.ranges import NotNegative, Share, Some
 from mavic.types import Array
 
 DEFAULT_BACKBONE = "mac-iac"
@@ -42,7 +45,6 @@ SCHEDULES = (
     "live",
     "paper",
 )  # that people may ask for; the others of `mavic.instruct` are for methods
-SWITCHES = ("overlap", "extras")  # of a condition, besides its schedule and rule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +77,19 @@ class ExperimentConfig:
     """An instruction addresses one random agent."""
     kinds: Annotated[tuple[str, ...], Some()] | None = None
     """Only these kinds are given (default: all)."""
+    penalty: NotNegative | None = None
+    """What a forbidden macro costs under the rule add (default: as the instruction file says)."""
+    bonus: NotNegative | None = None
+    """What an allowed macro earns under the rule add (default: as the instruction file says, mostly nothing)."""
+    rate: Share | None = None
+    """The chance per tick that an instruction starts while none is active (default: by the schedule)."""
+    hold: tuple[Ticks, Ticks] | None = None
+    """The least and the largest number of ticks for which one holds (default: by the schedule)."""
+    weights: dict[str, float] = field(default_factory=dict)
+    """How often a kind is given in training, compared with the others, whose weight is 1. Evaluation gives all kinds
+    alike."""
+    encoder: str = ""
+    """The encoder of sentences; empty: the default one. It matters to teams that hear vectors."""
     options: dict[str, Any] = field(default_factory=dict)
     """Options of the world, such as size=8."""
 
@@ -89,6 +104,12 @@ class ExperimentConfig:
         look_up(BACKBONES, self.backbone, "backbone")
         look_up(dict.fromkeys(RULES), self.rule, "rule")
         look_up(dict.fromkeys(SCHEDULES), self.schedule, "schedule")
+        for kind, weight in self.weights.items():
+            ranges.check_value(weight, NotNegative, f"the weight of {kind}")
+        if self.hold is not None and self.hold[0] > self.hold[1]:
+            raise ranges.RangeError(f"hold must be from less to more, not {self.hold}")
+        if self.encoder == encoders.DEFAULT:
+            object.__setattr__(self, "encoder", "")
 
     def __hash__(self) -> int:
         return hash(json.dumps(asdict(self), sort_keys=True))
@@ -100,20 +121,22 @@ class ExperimentConfig:
         for name in fields:
             if name not in names:
                 raise ValueError(f"no field is called {name!r}; {suggest(name, names)}")
-        kinds, options = fields.get("kinds"), dict(fields.get("options", {}))
+        options = dict(fields.get("options", {}))
         if "rules" in options:  # the name of version 0.1
             options["dynamics"] = options.pop("rules")
-        changes = {"kinds": None if kinds is None else tuple(kinds), "options": options}
+        lists = {k: tuple(fields[k]) for k in ("kinds", "hold") if fields.get(k) is not None}
+        changes = {**lists, "options": options}
         return cls(**{**OLD_FIELDS, **fields, **changes})
 
     def table_group(self) -> str:
         """Return the name of its group of rows in `table.json`: preset/[backbone/]network/condition.
 
         The backbone is named if it is not Mac-IAC. The network's name tells how agents hear if that is not what one
-        expects of it.
+        expects of it, and the encoder if it is not the default one.
         """
         expected = "kinds" if (self.network, self.preset) == ("residual", "tuned") else "vectors"
         hearing = "" if self.hear == expected else f"+{self.hear}"
+        hearing += f"+{self.encoder}" if self.encoder else ""
         parts = [self.preset, *self.backbone_name(), f"{self.network}{hearing}", self.condition()]
         return "/".join(parts)
 
@@ -122,21 +145,12 @@ class ExperimentConfig:
         return [] if self.backbone == DEFAULT_BACKBONE else [self.backbone]
 
     def condition(self) -> str:
-        """Return how the team is instructed: schedule/rule[/overlap][/extras]."""
-        return "/".join(
-            [self.schedule, self.rule, *(name for name in SWITCHES if getattr(self, name))]
-        )
+        """Return how the team is instructed, as `mavic.experiments.conditions` writes it."""
+        return conditions.text_of(self.schedule, self.rule, vars(self))
 
     def with_condition(self, condition: str) -> ExperimentConfig:
         """Return the same experiment under another condition."""
-        schedule, _, rest = condition.partition("/")
-        rule, *more = rest.split("/")
-        if not rule or not set(more) <= set(SWITCHES):
-            raise ValueError(
-                f"condition {condition!r} is not schedule/rule[/overlap][/extras], such as live/by-kind"
-            )
-        switches: dict[str, Any] = {name: name in more for name in SWITCHES}
-        return dataclasses.replace(self, schedule=schedule, rule=rule, **switches)
+        return dataclasses.replace(self, **conditions.read(condition))
 
     def name(self) -> str:
         """Return its name for files and folders."""
@@ -150,9 +164,9 @@ class ExperimentConfig:
         method = METHODS[self.method]
         plain: dict[str, Any] = {"method": "vanilla"} if method.random else {}
         if method.instructions != "interrupt":
-            plain |= dict(schedule="live", overlap=False)
+            plain |= dict(schedule="live", overlap=False, rate=None, hold=None)
         if not method.hears:
-            plain |= dict(rule="by-kind", kinds=None, extras=False, one_agent=False)
+            plain |= conditions.read("live/by-kind")
         return dataclasses.replace(self, **plain)
 
 
@@ -205,15 +219,16 @@ def instructions_of(world: str) -> Path:
 
 def make_task(world: str, /, *, hear: str = "vectors", **options: Any) -> Task:
     """Return the task of a world with its own instruction file. `options` go to the environment."""
-    return _task(world, hear, options)
+    return _task(world, hear, "", options)
 
 
 def task_of(config: ExperimentConfig, /, **options: Any) -> Task:
     """Return the task of a configuration. `options` change those of its environment."""
-    return _task(config.world, config.hear, {**config.options, **options})
+    return _task(config.world, config.hear, config.encoder, {**config.options, **options})
 
 
-def _task(world: str, hear: str, options: Mapping[str, Any]) -> Task:
+def _task(world: str, hear: str, encoder: str, options: Mapping[str, Any]) -> Task:
     env = api.make(world, **options)
     file = spec.read(instructions_of(world))
-    return Task(env=env, lexicon=lexicons.make(file), file=file, hear=hear)
+    lexicon = lexicons.make(file, encoder or encoders.DEFAULT)
+    return Task(env=env, lexicon=lexicon, file=file, hear=hear)

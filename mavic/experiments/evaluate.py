@@ -264,20 +264,22 @@ def _instructions(total: Totals) -> np.ndarray:
 def progress(
     static: StaticConfig, num_envs: int, vectors: Array, runs: Run, state: TrainState
 ) -> dict[str, np.ndarray]:
-    """Return a point of the learning curve: `base` return and `compliance`, [runs] each; 0 if nothing was asked."""
+    """Return a point of the learning curve: the metrics of `metrics.CURVES`, [runs] each; 0 if nothing was asked."""
     key = jax.random.key(EVALUATION_KEY + 1)
     no_twins = jnp.zeros(runs.test_env.rules.allowed.shape[1:], bool)
-
-    def played(metric: Metric) -> np.ndarray:
-        instructed = SECTIONS[metric.section].instructed
-        which = episodes_of(no_twins, instructed=instructed, also=None)
-        totals = play(
+    played = {
+        instructed: play(
             static, num_envs, PROGRESS_EPISODES, metrics.measured(SECTIONS), vectors, runs, state,
-            key, jnp.int32(0), which,
-        )  # fmt: skip
-        return np.nan_to_num(divide(totals.ratios[metric.name]))
-
-    return {metric.name: played(metric) for metric in (metrics.BASE, metrics.COMPLIANCE)}
+            key, jnp.int32(0), episodes_of(no_twins, instructed=instructed, also=None),
+        )
+        for instructed in (False, True)
+    }  # fmt: skip
+    return {
+        metric.name: np.nan_to_num(
+            divide(played[SECTIONS[metric.section].instructed].ratios[metric.name])
+        )
+        for metric in metrics.CURVES
+    }
 
 
 def evaluate(

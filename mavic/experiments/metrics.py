@@ -436,6 +436,8 @@ _ROWS = (
     ),
 )
 METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}
+CURVES = (BASE, COMPLIANCE, LIVE)
+"""The metrics that are measured during training too. Older records have no live return there."""
 
 
 def definitions() -> str:

@@ -93,7 +93,8 @@ def groups_of(
 
 def _program(config: ExperimentConfig) -> tuple[str, ...]:
     """Return what configurations must share to train in one compiled program."""
-    return config.world, config.backbone, config.network, config.hear, config.preset
+    names = ("world", "backbone", "network", "hear", "encoder", "preset")
+    return tuple(getattr(config, name) for name in names)
 
 
 def conflicting_records(groups: Iterable[Group], folder: Path) -> Iterator[tuple[Path, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -64,21 +65,31 @@ def configs_of(
     conditions: Names = "live/by-kind",
     preset: str = "tuned",
     hear: str = "",
+    encoder: str = "",
     options: Mapping[str, Any] | None = None,
+    every: Mapping[str, Any] | None = None,
+    grid: Mapping[str, Sequence[Any]] | None = None,
 ) -> Iterator[ExperimentConfig]:
-    """Yield all combinations of backbones, networks, conditions and methods. "all" stands for every method."""
+    """Yield all combinations of backbones, networks, conditions and methods. "all" stands for every method.
+
+    `every` are fields of all configurations, such as kinds=("push",). `grid` are fields with several values each, such
+    as penalty=(50, 100): all combinations of these values follow.
+    """
     chosen = tuple(METHODS) if _names(methods) == ("all",) else _names(methods)
-    axes = _names(backbones), _names(networks), _names(conditions), chosen
-    for backbone, network, condition, method in product(*axes):
-        yield ExperimentConfig(
+    axes = _names(backbones), _names(networks), _names(conditions)
+    values = {name: found for name, found in (grid or {}).items() if found}
+    for backbone, network, condition, *point, method in product(*axes, *values.values(), chosen):
+        config = ExperimentConfig(
             world=world,
             method=method,
             network=network,
             backbone=backbone,
             hear=hear,
+            encoder=encoder,
             preset=preset,
             options=dict(options or {}),
         ).with_condition(condition)
+        yield dataclasses.replace(config, **(every or {}), **dict(zip(values, point, strict=True)))
 
 
 def _names(given: Names) -> tuple[str, ...]:

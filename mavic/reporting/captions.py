@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from mavic.experiments import conditions
 from mavic.experiments.metrics import METRICS, Metric
 from mavic.experiments.records import plain
 from mavic.reporting import styles
@@ -170,7 +171,11 @@ def _setup(rows: Sequence[Row]) -> str:
     }
     facts += [text for name, text in switches.items() if getattr(config, name)]
     facts += [f"{name} {value}" for name, value in config.options.items()]
-    facts += [f"kinds {', '.join(config.kinds)}"] if config.kinds else []
+    facts += [
+        f"{name} {part.write(getattr(config, name)).replace('+', ', ')}"
+        for name, part in conditions.PARTS.items()
+        if getattr(config, name) != part.default
+    ]
     seeds = _by_label(rows, lambda row: _seeds(row.seeds) + _left_out(row.diverged))
     return SETUP.format(
         world=world.title or world.name,

@@ -61,13 +61,14 @@ def draw_curves(rows: Sequence[Row]) -> Any:
     rows = _learners(rows)
     ticker = require("matplotlib.ticker")
     networks = grouped(rows, lambda row: row.network)
+    shown = [name for name in CURVES if any(has_curve(row, name) for row in rows)] or CURVES[:2]
     figure = _figure(0.7 + 2.7 * len(networks))
-    panels = figure.subplots(len(networks), len(CURVES), squeeze=False, sharex=True)
+    panels = figure.subplots(len(networks), len(shown), squeeze=False, sharex=True)
     for line, (network, found) in zip(panels, networks.items(), strict=True):
-        for axes, name in zip(line, CURVES, strict=True):
+        for axes, name in zip(line, shown, strict=True):
             for row in found:  # dashed lines lie on the solid first one, which shows between dashes
-                _draw_curve(axes, row, row.curve.points[name])
-            _panel(axes, f"{METRICS[name].title} · {network} network")
+                _draw_curve(axes, row, name)
+            _panel(axes, f"{METRICS[name].title} · {network}{' network' * (len(shown) < 3)}")
             if METRICS[name].format.percent:
                 _in_percent(axes.yaxis)
                 axes.set_ylim(-0.03, 1.03)
@@ -77,15 +78,22 @@ def draw_curves(rows: Sequence[Row]) -> Any:
         axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
         axes.xaxis.set_major_locator(ticker.MaxNLocator(6))
     handles = _method_handles(rows, linewidth=2)
-    base = panels[:, CURVES.index(BASE.name)]
+    base = panels[:, shown.index(BASE.name)] if BASE.name in shown else []
     handles += _optimum_lines(base, rows[0].optimum, vertical=False)
     _legend(figure, handles)
     return figure
 
 
-def _draw_curve(axes: Any, row: Row, points: np.ndarray) -> None:
-    if not len(points) or np.isnan(points).all():
+def has_curve(row: Row, name: str) -> bool:
+    """Return whether a metric was measured during this row's training."""
+    points = row.curve.points[name]
+    return bool(len(points)) and not bool(np.isnan(points).all())
+
+
+def _draw_curve(axes: Any, row: Row, name: str) -> None:
+    if not has_curve(row, name):
         return
+    points = row.curve.points[name]
     low, high = interval(points.T)
     episodes, style = row.curve.episodes, look(row.config.method)
     axes.fill_between(episodes, low, high, color=style.colour, alpha=0.18, linewidth=0, zorder=2)

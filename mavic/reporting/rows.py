@@ -19,7 +19,7 @@ from mavic.reporting import styles
 from mavic.reporting.extras import require
 from mavic.reporting.stats import UNKNOWN, Difference, Estimate, difference, estimates
 
-CURVES = (metrics.BASE.name, metrics.COMPLIANCE.name)
+CURVES = tuple(metric.name for metric in metrics.CURVES)
 """The metrics that are measured during training, and their names in curve lines."""
 
 
@@ -203,7 +203,7 @@ def _compared_by(config: ExperimentConfig) -> tuple[str, ...]:
 
 
 def _check_comparable(configs: Mapping[Any, ExperimentConfig]) -> None:
-    """Check that a folder has one world, and a table one row per method with the same kinds, scope and options."""
+    """Check that a folder has one world, and a table one row per method with the same options of the world."""
     worlds = dict.fromkeys(config.world for config in configs.values())
     if len(worlds) > 1:
         raise RecordError(
@@ -219,13 +219,12 @@ def _check_comparable(configs: Mapping[Any, ExperimentConfig]) -> None:
                 f"{twin.name} and {path.name} are both {config.method} of {config.table_group()}"
             )
         first = firsts.setdefault(config.table_group(), path)
-        for name in ("kinds", "one_agent", "options"):
-            mine, theirs = getattr(config, name), getattr(configs[first], name)
-            if mine != theirs:
-                raise RecordError(
-                    f"{first.name} and {path.name} belong to one table, {config.table_group()}, but "
-                    f"differ in {name} ({theirs} and {mine}): give each a folder of its own"
-                )
+        mine, theirs = config.options, configs[first].options
+        if mine != theirs:
+            raise RecordError(
+                f"{first.name} and {path.name} belong to one table, {config.table_group()}, but "
+                f"differ in options ({theirs} and {mine}): give each a folder of its own"
+            )
 
 
 def _row(record: Record, config: ExperimentConfig, baseline: Record | None) -> Row:
@@ -355,15 +354,19 @@ def _floats(values: Iterable[float | None]) -> np.ndarray:
 
 
 def _curve(record: Record, config: ExperimentConfig) -> Curve:
-    """Return the learning curve. Compliance is nan if training measured it under another condition."""
+    """Return the learning curve. What instructed episodes gave is nan if training had another condition."""
     seeds = len(record.run["seeds"])
+    unknown = [None] * seeds
     points = {
-        name: np.asarray([_floats(line[name]) for line in record.curve]).reshape(-1, seeds)
+        name: np.asarray([_floats(line.get(name, unknown)) for line in record.curve]).reshape(
+            -1, seeds
+        )
         for name in CURVES
     }
     if config.as_trained().condition() != config.condition():
-        compliance = metrics.COMPLIANCE.name
-        points[compliance] = np.full_like(points[compliance], math.nan)
+        for metric in metrics.CURVES:
+            if metrics.SECTIONS[metric.section].instructed:
+                points[metric.name] = np.full_like(points[metric.name], math.nan)
     return Curve(episodes=tuple(line["episodes"] for line in record.curve), points=points)
 
 
