@@ -23,8 +23,8 @@ from mavic.hints import look_up, suggest
 from mavic.instruct import spec
 from mavic.instruct.schedule import Ticks
 from mavic.instruct.spec import InstructionFile
-from mavic.language import heard
 from mavic.language import encoder as encoders
+from mavic.language import heard
 from mavic.language import lexicon as lexicons
 from mavic.language.heard import HEARINGS
 from mavic.language.lexicon import Lexicon

@@ -113,7 +113,7 @@ class Attempt:
 
 
 def slurm(todo: Sequence[Cell], place: Place, on_end: OnEnd, on_note: OnNote) -> None:
-    """Run cells as jobs of a Slurm cluster. Options are submitit's, such as timeout_min, slurm_partition, gpus_per_node.
+    """Run cells as jobs of a Slurm cluster. Options are submitit's, such as timeout_min or slurm_partition.
 
     With cluster=local they run as processes of this machine.
     """

@@ -101,7 +101,7 @@ def twins_of(rules: Rules, file: InstructionFile) -> Array:
     return jnp.asarray(found)
 
 
-def _rows(
+def rows_of(
     static: StaticConfig,
     num_envs: int,
     episodes: int,
@@ -136,6 +136,7 @@ def _played(run: Run, rows: Timestep, which: Episodes, **more: Array) -> Played:
         gamma=run.hyper.gamma,
         kinds=rules.allowed.shape[0],
         twins=which.twins,
+        named=jnp.where(rules.lists_allowed[:, None, None], rules.allowed, ~rules.allowed),
         addressed=rules.addressed,
         **more,
     )
@@ -161,7 +162,7 @@ def play(
 
     def one_run(run: Run, state: TrainState) -> Totals:
         epsilon = jnp.stack([run.eval_epsilon] * CONTEXTS)
-        rows = _rows(static, num_envs, episodes, vectors, run, state, key, first, which, epsilon)
+        rows = rows_of(static, num_envs, episodes, vectors, run, state, key, first, which, epsilon)
         played = _played(run, rows, which)
         return Totals(episodes=episodes_over(played), ratios=metrics.measure(measured, played))
 
@@ -187,7 +188,7 @@ def evaluate_held_instruction(
 
     def one_run(run: Run, state: TrainState) -> dict[str, Ratio]:
         epsilon = jnp.maximum(run.hyper.epsilon_end, run.eval_epsilon)
-        rows = _rows(static, num_envs, episodes, vectors, run, state, key, 0, which, epsilon)
+        rows = rows_of(static, num_envs, episodes, vectors, run, state, key, 0, which, epsilon)
         gamma = run.hyper.gamma
         error, realised = value_errors(static, vectors, state, rows, gamma, which.kind)
         played = _played(run, rows, which, value_error=error, realised=realised)

@@ -25,6 +25,7 @@ from mavic.experiments.quantities import (
     SOLVED,
     TICKS,
     TWIN,
+    USE,
     Played,
     Quantity,
     addressed_ticks,
@@ -229,6 +230,14 @@ UNDER_TWIN = Metric(
     format=Format(percent=True),
     optional=True,
 )
+UNDER_USE = replace(
+    UNDER_TWIN,
+    name="under_use",
+    key="use",
+    numerator=USE,
+    title="Use",
+    caption="the share of addressed agents' ticks in which a macro runs that the kind names",
+)
 _ROWS = (
     BASE,
     replace(
@@ -409,6 +418,15 @@ _ROWS = (
         key="twin_uninstructed",
         episodes="base",
         title="Twin, nothing asked",
+        caption="the same share in episodes without instructions",
+    ),
+    UNDER_USE,
+    replace(
+        UNDER_USE,
+        name="use_uninstructed",
+        key="use_uninstructed",
+        episodes="base",
+        title="Use, nothing asked",
         caption="the same share in episodes without instructions",
     ),
     replace(UNDER_TASK, name="pairs_task", section=PAIRS),

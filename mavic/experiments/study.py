@@ -11,7 +11,15 @@ from typing import Any
 
 from rich.console import Console
 
-from mavic.experiments import checkpoint, divergence, evaluate, records, runner, unseen_phrases
+from mavic.experiments import (
+    checkpoint,
+    divergence,
+    evaluate,
+    infeasible,
+    records,
+    runner,
+    unseen_phrases,
+)
 from mavic.experiments.config import DEFAULT_BACKBONE, ExperimentConfig, make_task
 from mavic.experiments.loggers import OnPoint
 from mavic.experiments.methods import METHODS
@@ -112,15 +120,19 @@ def run(
     """
     if words:  # a missing encoder is reported now and not after the training
         config = group.configs[0]
-        unseen_phrases.sets_of(make_task(config.world, **config.options))
+        task = make_task(config.world, **config.options)
+        unseen_phrases.sets_of(task)
+        infeasible.understood(task)
     place = None if folder is None else checkpoint_folder(folder, group)
     trained = runner.train_group(group, place, on_point=on_point, console=console)
     if console is not None:
         console.print("evaluating…")
     scale = QUICK if quick else 1.0
     by_phrase = unseen_phrases.evaluate(trained, scale=scale) if words else {}
+    by_request = infeasible.evaluate(trained, scale=scale) if words else {}
     for config, score in evaluate.evaluate(trained, scale=scale).items():
-        score["words"] = divergence.blank_score(by_phrase.get(config, {}), trained.diverged(config))
+        for name, found in (("words", by_phrase), ("requests", by_request)):
+            score[name] = divergence.blank_score(found.get(config, {}), trained.diverged(config))
         yield _result(trained, config, score, folder)
 
 

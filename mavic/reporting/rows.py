@@ -67,6 +67,10 @@ class Row:
     leak_over_baseline: Difference | None
     """None for the baseline itself, or if the baseline has no record."""
     curve: Curve
+    words: Mapping[str, Any]
+    """The entry `words` of the score line: unseen phrases as they were recorded."""
+    requests: Mapping[str, Any]
+    """The entry `requests` of the score line: macros chosen under requests that nobody can fulfil."""
     optima: Mapping[str, float | None]
     """The return of the best plan that obeys a kind, by kind; None where it is not known."""
     diverged: tuple[int, ...] = ()
@@ -258,6 +262,8 @@ def _row(record: Record, config: ExperimentConfig, baseline: Record | None) -> R
         unseen=_unseen(record),
         leak_over_baseline=against,
         curve=_curve(record, config),
+        words=score.get("words", {}),
+        requests=score.get("requests", {}),
         optima=score.get("optima", {}),
     )
 
@@ -322,7 +328,10 @@ def _kinds(record: Record, config: ExperimentConfig, metric: Metric) -> list[str
         return [k for k in kinds if _numbers(record, (metric.section, given, k)).any()]
     if metric.section not in HELD:
         return []
-    kinds = list(score.get(metric.section, {}))  # older records have no section `under`
+    section = score.get(
+        metric.section, {}
+    )  # older records have no section `under`, or not all of it
+    kinds = [kind for kind in section if not metric.optional or metric.key in section[kind]]
     if metric.overall:  # values under an instruction are learnt only by methods that hear it
         return [kind for kind in kinds if kind != OVERALL and METHODS[config.method].hears]
     return [k for k in kinds if np.isfinite(_values_of_kind(record, metric, k)).all()]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import semi_mdp as tabular
+
+from mavic.experiments import semi_mdp as tabular
 
 INSTANCES = 200
 N_STEPS = (1, 5, math.inf)

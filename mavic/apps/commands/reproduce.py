@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +45,8 @@ class Reproduce(Command):
     quick: bool = False
     """Short trainings that take about ten minutes on two cores. They show the shape of a result, not its figures."""
     engine: Literal["local", "ray", "slurm"] = "local"
-    """Where trainings run: one after another on this machine, on a Ray cluster (extra: mavic[ray]) or as jobs of a Slurm
-    cluster (extra: mavic[slurm])."""
+    """Where trainings run: one after another on this machine, on a Ray cluster (extra: mavic[ray]) or as jobs of a
+    Slurm cluster (extra: mavic[slurm])."""
     engine_options: tuple[tuple[str, str], ...] = ()
     """Options of the engine. ray: address, cpus, gpus (of each training). slurm: those of submitit."""
     only: tuple[str, ...] = ()
@@ -133,10 +134,9 @@ class Reproduce(Command):
 
         further = None if self.quick else self.records
         made = drawn.draw(study, self.profile, folder, further, folder, self.publish)
-        for line in made.missing:
-            console.OUT.print(
-                f"no record of {line}", style="yellow", highlight=False, soft_wrap=True
-            )
+        for name, count in Counter(name for name, _ in made.missing).items():
+            said = f"{name}: {count} configurations have no record yet"
+            console.OUT.print(said, style="yellow", highlight=False, soft_wrap=True)
         if made.text:
             console.OUT.print(made.text, highlight=False, markup=False, soft_wrap=True)
         for path in made.written:

@@ -40,7 +40,7 @@ class Train(Command):
       mavic train box_pushing
       mavic train box_pushing --methods mavic naive vanilla --seeds 3 --episodes 40000
       mavic train box_pushing --networks shared protected --conditions live/by-kind live/add --seeds 10
-      mavic train box_pushing --methods naive mavic --conditions paper/add --kinds dont-push --penalty 50 300 --rate 0.02 0.1
+      mavic train box_pushing --conditions paper/add --kinds dont-push --penalty 50 300 --rate 0.02 0.1
       mavic train box_pushing --n-steps 5 --epsilon-end 0.01 0.05 --print-config > my.toml
       mavic train --config my.toml --seeds 5
     """
@@ -77,8 +77,8 @@ class Train(Command):
     rate: Annotated[tuple[Share, ...], Some()] | None = None
     """The chance per tick that an instruction starts while none is active."""
     hold: Names | None = None
-    """For how many ticks an instruction holds, from least to most, such as 5-20. Instructions that an event resolves hold
-    until then."""
+    """For how many ticks an instruction holds, from least to most, such as 5-20. Instructions that an event resolves
+    hold until then."""
     weights: tuple[tuple[str, NotNegative], ...] = ()
     """How often kinds are given in training, compared with the others, whose weight is 1, such as: --weights push 0.1
     stay 0.01. Evaluation gives all kinds alike."""
