@@ -80,6 +80,8 @@ LONG = {
     "test_sampled_targets.py": ("test_a_table_learnt_from_our_targets",),
     "test_unseen_phrases.py": ("test_every_hearing_method_is_evaluated",),
     "test_faults.py": ("test_",),
+    "test_engines.py": ("test_",),
+    "test_devices.py": ("test_",),
     "test_overcooked.py": ("test_replays_every_episode[oc_A_", "test_replays_every_episode[oc_B_"),
 }
 

@@ -9,7 +9,6 @@ command has changed.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -27,7 +26,16 @@ from mavic.experiments import files
 DONE, CELL, ATTEMPTS, LOG = "done.json", "cell.json", "attempts.jsonl", "log.txt"
 POLL = 0.5  # seconds
 PATIENCE = 60.0  # seconds to wait for a folder that a dying attempt still holds
-PR_SET_PDEATHSIG = 1  # of Linux's prctl
+# Run first in the new process: on Linux it dies when its parent is killed (prctl 1 is PR_SET_PDEATHSIG). Then it
+# becomes the command.
+LAUNCH = """
+import ctypes, os, sys
+if sys.platform.startswith("linux"):
+    ctypes.CDLL(None).prctl(1, 9)
+    if os.getppid() != int(sys.argv[1]):
+        os._exit(1)
+os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
+"""
 OnWait = Callable[[str], None]
 
 
@@ -38,11 +46,6 @@ class Cell:
     name: str
     folder: Path
     arguments: tuple[str, ...]
-
-    @property
-    def command(self) -> tuple[str, ...]:
-        """The whole command, with the interpreter of the machine that runs it."""
-        return (sys.executable, *self.arguments)
 
 
 def done(cell: Cell) -> dict[str, Any] | None:
@@ -99,13 +102,12 @@ def _attempt(cell: Cell, on_wait: OnWait | None) -> int:
     with open(cell.folder / LOG, "ab") as log:
         # A group of its own: Ctrl-C reaches only this process, which passes it on once.
         child = subprocess.Popen(
-            cell.command,
+            [sys.executable, "-c", LAUNCH, str(os.getpid()), *cell.arguments],
             env={**os.environ, "COLUMNS": "200"},  # lines of the log stay whole
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_die_with(os.getpid()),
         )
         try:
             while True:
@@ -129,20 +131,6 @@ def last_line(cell: Cell) -> str:
     except OSError:
         return ""
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
-
-
-def _die_with(parent: int) -> Callable[[], None] | None:
-    """Return what makes a child die when its parent is killed; None where the system does not offer it."""
-    if not sys.platform.startswith("linux"):
-        return None
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def prepare() -> None:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the call
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return prepare
 
 
 @contextlib.contextmanager

@@ -148,6 +148,11 @@ class ExperimentConfig:
         """Return how the team is instructed, as `mavic.experiments.conditions` writes it."""
         return conditions.text_of(self.schedule, self.rule, vars(self))
 
+    def is_papers(self) -> bool:
+        """Return whether backbone, network, hearing and condition are those of the paper's Table 1."""
+        mine = self.backbone, self.network, self.hear, self.condition()
+        return mine == (DEFAULT_BACKBONE, "shared", "vectors", "paper/add")
+
     def with_condition(self, condition: str) -> ExperimentConfig:
         """Return the same experiment under another condition."""
         return dataclasses.replace(self, **conditions.read(condition))

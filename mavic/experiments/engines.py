@@ -11,6 +11,7 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def local(todo: Sequence[Cell], place: Place, on_end: OnEnd, on_note: OnNote) ->
     if place.options:
         raise ValueError(f"the engine local takes no options ({', '.join(place.options)})")
     for cell in todo:
-        on_end(cell, cells.run(cell, lambda line, cell=cell: on_note(cell, line)))
+        on_end(cell, cells.run(cell, partial(on_note, cell)))
 
 
 def ray(todo: Sequence[Cell], place: Place, on_end: OnEnd, on_note: OnNote) -> None:

@@ -76,7 +76,7 @@ def configs_of(
     encoder: str = "",
     options: Mapping[str, Any] | None = None,
     every: Mapping[str, Any] | None = None,
-    grid: Mapping[str, Sequence[Any]] | None = None,
+    grid: Mapping[str, Sequence[Any] | None] | None = None,
 ) -> Iterator[ExperimentConfig]:
     """Yield all combinations of backbones, networks, conditions and methods. "all" stands for every method.
 

@@ -27,7 +27,7 @@ MAIN = (
     "{leak_title}: {leak}; Δ: the difference from vanilla in percentage points, with its interval "
     "(same: it contains 0). {under} {shield} {deaf} {dual} {paper}"
 )
-PAPER = "Paper: base return and compliance ± σ as the paper reports them, 5 seeds, its own conditions{note}."
+PAPER = "Paper: base return and compliance ± σ as the paper reports them, 5 seeds{note}."
 SHARE = "Of optimum: {caption}, {optimum} (≥: the worst seed)."
 UNDER_MAIN = (
     "Under: one kind that leaves the task on holds from start to end; {share}, mean over kinds and seeds; worst: the "

@@ -9,7 +9,6 @@ entries, such as `<!-- headline: overcooked extras -->`. An entry of the file lo
         "group": "tuned/protected/live/by-kind",            the group of `table.json` whose rows are shown
         "method": "mavic",                                   the row that is the headline, in bold
         "also": {"tuned/shared/live/by-kind": ["mavic"]},    optional: rows of other groups, after those of their method
-        "paper": false,                                      optional: without the paper's figures
         "columns": ["method", "base return"]                 optional: only these columns
     }
 """
@@ -34,6 +33,7 @@ from mavic.reporting.rows import world_of
 HEADLINE = "headline.json"
 SHIELD = "+shield"
 LEFT_OUT = ("random",)
+PAPERS = "shared/paper/add"  # network and condition of the paper
 BLOCK = re.compile(r"(<!-- headline: ([\w -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -131,13 +131,6 @@ def markdown(results: Path, entry: str) -> str:
     rank = {name: i for i, name in enumerate(styles.LOOKS)}
     found = [(key, name) for key, names in chosen.items() for name in names]
     found.sort(key=lambda pair: rank.get(pair[1].removesuffix(SHIELD), len(rank)))
-    # The paper's network is `shared`; where that row is not shown, its figures stand in the first row of the method.
-    paper: dict[str, tuple[str, str]] = {}
-    for key, name in found:
-        if name.endswith(SHIELD) or _is_dual(name, key):
-            continue
-        if name not in paper or key.split("/")[1] == "shared":
-            paper[name] = (key, name)
     lines = [
         Line(
             world=world,
@@ -145,7 +138,7 @@ def markdown(results: Path, entry: str) -> str:
             name=name,
             numbers=table[key][name],
             headline=(key, name) == (group, best),
-            has_paper=named.get("paper", True) and paper.get(name) == (key, name),
+            has_paper=key.partition("/")[2] == PAPERS and not name.endswith(SHIELD),
         )
         for key, name in found
     ]

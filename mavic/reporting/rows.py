@@ -119,8 +119,8 @@ class Row:
 
     @property
     def paper(self) -> api.PaperFigures | None:
-        """What the paper reports for this method; None if it reports nothing."""
-        unlike = self.shield or styles.is_dual(self.config)
+        """What the paper reports for this method; None if it reports nothing, or had another network or condition."""
+        unlike = self.shield or not self.config.is_papers()
         return None if unlike else self.world.paper.get(self.config.method)
 
     @property

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import jax
 import numpy as np
-import pytest
 
 from mavic.experiments import train
 from mavic.experiments.config import ExperimentConfig, make_task
@@ -41,7 +40,6 @@ def elsewhere(path: str) -> None:
     np.savez(path, *leaves)
 
 
-@pytest.mark.slow
 def test_two_devices_learn_what_one_learns(tmp_path):
     path = tmp_path / "leaves.npz"
     command = f"import test_devices; test_devices.elsewhere({str(path)!r})"

@@ -22,7 +22,7 @@ def test_a_headline_shows_its_group_first_and_other_rows_beside_it():
     assert lines[0].startswith("| method | network | base return |")
     assert "task under an instruction" not in lines[0]  # these records do not have it
     assert lines[2].startswith("| **MAVIC** | protected | **532.46** [532.16, 532.70] |")
-    assert lines[3].startswith("| MAVIC | shared |") and lines[3].endswith("| 438.90 · 93 % |")
+    assert lines[3].startswith("| MAVIC | shared |") and "438.90" not in lines[3]
     names = [line.split(" | ")[0] for line in lines[2:]]
     assert names[-1] == "| vanilla (hears nothing)" and "| dual (naive)" in names
     assert "paper" not in headline.markdown(RESULTS, "overcooked extras")
@@ -44,8 +44,6 @@ def test_rows_with_the_shield_and_the_task_under_an_instruction(tmp_path):
     named = {"group": "tuned/residual/live/by-kind", "method": "mavic"}
     (tmp_path / "headline.json").write_text(headline.json.dumps({"box_pushing": named}))
     header, _, first, second = headline.markdown(tmp_path, "box_pushing").splitlines()
-    assert "| task under an instruction | worst kind, worst seed | paper |" in header
-    assert first.endswith(
-        "| **75.00 %** [70.00, 80.00] | 60.00 % | 95.0 % | 50.0 % | 288.32 · 50 % |"
-    )
+    assert header.endswith("| task under an instruction | worst kind, worst seed |")
+    assert first.endswith("| **75.00 %** [70.00, 80.00] | 60.00 % | 95.0 % | 50.0 % |")
     assert second.startswith("| MAVIC + shield | residual | 1.00 [0.50, 1.50] |")

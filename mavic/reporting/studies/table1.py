@@ -53,10 +53,7 @@ def draw(found: Sequence[Found]) -> Page:
 
 def _is_papers(row: Row) -> bool:
     """Return whether a row is set as the paper sets it."""
-    config = row.config
-    return (config.preset, config.network, config.hear) == ("paper", "shared", "vectors") and (
-        config.condition() == PAPERS
-    )
+    return row.config.preset == "paper" and row.config.is_papers()
 
 
 def _name(row: Row) -> str:
