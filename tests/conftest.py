@@ -81,6 +81,7 @@ LONG = {
     "test_unseen_phrases.py": ("test_every_hearing_method_is_evaluated",),
     "test_faults.py": ("test_",),
     "test_engines.py": ("test_",),
+    "test_study_pages.py": ("test_a_page_is_made_from_records_alone_with_the_same_bytes[atlas",),
     "test_devices.py": ("test_",),
     "test_overcooked.py": ("test_replays_every_episode[oc_A_", "test_replays_every_episode[oc_B_"),
 }

@@ -37,7 +37,7 @@ def fill(folder, study: Study, profile: str = "quick", seeds: int = 2) -> None:
 def filled(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cells")
     for name in ("heatmap", "atlas", "compliance"):
-        fill(folder, STUDIES[name])
+        fill(folder, STUDIES[name], seeds=1)
     return folder
 
 
@@ -58,7 +58,7 @@ def test_a_page_is_made_from_records_alone_with_the_same_bytes(name, filled, tmp
 
 def test_the_heatmap_tells_where_each_method_has_most_of_both(filled, tmp_path):
     text = drawn("heatmap", filled, tmp_path).text
-    assert "| MAVIC | 20 | 0.02 | 90.50 ± 0.71 | 90.00 ± 0.00 % |" in text
+    assert "| MAVIC | 20 | 0.02 | 90.00 | 90.00 % |" in text
     found = json.loads((tmp_path / "heatmap.json").read_text())
     assert len(found["mavic"]) == len(found["naive"]) == 9
     assert {entry["penalty"] for entry in found["naive"]} == {20, 150, 600}
@@ -98,13 +98,9 @@ def test_publishing_copies_the_records_and_draws_the_same_from_them(filled, tmp_
 
 
 def test_table1_sets_the_papers_figures_beside_its_own_setting(tmp_path):
-    study = Study(
-        name="table1",
-        shows="",
-        trainings={
-            "quick": (studies._paper_rows("box_pushing"), studies._tuned_rows("box_pushing"))
-        },
-    )
+    rows = (studies._paper_rows("box_pushing"), studies._tuned_rows("box_pushing"))
+    few = tuple(dataclasses.replace(row, methods=("mavic", "vanilla")) for row in rows)
+    study = Study(name="table1", shows="", trainings={"quick": few})
     fill(tmp_path / "cells", study)
     text = pages.draw(study, "quick", tmp_path / "cells", None, tmp_path).text
     papers, live, tuned = text.split("**As the paper sets it**")[1].split("| method |")[1:]
