@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
-from mavic import ranges
+from mavic import ranges, renamed
 from mavic.hints import suggest
 from mavic.ranges import Count, NotNegative, Positive, Range, Share
 
@@ -143,9 +143,8 @@ class Preset:
             ranges.check_value(values["target_episodes"], Count, "target_episodes")
             ranges.check_value(batch := values.get("batch", cls.batch), Count, "batch")
             values["target_network"] = values["target_episodes"] > batch
-        for name in [name for name in values if name in RENAMED]:
-            values[RENAMED[name]] = values.pop(name)
-        for name, default in REMOVED.items():
+        values = renamed.in_present_names(values, renamed.NUMBERS)
+        for name, default in renamed.REMOVED_NUMBERS.items():
             if values.pop(name, default) != default:
                 raise ValueError(f"this version of mavic no longer has the number {name!r}")
         names = tuple(field.name for field in fields(cls))
@@ -154,32 +153,6 @@ class Preset:
                 raise ValueError(f"no number is called {name!r}; {suggest(name, names)}")
         return cls(**values)
 
-
-RENAMED = {  # names of version 0.1, which files may still hold and users may still type
-    "actor_rate": "actor_lr",
-    "critic_rate": "critic_lr",
-    "rate_end": "final_lr_fraction",
-    "critic_rate_end": "critic_final_lr_fraction",
-    "trace": "td_lambda",
-    "mild_advantage": "actor_hysteresis",
-    "mild_error": "critic_hysteresis",
-    "mild_end": "hysteresis_end",
-    "mild_advantage_end": "actor_hysteresis_end",
-    "balance": "balance_kinds",
-    "centre": "center_advantages",
-    "normalise": "normalize_advantages",
-    "time_weight": "discount_actor_loss",
-    "value_size": "value_scale",
-    "fresh_size": "critic_init_scale",
-    "popart": "popart_step",
-    "alarm": "spurious_interrupt_prob",
-    "quiet": "uninstructed_episode_prob",
-    "lasting": "hold_to_end_prob",
-    "target_episodes": "target_update_episodes",
-    "adam_memory": "adam_b2",
-    "clip": "max_grad_norm",
-}
-REMOVED = {"through_mixture": True, "word_rate": 1.0}  # and the only value that files may hold
 
 TUNED = Preset(  # what the tuned presets of all worlds share
     batch=128,

@@ -26,6 +26,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -182,6 +183,15 @@ def plain(value: Any) -> Any:
     return {name: leaf.tolist() for name, leaf in checkpoint.flatten(value).items()}
 
 
+def rewrite(notes: Path, content: Any) -> None:
+    """Write a description with the hash that fits its content, so that only its values are wrong."""
+    if isinstance(content, dict):
+        content = {name: value for name, value in content.items() if name != "sha256"}
+        with contextlib.suppress(ValueError):
+            content["sha256"] = files.digest_of(content)
+    notes.write_text(json.dumps(content))
+
+
 def policy_samples(folder: Path) -> list[Sample]:
     path = folder / "team.safetensors"
     trained = fake_training.train_group(points=1)
@@ -193,17 +203,10 @@ def policy_samples(folder: Path) -> list[Sample]:
         policy_file.origin(team)
         return plain(team.weights), team.facts
 
-    def rewrite(content: Any) -> None:
-        if isinstance(content, dict):
-            content = {name: value for name, value in content.items() if name != "sha256"}
-            with contextlib.suppress(ValueError):
-                content["sha256"] = files.digest_of(content)
-        notes.write_text(json.dumps(content))
-
     errors = (policy_file.PolicyError,)
     return [
         Sample(path, load, errors),
-        Sample(notes, load, errors, rewrite, json.loads(notes.read_text())),
+        Sample(notes, load, errors, partial(rewrite, notes), json.loads(notes.read_text())),
     ]
 
 
@@ -216,17 +219,10 @@ def checkpoint_samples(folder: Path) -> list[Sample]:
         state, curve = checkpoint.load(place, trained.group, trained.state, fake_training.BATCH)
         return plain(state), curve
 
-    def rewrite(content: Any) -> None:
-        if isinstance(content, dict):
-            content = {name: value for name, value in content.items() if name != "sha256"}
-            with contextlib.suppress(ValueError):
-                content["sha256"] = files.digest_of(content)
-        notes.write_text(json.dumps(content))
-
     errors = (checkpoint.CheckpointError,)
     return [
         Sample(notes.with_suffix(".safetensors"), load, errors),
-        Sample(notes, load, errors, rewrite, json.loads(notes.read_text())),
+        Sample(notes, load, errors, partial(rewrite, notes), json.loads(notes.read_text())),
     ]
 
 

@@ -97,6 +97,7 @@ def curve_of(base, compliance, points=4, episodes=96_000):
             "base": [b * i / points for b in base],
             "compliance": [c * i / points for c in compliance],
             "value": [[b, 0.0] for b in base],
+            "seconds": 2.5,
             "steps_per_second": 1e5,
         }
         for i in range(1, points + 1)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import get_args
 
 import tyro
 from rich.markup import escape
 
-from mavic import ranges
+from mavic import ranges, renamed
 from mavic.apps import console
 from mavic.apps.commands.bench import Bench
 from mavic.apps.commands.cache import Cache
-from mavic.apps.commands.command import Command, Problem
+from mavic.apps.commands.command import Command, UserError
 from mavic.apps.commands.evaluate import Evaluate
 from mavic.apps.commands.export import Export
 from mavic.apps.commands.help_texts import join_lines
@@ -25,23 +25,18 @@ from mavic.apps.commands.train import Train, from_file
 from mavic.apps.commands.words import Words
 from mavic.apps.commands.worlds import Worlds
 from mavic.experiments import stopping
-from mavic.preset import RENAMED
 
 COMMANDS = (
     Train | Evaluate | Report | Reproduce | Replay | Play | Worlds | Words | Export | Bench | Cache
 )
-RENAMED_OPTIONS = {  # of version 0.1, by command
-    "train": {"--settings": "--conditions"},
-    "evaluate": {"--setting": "--condition"},
-}
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command in `args` (default: those of the process). Errors of the user are one line on standard error."""
     args = list(sys.argv[1:] if args is None else args)
     try:
-        for complaint in renamed(args):
-            raise Problem(complaint)
+        for complaint in renamed.complaints(args):
+            raise UserError(complaint)
         with stopping.on_signals():
             _run(parse(args))
     except KeyboardInterrupt as stopped:
@@ -50,7 +45,7 @@ def main(args: Sequence[str] | None = None) -> None:
     except MemoryError:
         _complain("the memory of this machine is used up; fewer seeds or a smaller batch need less")
         sys.exit(1)
-    except (Problem, ValueError, ImportError, OSError) as error:
+    except (UserError, ValueError, ImportError, OSError) as error:
         _complain(_one_line(error))
         sys.exit(1)
 
@@ -81,23 +76,6 @@ def parse(args: Sequence[str]) -> Command:
     )
 
 
-def renamed(args: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each argument of version 0.1 that has another name now."""
-    if not args:
-        return
-    command, *rest = args
-    if command == "report" and rest[:1] == ["words"]:
-        yield "mavic report words is now mavic words --report"
-    options = RENAMED_OPTIONS.get(command, {})
-    for arg in rest:
-        name = arg.partition("=")[0]
-        if name in options:
-            yield f"{name} is now {options[name]}"
-        number = name.removeprefix("--").replace("-", "_")
-        if command == "train" and name.startswith("--") and number in RENAMED:
-            yield f"{name} is now --{RENAMED[number].replace('_', '-')}"
-
-
 def _run(command: Command) -> None:
     from mavic.apps import cache, plugins
     from mavic.language.encoder import EncoderError
@@ -114,4 +92,4 @@ def _run(command: Command) -> None:
     try:
         command.run()
     except EncoderError as error:
-        raise Problem(str(error)) from None
+        raise UserError(str(error)) from None

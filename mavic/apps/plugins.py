@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mavic.apps.commands.command import Command, Problem
+from mavic.apps.commands.command import Command, UserError
 from mavic.envs import api
 from mavic.experiments import shipped_teams
 from mavic.experiments.methods import METHODS
@@ -43,9 +43,9 @@ def load(modules: Iterable[str]) -> None:
         try:
             importlib.import_module(module)
         except ModuleNotFoundError as error:
-            raise Problem(f"plugin {module}: {error}") from None
+            raise UserError(f"plugin {module}: {error}") from None
         except (Exception, SystemExit) as error:  # whatever a plugin raises is the plugin's
-            raise Problem(f"plugin {module}: {_raised(error)}") from None
+            raise UserError(f"plugin {module}: {_raised(error)}") from None
 
 
 def _raised(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 
+from mavic import renamed
 from mavic.hints import suggest
 from mavic.preset import Preset
 from mavic.ranges import FINITE, check_value
@@ -27,7 +28,6 @@ from mavic.types import Array, ArrayLike, Scene, Tick
 
 BUILT_IN = ("box_pushing", "warehouse", "overcooked")  # one folder each, with a record WORLD
 REGISTERED: dict[str, World] = {}
-RENAMED_OPTIONS = {"rules": "dynamics"}  # options of version 0.1 and their present names
 
 
 @runtime_checkable
@@ -321,7 +321,7 @@ def _check_kind(name: str, option: str, value: Any, default: Any) -> None:
 def _check_option(name: str, option: str, allowed: tuple[str, ...]) -> None:
     if option in allowed:
         return
-    renamed = RENAMED_OPTIONS.get(option)
-    if renamed in allowed:
-        raise ValueError(f"{name}: the option {option} is now {renamed}")
+    new = renamed.WORLD_OPTIONS.get(option)
+    if new in allowed:
+        raise ValueError(f"{name}: the option {option} is now {new}")
     raise ValueError(f"{name} has no option {option!r}; {suggest(option, allowed)}")

@@ -15,10 +15,10 @@ from typing import Annotated, Any
 
 import jax
 
-from mavic import ranges
+from mavic import ranges, renamed
 from mavic.envs import api
 from mavic.experiments import conditions
-from mavic.experiments.methods import METHODS, NETWORKS, RULES, static_config_of
+from mavic.experiments.methods import METHODS, NETWORKS, static_config_of
 from mavic.hints import look_up, suggest
 from mavic.instruct import spec
 from mavic.instruct.schedule import Ticks
@@ -41,10 +41,9 @@ BY_PRESET = {  # what a configuration takes if it does not say; presets of one's
     "reference": {"network": "protected", "hear": "vectors"},
 }
 OLD_FIELDS = {"network": "protected", "hear": "vectors"}  # of files that do not say
-SCHEDULES = (
-    "live",
-    "paper",
-)  # that people may ask for; the others of `mavic.instruct` are for methods
+# The parts of a condition that people may ask for. `mavic.instruct` has further schedules, for methods.
+CONDITION_SCHEDULES = ("live", "paper")
+CONDITION_RULES = ("by-kind", "add")  # what an instruction file says, or `add` for every kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +101,8 @@ class ExperimentConfig:
         look_up(METHODS, self.method, "method")
         look_up(dict.fromkeys(NETWORKS), self.network, "network")
         look_up(BACKBONES, self.backbone, "backbone")
-        look_up(dict.fromkeys(RULES), self.rule, "rule")
-        look_up(dict.fromkeys(SCHEDULES), self.schedule, "schedule")
+        look_up(dict.fromkeys(CONDITION_RULES), self.rule, "rule")
+        look_up(dict.fromkeys(CONDITION_SCHEDULES), self.schedule, "schedule")
         for kind, weight in self.weights.items():
             ranges.check_value(weight, NotNegative, f"the weight of {kind}")
         if self.hold is not None and self.hold[0] > self.hold[1]:
@@ -121,9 +120,7 @@ class ExperimentConfig:
         for name in fields:
             if name not in names:
                 raise ValueError(f"no field is called {name!r}; {suggest(name, names)}")
-        options = dict(fields.get("options", {}))
-        if "rules" in options:  # the name of version 0.1
-            options["dynamics"] = options.pop("rules")
+        options = renamed.in_present_names(dict(fields.get("options", {})), renamed.WORLD_OPTIONS)
         lists = {k: tuple(fields[k]) for k in ("kinds", "hold") if fields.get(k) is not None}
         changes = {**lists, "options": options}
         return cls(**{**OLD_FIELDS, **fields, **changes})
@@ -134,11 +131,14 @@ class ExperimentConfig:
         The backbone is named if it is not Mac-IAC. The network's name tells how agents hear if that is not what one
         expects of it, and the encoder if it is not the default one.
         """
+        return "/".join([self.preset, *self.team_names(), self.condition()])
+
+    def team_names(self) -> list[str]:
+        """Return the backbone, if it is not Mac-IAC, and the network, as parts of a name."""
         expected = "kinds" if (self.network, self.preset) == ("residual", "tuned") else "vectors"
         hearing = "" if self.hear == expected else f"+{self.hear}"
         hearing += f"+{self.encoder}" if self.encoder else ""
-        parts = [self.preset, *self.backbone_name(), f"{self.network}{hearing}", self.condition()]
-        return "/".join(parts)
+        return [*self.backbone_name(), f"{self.network}{hearing}"]
 
     def backbone_name(self) -> list[str]:
         """Return the backbone as a part of a name: nothing for Mac-IAC."""

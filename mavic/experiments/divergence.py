@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-SHARED = ("episodes", "steps_per_second")  # entries of a point that all runs share
+SHARED = ("episodes", "seconds", "steps_per_second")  # entries of a point that all runs share
 
 
 class DivergenceError(ValueError):

@@ -63,7 +63,6 @@ METHODS = {
     "random": Method(instructions="none", correction="none", random=True),
 }
 NETWORKS = tuple(networks.NETWORKS)
-RULES = ("by-kind", "add")
 
 
 def preset_of(name: str, world: str, backbone: str = "mac-iac", **changes: Any) -> Preset:

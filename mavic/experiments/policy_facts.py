@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
+from mavic import renamed
 from mavic.experiments import files, json_shape, shipped_teams
 from mavic.experiments.config import ExperimentConfig
 from mavic.preset import Preset
@@ -18,7 +19,6 @@ from mavic.ranges import Range, check_value
 
 FORMAT = 2
 READABLE = (1, FORMAT)
-RENAMED_FACTS = {"cell": "config"}  # names in files of format 1
 FACTS = {  # what a description must hold, and what it may hold
     "world": str,
     "agents": [str],
@@ -81,7 +81,7 @@ def read_facts(path: str | Path) -> dict[str, Any]:
         edited = f"{notes}: damaged or edited (its hash differs); if you edited it, remove its line sha256"
     else:
         edited = ""
-    facts = {RENAMED_FACTS.get(name, name): fact for name, fact in facts.items()}
+    facts = renamed.in_present_names(facts, renamed.FIELDS)
     if missing := [name for name in FACTS if name not in facts]:
         raise PolicyError(f"{notes}: not a policy's description (without {', '.join(missing)})")
     try:

@@ -87,8 +87,9 @@ def _macro_ticks(played: Played, only: str = "") -> Array:
     counted = rows.alive[..., None] & (told == told.any())
     ran = jax.nn.one_hot(rows.macro, played.twins.shape[-1]) * counted[..., None]
     by_macro = ran.sum((0, 1))[None] * played.addressed[..., None]
-    chosen = {"": 1.0, "twins": played.twins, "named": played.named}[only]
-    return (by_macro * chosen).sum((1, 2))
+    if only:
+        by_macro *= {"twins": played.twins, "named": played.named}[only]
+    return by_macro.sum((1, 2))
 
 
 def agents_mean(values: Array | None) -> Array:

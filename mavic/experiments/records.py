@@ -21,6 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from mavic import renamed
 from mavic.experiments import files, json_shape
 from mavic.experiments.config import ExperimentConfig
 from mavic.preset import Preset
@@ -167,9 +168,7 @@ def read(path: str | Path) -> Record:
         raise RecordError(
             f"{path}: damaged or edited (its hash differs from that in its first line)"
         )
-    run = lines[0]
-    if "cell" in run:  # the name of version 0.1
-        run["config"] = run.pop("cell")
+    run = lines[0] = renamed.in_present_names(lines[0], renamed.FIELDS)
     for number, line in enumerate(lines, start=1):
         try:
             _check_line(line, run)

@@ -213,10 +213,11 @@ def train_group(
             with stopping.after_this(waits=compiled):
                 state, metrics = train.train_updates(*program, state)
                 jax.block_until_ready(state)
-                rate = float(metrics.ticks.sum()) / (time.perf_counter() - began)
+                seconds = time.perf_counter() - began
+                rate = float(metrics.ticks.sum()) / seconds
                 alive = _alive(group, curve, state, metrics, points, console)
                 state = divergence.cleared(state, alive)
-                point = _point(static, num_envs, task, runs, state, metrics, rate)
+                point = _point(static, num_envs, task, runs, state, metrics, seconds)
                 curve.append(divergence.blank_point(point, alive))
                 if folder is not None:
                     checkpoint.save(folder, group, state, curve)
@@ -338,15 +339,19 @@ def _point(
     runs: Run,
     state: TrainState,
     metrics: TrainMetrics,
-    rate: float,
+    seconds: float,
 ) -> dict[str, Any]:
-    """Return one point of the curve: base return and compliance of every run, and metrics of the last updates."""
+    """Return one point of the curve: base return and compliance of every run, and metrics of the last updates.
+
+    `seconds` is how long the updates since the last point took. The first point's include compilation.
+    """
     return {
         "episodes": int(state.episodes[0]),
         **evaluate.progress(static, num_envs, task.vectors, runs, state),
         "value": np.asarray(metrics.update.value),
         "entropy": np.asarray(metrics.update.entropy),
-        "steps_per_second": rate,
+        "seconds": seconds,
+        "steps_per_second": float(metrics.ticks.sum()) / seconds,
     }
 
 
@@ -440,7 +445,7 @@ def record_lines(
 ) -> list[dict[str, Any]]:
     """Return the lines of a configuration's record: run, curve, score."""
     part = trained.places(config)
-    shared = ("episodes", "steps_per_second")
+    shared = divergence.SHARED
     curve = [
         {"type": "curve", **{k: v if k in shared else np.asarray(v)[part] for k, v in p.items()}}
         for p in trained.curve

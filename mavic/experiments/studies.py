@@ -133,14 +133,16 @@ def _short(trainings: tuple[Training, ...], seeds: int, **numbers: Any) -> tuple
 
 def _paper_rows(world: str) -> Training:
     """Return the paper's own setting: its numbers, network, hearing, schedule and rule; and ours, for comparison."""
-    literal = ("paper/add/bonus=10",) if world == "warehouse" else ()
+    without = (
+        ("paper/add/bonus=0",) if world == "warehouse" else ()
+    )  # there the rule add pays a bonus
     return Training(
         name=f"paper-{world}",
         world=world,
         methods=TABLE,
         network="shared",
         preset="paper",
-        conditions=("paper/add", *literal, "live/by-kind"),
+        conditions=("paper/add", *without, "live/by-kind"),
     )
 
 

@@ -27,9 +27,9 @@ def rules_of(
 ) -> Rules:
     """Return a file's kinds as arrays for an environment.
 
-    `rule` is "by-kind" (as the file says) or "add" (for every kind, with the paper's penalty). `only` names the kinds
-    that the schedule gives. By default these are all kinds that are not `extra`; with `extras` they are all kinds.
-    `penalty` and `bonus` replace those of every kind; a penalty is what disobeying costs, 0 or more.
+    `rule` is "by-kind" (as the file says) or "add" (for every kind, with the paper's penalty and bonus). `only` names
+    the kinds that the schedule gives. By default these are all kinds that are not `extra`; with `extras` they are all
+    kinds. `penalty` and `bonus` replace those of every kind; a penalty is what disobeying costs, 0 or more.
     """
     if not isinstance(file, InstructionFile):
         file = read(file)
@@ -82,7 +82,11 @@ def rules_of(
             if penalty is None
             else [-penalty] * len(every)
         ),
-        bonus=column([k.bonus if bonus is None else bonus for k in every]),
+        bonus=column(
+            [k.paper_bonus if rule == "add" else k.bonus for k in every]
+            if bonus is None
+            else [bonus] * len(every)
+        ),
         outcome=jnp.asarray(outcome),
         credit=column([k.credit for k in every]),
         precondition=jnp.asarray(precondition),

@@ -18,6 +18,7 @@ Optional keys of a kind:
     penalty = -50                 # rule add: once for each forbidden macro chosen
     paper_penalty = -50           # the same where every kind has the rule add, as in the paper (default: penalty)
     bonus = 0                     # rule add: once for each allowed macro chosen
+    paper_bonus = 10              # the same where every kind has the rule add, as in the paper (default: bonus)
     pay = 1                       # rule replace: each tick
     given_if = "..."              # a precondition of the environment that must hold when the instruction is given
     effect = "..."                # what the environment does differently while the instruction holds
@@ -50,6 +51,7 @@ KEYS: dict[str, type | tuple[type, ...]] = {
     "penalty": (int, float),
     "paper_penalty": (int, float),
     "bonus": (int, float),
+    "paper_bonus": (int, float),
     "pay": (int, float),
     "given_if": str,
     "effect": str,
@@ -79,6 +81,7 @@ class Kind:
     penalty: float = -50.0
     paper_penalty: float = -50.0
     bonus: float = 0.0
+    paper_bonus: float = 0.0
     pay: float = 1.0
     given_if: str | None = None
     effect: str | None = None
@@ -198,6 +201,7 @@ def _kind(name: str, table: dict[str, Any], where: str, refuse: Any) -> Kind:
         penalty=float(table.get("penalty", -50.0)),
         paper_penalty=float(table.get("paper_penalty", table.get("penalty", -50.0))),
         bonus=float(table.get("bonus", 0.0)),
+        paper_bonus=float(table.get("paper_bonus", table.get("bonus", 0.0))),
         pay=float(table.get("pay", 1.0)),
         given_if=table.get("given_if"),
         effect=table.get("effect"),

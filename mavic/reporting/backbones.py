@@ -1,98 +1,127 @@
-"""The table of backbones: base return and compliance by world, backbone and method, on the page docs/backbones.md.
+"""The table of backbones: what every method reaches on every backbone, by world.
 
     python -m mavic.reporting.backbones results/backbones docs/backbones.md
 
 reads the records in the folders results/backbones/<world>, writes results/backbones/table.json, and puts the table
-between the two marks of the page. Figures are never typed.
+between the two marks of the page. `mavic report results/backbones` writes the same file. Figures are never typed.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mavic.experiments import records
-from mavic.reporting import stats
+from mavic.experiments import files
+from mavic.experiments.records import plain, read_folder
+from mavic.reporting.formats import number, percent
+from mavic.reporting.rows import Row, table
+from mavic.reporting.writers import numbers_of
 
 BEGIN, END = "<!-- table of backbones -->", "<!-- end -->"
 NO_FIGURES = "There are no figures yet."
-HEADER = "| world | backbone | method | network | seeds | base return | instructions followed | steps/s |"
+ENOUGH = 0.95  # of the best plan, for the column that tells how many episodes it takes
+Table = dict[str, dict[str, dict[str, dict[str, Any]]]]
+"""World → backbone → method → its numbers."""
+COLUMNS = (
+    "world",
+    "backbone",
+    "method",
+    "base return (worst seed)",
+    "of the best plan",
+    "followed (worst seed)",
+    "task while an instruction holds",
+    "obeyed meanwhile",
+    f"episodes to {ENOUGH:.0%}",
+    "seconds",
+)
 
 
-def table_of(folder: Path) -> list[dict[str, Any]]:
-    """Return one entry for each finished record below the folder, in the order of worlds and names."""
-    found = []
-    for path in sorted(folder.glob("*/*.jsonl")):
-        record = records.read(path)
-        if record.score is None:
-            continue
-        config = record.config()
-        found.append(
-            {
-                "world": config.world,
-                "backbone": config.backbone,
-                "method": config.method,
-                "network": config.network,
-                "preset": config.preset,
-                "condition": config.condition(),
-                "seeds": list(record.run["seeds"]),
-                "base": _numbers(record.score["base"]["discounted"]),
-                "followed": _numbers(record.score["compliance"]["per_instruction"]),
-                "steps_per_second": record.run.get("steps_per_second"),
-            }
-        )
+def table_of(folder: Path) -> Table:
+    """Return the numbers of all finished records in the folders below `folder`."""
+    found: Table = {}
+    for world in record_folders(folder):
+        for row in table(read_folder(world)):
+            methods = found.setdefault(row.config.world, {}).setdefault(row.config.backbone, {})
+            methods[row.name] = _numbers(row)
     return found
 
 
-def _numbers(values: list[float]) -> dict[str, float]:
-    (estimate,) = stats.estimates(np.asarray(values, float)[:, None])
-    return {name: getattr(estimate, name) for name in ("mean", "low", "high", "min")}
+def record_folders(folder: Path) -> list[Path]:
+    """Return the folders below `folder` that hold records."""
+    return sorted({path.parent for path in folder.glob("*/*.jsonl")})
 
 
-def markdown(table: list[dict[str, Any]]) -> str:
-    """Return the table as Markdown. Intervals are those of the mean over seeds; the worst seed follows."""
-    if not table:
+def _numbers(row: Row) -> dict[str, Any]:
+    """Return a row's headline numbers, and how long its training took in episodes and in seconds.
+
+    `episodes_to_95` is the median over seeds, None if half of them never come so far.
+    """
+    needed = np.full(len(row.seeds), math.nan)
+    if row.optimum:
+        needed = row.curve.episodes_to(ENOUGH * row.optimum)
+    median = float(np.median(needed)) if needed.size else math.nan
+    return numbers_of(row) | plain({"episodes_to_95": median, "seconds": row.curve.seconds})
+
+
+def markdown(found: Table) -> str:
+    """Return the table as Markdown. Rows with the shield are left to the file."""
+    if not found:
         return NO_FIGURES
-    lines = [HEADER, "|" + "---|" * (HEADER.count("|") - 1)]
-    for row in table:
-        base, followed, speed = row["base"], row["followed"], row["steps_per_second"]
-        cells = [
-            row["world"],
-            row["backbone"],
-            row["method"],
-            row["network"],
-            str(len(row["seeds"])),
-            f"{base['mean']:.2f} [{base['low']:.2f}, {base['high']:.2f}], worst {base['min']:.2f}",
-            f"{followed['mean']:.1%} [{followed['low']:.1%}, {followed['high']:.1%}], "
-            f"worst {followed['min']:.1%}",
-            f"{speed:,.0f}" if speed else "",
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    lines = [COLUMNS, ("---",) * len(COLUMNS)]
+    for world, backbones in found.items():
+        for backbone, methods in backbones.items():
+            for method, numbers in methods.items():
+                if not method.endswith("+shield"):
+                    lines.append((world, backbone, method, *_cells(numbers)))
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def with_table(page: str, table: list[dict[str, Any]]) -> str:
+def _cells(numbers: dict[str, Any]) -> tuple[str, ...]:
+    def value(name: str) -> float:
+        found = numbers.get(name)
+        return math.nan if found is None else found
+
+    return (
+        f"{number(value('base_mean'))} ({number(value('base_min'))})",
+        percent(value("share_of_optimum")),
+        f"{percent(value('compliance_mean'), 2)} ({percent(value('compliance_min'), 2)})",
+        percent(value("under_share_mean")),
+        percent(value("under_obeyed_mean")),
+        number(value("episodes_to_95"), 0),
+        number(value("seconds"), 0),
+    )
+
+
+def with_table(page: str, found: Table) -> str:
     """Return the page with this table between its marks."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{markdown(table)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{markdown(found)}\n{END}{after}"
 
 
-def read_table(folder: Path) -> list[dict[str, Any]]:
+def read_table(folder: Path) -> Table:
     """Return the table that was written, or an empty one."""
     path = folder / "table.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def write_table(found: Table, folder: Path) -> Path:
+    """Write the table to the file `table.json` of the folder, and return its path."""
+    path = folder / "table.json"
+    files.write_text(path, json.dumps(found, indent=1, allow_nan=False) + "\n")
+    return path
 
 
 def main(folder: Path, page: Path) -> None:
     """Make the table anew and put it on the page."""
-    table = records.plain(table_of(folder))
-    (folder / "table.json").write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
-    page.write_text(with_table(page.read_text(encoding="utf-8"), table), encoding="utf-8")
+    found = table_of(folder)
+    write_table(found, folder)
+    page.write_text(with_table(page.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from rich.table import Table
 from mavic.reporting.formats import number, percent
 from mavic.reporting.rows import Row
 from mavic.reporting.styles import BASELINE
-from mavic.reporting.tables import groups
+from mavic.reporting.tables import group_tables
 
 
 def show(rows: Sequence[Row], console: Console) -> None:
@@ -36,7 +36,7 @@ def show(rows: Sequence[Row], console: Console) -> None:
 
 
 def _headline(rows: Sequence[Row]) -> list[Row]:
-    key = groups(rows)[0].key
+    key = group_tables(rows)[0].key
     return [row for row in rows if row.config.table_group() == key and not row.shield]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def write_figures(rows: Sequence[Row], folder: Path) -> tuple[Path, ...]:
             if name == "under" and not known_kinds(found, UNDER_SHARE):
                 continue
             stem = "-".join([name, *key.split("/")])
-            written += save(folder / stem, lambda draw=draw, found=found: draw(found))
+            written += save(folder / stem, partial(draw, found))
     return tuple(written)
 
 

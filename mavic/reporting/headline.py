@@ -9,7 +9,8 @@ entries, such as `<!-- headline: overcooked extras -->`. An entry of the file lo
         "group": "tuned/protected/live/by-kind",            the group of `table.json` whose rows are shown
         "method": "mavic",                                   the row that is the headline, in bold
         "also": {"tuned/shared/live/by-kind": ["mavic"]},    optional: rows of other groups, after those of their method
-        "columns": ["method", "base return"]                 optional: only these columns
+        "columns": ["method", "base return"],                optional: only these columns
+        "folder": "repeat/box_pushing"                       optional: the folder of the table (default: the world's)
     }
 """
 
@@ -110,6 +111,8 @@ COLUMNS: dict[str, Callable[[Line], str]] = {
     "worst kind, worst seed": lambda line: percent(line.get("under_share_min")),
     "solved, worst": lambda line: percent(line.get("under_solved_min")),
     "obeyed, worst": lambda line: percent(line.get("under_obeyed_min")),
+    "two at once: solved": lambda line: percent(line.get("pairs_solved_mean")),
+    "two at once: both obeyed": lambda line: percent(line.get("pairs_obeyed_mean")),
     "live, of base": lambda line: percent(line.get("live_share")),
     "live solved": lambda line: percent(line.get("live_solved")),
     "paper": _paper,
@@ -124,7 +127,8 @@ def entries(results: Path) -> dict[str, Any]:
 def markdown(results: Path, entry: str) -> str:
     """Return one headline table in Markdown. Columns of which nothing is known are left out."""
     named, world = entries(results)[entry], entry.split()[0]
-    table = json.loads((results / world / "table.json").read_text(encoding="utf-8"))
+    folder = results / named.get("folder", world)
+    table = json.loads((folder / "table.json").read_text(encoding="utf-8"))
     group, best = named["group"], named["method"]
     chosen = {group: [name for name in table[group] if name not in LEFT_OUT]}
     chosen |= named.get("also", {})

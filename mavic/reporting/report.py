@@ -1,6 +1,6 @@
 """Run records → tables and figures: `report(folder)` makes all of them from the JSON-lines files alone.
 
-The same records always give the same bytes. The steps are `rows.table` (records → rows), `tables.groups` (rows →
+The same records always give the same bytes. The steps are `rows.table` (records → rows), `tables.group_tables` (rows →
 tables of texts), `writers` (texts of files) and `figures`. Reports need the extra `report`.
 """
 

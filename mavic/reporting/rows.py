@@ -29,6 +29,16 @@ class Curve:
 
     episodes: tuple[int, ...]
     points: Mapping[str, np.ndarray]
+    seconds: float = math.nan
+    """How long the trainings of its program took together, with compilation; nan if the record does not say."""
+
+    def episodes_to(self, base: float) -> np.ndarray:
+        """Return [seeds]: the training episodes after which the base return first was at least `base`; inf if never."""
+        reached = self.points[metrics.BASE.name] >= base
+        if not reached.size:
+            return np.full(reached.shape[1], math.inf)
+        first = np.asarray(self.episodes, float)[reached.argmax(axis=0)]
+        return np.where(reached.any(axis=0), first, math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +100,8 @@ class Row:
 
     @property
     def network(self) -> str:
-        """Its network in tables and figures, and how it hears if that is not what one expects of it."""
-        return self.group.split("/")[1]
+        """Its backbone and network in figures, and how it hears if that is not what one expects of it."""
+        return " ".join(self.config.team_names())
 
     @property
     def label(self) -> str:
@@ -203,7 +213,8 @@ def _checked(make: Callable[..., Row], record: Record, *more: Any) -> Row:
 
 
 def _compared_by(config: ExperimentConfig) -> tuple[str, ...]:
-    return config.preset, config.network, config.hear, config.schedule, config.rule
+    names = ("preset", "backbone", "network", "hear", "schedule", "rule")
+    return tuple(getattr(config, name) for name in names)
 
 
 def _check_comparable(configs: Mapping[Any, ExperimentConfig]) -> None:
@@ -376,7 +387,11 @@ def _curve(record: Record, config: ExperimentConfig) -> Curve:
         for metric in metrics.CURVES:
             if metrics.SECTIONS[metric.section].instructed:
                 points[metric.name] = np.full_like(points[metric.name], math.nan)
-    return Curve(episodes=tuple(line["episodes"] for line in record.curve), points=points)
+    return Curve(
+        episodes=tuple(line["episodes"] for line in record.curve),
+        points=points,
+        seconds=sum(line.get("seconds", math.nan) for line in record.curve) or math.nan,
+    )
 
 
 def _unseen(record: Record) -> dict[str, UnseenPhrases]:

@@ -8,6 +8,7 @@ from typing import Any
 from mavic.envs import api
 from mavic.envs.painting import PALETTE
 from mavic.experiments.config import ExperimentConfig
+from mavic.learn.backbones import BACKBONES
 
 BASELINE = "vanilla"
 """The method that others are compared with: it is trained without instructions."""
@@ -41,6 +42,7 @@ ORDER = {  # the first of each make up the headline table
     "preset": ("tuned", "paper"),
     "rule": ("by-kind", "add"),
     "schedule": ("live", "paper"),
+    "backbone": tuple(BACKBONES),
     "network": ("residual", "protected", "shared"),
     "hear": ("kinds", "vectors"),
 }
@@ -77,6 +79,7 @@ def rank(config: ExperimentConfig) -> tuple[Any, ...]:
         config.overlap,
         found["rule"],
         found["schedule"],
+        found["backbone"],
         found["network"],
         found["hear"],
         place(config.method, tuple(LOOKS)),

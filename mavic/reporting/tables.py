@@ -51,7 +51,7 @@ class Grid:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class GroupTables:
     """The tables of one preset, network and condition, by the names of TABLES."""
 
     key: str
@@ -300,10 +300,10 @@ TABLES: dict[str, Callable[[Sequence[Row]], Grid | None]] = {
 }
 
 
-def groups(rows: Sequence[Row]) -> list[Group]:
+def group_tables(rows: Sequence[Row]) -> list[GroupTables]:
     """Return all tables of all groups of rows."""
     made = []
     for key, found in grouped(rows, lambda row: row.group).items():
         grids = {name: grid for name, make in TABLES.items() if (grid := make(found)) is not None}
-        made.append(Group(key=key, tables=grids))
+        made.append(GroupTables(key=key, tables=grids))
     return made

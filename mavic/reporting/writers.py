@@ -21,7 +21,7 @@ from mavic.reporting.extras import require
 from mavic.reporting.formats import Lines
 from mavic.reporting.rows import Row, grouped
 from mavic.reporting.stats import Estimate
-from mavic.reporting.tables import Grid, groups
+from mavic.reporting.tables import Grid, group_tables
 
 CONFIG_FIELDS = (
     "world",
@@ -41,35 +41,36 @@ PARTS = ("mean", "std", "min", "low", "high")
 
 def json_text(rows: Sequence[Row]) -> str:
     """Return `table.json`: numbers by group and method; unknown ones are null."""
-
-    def entry(row: Row) -> dict[str, Any]:
-        numbers: dict[str, Any] = {}
-        more: dict[str, Any] = {}  # what came later stands behind what was always there
-        for metric in METRICS.values():
-            if not metric.json:
-                continue
-            found = row.estimate(metric.name)
-            if metric.json_spread:
-                numbers |= {
-                    f"{metric.json}_mean": found.mean,
-                    f"{metric.json}_std": found.std,
-                    f"{metric.json}_min": found.min,
-                    f"{metric.json}_ci": [found.low, found.high],
-                }
-            elif metric.json_min:
-                more |= {metric.json: found.mean, f"{metric.json}_min": found.min}
-            else:
-                numbers[metric.json] = found.mean
-        counts = {"seeds": len(row.seeds), "episodes": row.episodes}
-        if row.diverged:
-            more["diverged"] = len(row.diverged)
-        return plain({**numbers, **counts, **more, **_under(row), **_pairs(row)})
-
     found = {
-        key: {row.name: entry(row) for row in same}
+        key: {row.name: numbers_of(row) for row in same}
         for key, same in grouped(rows, lambda row: row.group).items()
     }
     return json.dumps(found, indent=1, allow_nan=False) + "\n"
+
+
+def numbers_of(row: Row) -> dict[str, Any]:
+    """Return all numbers of a row under their names in `table.json`; unknown ones are None."""
+    numbers: dict[str, Any] = {}
+    more: dict[str, Any] = {}  # what came later stands behind what was always there
+    for metric in METRICS.values():
+        if not metric.json:
+            continue
+        found = row.estimate(metric.name)
+        if metric.json_spread:
+            numbers |= {
+                f"{metric.json}_mean": found.mean,
+                f"{metric.json}_std": found.std,
+                f"{metric.json}_min": found.min,
+                f"{metric.json}_ci": [found.low, found.high],
+            }
+        elif metric.json_min:
+            more |= {metric.json: found.mean, f"{metric.json}_min": found.min}
+        else:
+            numbers[metric.json] = found.mean
+    counts = {"seeds": len(row.seeds), "episodes": row.episodes}
+    if row.diverged:
+        more["diverged"] = len(row.diverged)
+    return plain({**numbers, **counts, **more, **_under(row), **_pairs(row)})
 
 
 def _under(row: Row) -> dict[str, Any]:
@@ -191,7 +192,7 @@ def markdown_text(
     parts = [f"# {world.title or world.name}\n"]
     if names := [f"`{path.name}`" for path in unfinished]:
         parts.append(f"Unfinished records, left out: {', '.join(names)}.\n")
-    for group in groups(rows):
+    for group in group_tables(rows):
         parts.append(f"## {group.key}\n")
         for name, grid in group.tables.items():
             parts += [] if name == "main" else [f"### {grid.title}\n"]
@@ -229,7 +230,7 @@ _TEX = str.maketrans(
 def latex_text(rows: Sequence[Row]) -> str:
     """Return `table.tex`: all tables for LaTeX. It needs the package booktabs."""
     parts = [r"% \usepackage{booktabs}"]
-    for group in groups(rows):
+    for group in group_tables(rows):
         place = "-".join([*rows[0].config.world.split("_"), *group.key.split("/")])
         for name, grid in group.tables.items():
             parts.append(_latex_grid(grid, place if name == "main" else f"{place}-{name}"))
@@ -284,7 +285,7 @@ def _terminal_grid(grid: Grid) -> Table:
 
 def show(rows: Sequence[Row], console: Console) -> None:
     """Print the main tables, and what goes beyond them; compliance by kind only for the first group."""
-    for i, group in enumerate(groups(rows)):
+    for i, group in enumerate(group_tables(rows)):
         for name, grid in group.tables.items():
             if name in ("main", "unseen") or (name == "kinds" and i == 0):
                 console.print(terminal(group.key, name, grid))

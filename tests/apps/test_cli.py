@@ -14,21 +14,24 @@ import sys
 import tomllib
 from typing import get_args
 
+import fake_training
 import jax
 import numpy as np
 import pytest
+from sample_records import score_of
 
 import mavic
+from mavic import renamed
 from mavic.apps import cli
 from mavic.apps.commands.numbers import Numbers
 from mavic.envs import api
 from mavic.experiments import evaluate, files, records, runner, train
 from mavic.language.encoder import EncoderError
 from mavic.language.reader import read
-from mavic.preset import RENAMED, Preset
+from mavic.preset import Preset
 
 NAMES = [command.__name__.lower() for command in get_args(cli.COMMANDS)]
-TINY = (  # the shapes of tests/experiments/test_runner.py, so that one compilation serves both
+TINY = (
     "train box_pushing --methods mavic vanilla random --networks protected --hear vectors --seeds 1"
     " --episodes 128 --batch 64 --options size 4"
 )
@@ -47,7 +50,7 @@ def run(line):
     return status, out.getvalue(), err.getvalue()
 
 
-def brief(monkeypatch):
+def few_episodes(monkeypatch):
     """Evaluate few episodes; they are enough for every column of a record."""
     whole = evaluate.evaluate
     monkeypatch.setattr(
@@ -56,12 +59,32 @@ def brief(monkeypatch):
     monkeypatch.setattr(runner, "default_num_envs", lambda batch, horizon: 32)
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def made_up_scores(trained, **_):
+    """Scores that are different for every configuration."""
+    return {
+        config: score_of([10.0 * n], [0.5 / n], [0.1], shield=True)
+        for n, config in enumerate(trained.group.configs, start=1)
+    }
+
+
+@contextlib.contextmanager
+def short_training(real):
+    """What is trained and evaluated ends soon. Unless it is real, nothing is compiled and scores are made up."""
+    with contextlib.ExitStack() as stack:
+        monkeypatch = stack.enter_context(pytest.MonkeyPatch.context())
+        if real:
+            few_episodes(monkeypatch)
+        else:
+            stack.enter_context(fake_training.fake())
+            monkeypatch.setattr(evaluate, "evaluate", made_up_scores)
+        yield
+
+
+@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.long)])
+def trained(request, tmp_path_factory):
     """The folder of a short training and what the user saw of it."""
     out = tmp_path_factory.mktemp("runs")
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        brief(monkeypatch)
+    with short_training(request.param):
         status, said, complaint = run(f"{TINY} --out {out} {LOG}")
     assert (status, complaint) == (0, "")
     return out / "box_pushing", said
@@ -178,7 +201,7 @@ def test_training_goes_on_from_a_policy(trained, tmp_path, monkeypatch):
 
     monkeypatch.setattr(train, "train_updates", train_updates)
     monkeypatch.setattr(runner, "_memory_line", lambda *_: "")
-    brief(monkeypatch)
+    few_episodes(monkeypatch)
     status, _, complaint = run(f"{TINY} --initial {policy} --out {tmp_path}")
     assert status == 130 and "stopped" in complaint
     weights = mavic.load_policy(policy).weights
@@ -189,13 +212,14 @@ def test_training_goes_on_from_a_policy(trained, tmp_path, monkeypatch):
     assert status == 1 and "another network" in complaint
 
 
-def test_the_same_command_goes_on_where_it_was(trained, monkeypatch):
+def test_the_same_command_goes_on_where_it_was(trained, request):
     folder, _ = trained
     path = folder / "mavic-tuned-protected-live-by-kind.jsonl"
     before = records.read(path)
-    brief(monkeypatch)
-    monkeypatch.setattr(train, "train_updates", None)  # nothing is left to train
-    status, said, complaint = run(f"{TINY} --out {folder.parent}")
+    real = request.node.callspec.params["trained"]
+    with short_training(real), pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(train, "train_updates", None)  # nothing is left to train
+        status, said, complaint = run(f"{TINY} --out {folder.parent}")
     assert (status, complaint) == (0, "")
     assert "after 2 of 2 points" in " ".join(said.split())
     assert records.read(path).score == before.score
@@ -344,10 +368,10 @@ def test_an_old_name_is_answered_with_the_new_one(line, said):
 
 
 def test_every_renamed_number_is_answered():
-    for old, new in RENAMED.items():
-        (line,) = cli.renamed(["train", "box_pushing", f"--{old.replace('_', '-')}", "1"])
+    for old, new in renamed.NUMBERS.items():
+        (line,) = renamed.complaints(["train", "box_pushing", f"--{old.replace('_', '-')}", "1"])
         assert f"is now --{new.replace('_', '-')}" in line
-    assert not list(cli.renamed(["train", "box_pushing", "--conditions", "live/add"]))
+    assert not list(renamed.complaints(["train", "box_pushing", "--conditions", "live/add"]))
 
 
 def test_stopping_says_how_to_go_on(tmp_path, monkeypatch):

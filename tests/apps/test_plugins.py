@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mavic.apps import plugins
-from mavic.apps.commands.command import Problem
+from mavic.apps.commands.command import UserError
 from mavic.apps.commands.evaluate import Evaluate
 from mavic.apps.commands.report import Report
 from mavic.apps.commands.train import Train
@@ -65,7 +65,7 @@ def test_a_world_is_found_in_the_current_folder(workshop):
 def test_a_world_nobody_adds_is_left_to_the_command(workshop):
     assert not list(plugins.guess(Train(world="nowhere")))
     assert not list(plugins.guess(Train(world="box_pushing", methods=("all",))))
-    with pytest.raises(Problem, match="plugin nothing"):
+    with pytest.raises(UserError, match="plugin nothing"):
         plugins.load(["nothing"])
 
 

@@ -19,7 +19,7 @@ from mavic.experiments.methods import METHODS
 from mavic.experiments.metrics import EPISODES, METRICS, Metric, Played, Quantity, Ratio
 from mavic.reporting import writers
 from mavic.reporting.rows import table
-from mavic.reporting.tables import groups
+from mavic.reporting.tables import group_tables
 from mavic.types import AlsoHeld, Timestep
 
 ROOT = Path(__file__).parents[2]
@@ -179,6 +179,6 @@ def test_a_new_row_appears_in_scores_tables_csv_and_definitions(monkeypatch, tmp
     rows = table([records.read(tmp_path / "a.jsonl")])
     (line,) = csv.DictReader(io.StringIO(writers.csv_text(rows)))
     assert float(line["macros_started_mean"]) == pytest.approx(found.mean(), rel=1e-5)
-    grid = groups(rows)[0].tables["task"]
+    grid = group_tables(rows)[0].tables["task"]
     assert "Macros" in grid.header and f"{moves.title}: {moves.caption}." in grid.caption
     assert "| macros_started | uninstructed | macros started | episodes |" in metrics.definitions()

@@ -40,6 +40,20 @@ def test_a_macro_only_one_agent_has_is_forbidden_to_that_one(tmp_path):
     assert made.allowed[1].tolist() == [[True, True, False, True, True], [True] * 5]
 
 
+def test_the_rule_add_pays_what_the_paper_pays(tmp_path):
+    prohibition = GOOD.replace('rule = "replace"', 'rule = "add"\npenalty = -250\nbonus = 1')
+    both = GOOD.replace('"replace"', '"add"\npenalty = -250\npaper_penalty = -50\npaper_bonus = 10')
+    path = tmp_path / "mine.toml"
+    for text, rule, paid in [
+        (prohibition, "add", (-250.0, 1.0)),  # the file names no figures of the paper
+        (both, "by-kind", (-250.0, 0.0)),
+        (both, "add", (-50.0, 10.0)),
+    ]:
+        path.write_text(text)
+        made = reward.rules_of(Corridor(), path, rule=rule)
+        assert (float(made.penalty[1]), float(made.bonus[1])) == paid
+
+
 def test_a_table_by_agent_leaves_the_others_free(tmp_path):
     made = rules(tmp_path, GOOD.replace('["WALK"]', '{ right = ["WALK"] }'))
     assert made.allowed[1, 0].all()

@@ -1,34 +1,58 @@
-"""The table of backbones on its page is the one of its file."""
+"""The table of backbones comes from records, and its page shows the one of its file."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pytest
+from sample_records import config_of, save
+
+from mavic.apps.commands.report import Report
 from mavic.reporting import backbones
 
 ROOT = Path(__file__).parents[2]
-ROW = {
-    "world": "box_pushing",
-    "backbone": "acac",
-    "method": "mavic",
-    "network": "residual",
-    "seeds": [0, 1],
-    "base": {"mean": 290.4, "low": 290.0, "high": 291.0, "min": 289.5},
-    "followed": {"mean": 0.99, "low": 0.98, "high": 1.0, "min": 0.975},
-    "steps_per_second": 12345.6,
-}
 
 
-def test_the_page_shows_the_table_of_its_file():
+@pytest.fixture
+def folder(tmp_path):
+    """Two backbones of one world. The best plan earns 300; curves rise in four points to the final numbers."""
+    world = tmp_path / "box_pushing"
+    world.mkdir()
+    own = config_of(network="residual", hear="kinds")
+    save(world, own, [300.0, 288.0, 200.0], [1.0, 0.99, 0.98], [0.0] * 3, optimum=300.0)
+    team = config_of(network="residual", hear="kinds", backbone="mac-cac")
+    save(world, team, [200.0, 150.0, 300.0], [1.0] * 3, [0.0] * 3, optimum=300.0)
+    return tmp_path
+
+
+def test_the_table_of_the_repository_is_on_its_page():
     page = (ROOT / "docs" / "backbones.md").read_text(encoding="utf-8")
     table = backbones.read_table(ROOT / "results" / "backbones")
     assert backbones.with_table(page, table) == page
 
 
-def test_a_row_shows_mean_interval_worst_seed_and_speed():
-    page = f"before\n{backbones.BEGIN}\nold\n{backbones.END}\nafter\n"
-    made = backbones.with_table(page, [ROW])
-    assert made.startswith("before\n") and made.endswith("after\n") and "old" not in made
-    want = "| acac | mavic | residual | 2 | 290.40 [290.00, 291.00], worst 289.50 "
-    assert want + "| 99.0% [98.0%, 100.0%], worst 97.5% | 12,346 |" in made
-    assert backbones.NO_FIGURES in backbones.with_table(page, [])
+def test_the_file_has_the_headline_numbers_by_world_backbone_and_method(folder):
+    Report(folder=folder).run()
+    found = json.loads((folder / "table.json").read_text())
+    assert list(found["box_pushing"]) == ["mac-iac", "mac-cac"]
+    numbers = found["box_pushing"]["mac-iac"]["mavic"]
+    assert numbers["base_min"] == 200.0 and numbers["compliance_mean"] == pytest.approx(0.99)
+    assert {"under_share_mean", "under_obeyed_mean", "share_of_optimum"} <= set(numbers)
+    # two of three seeds come to 285, at the last of four points; each point took 2.5 seconds
+    assert numbers["episodes_to_95"] == 96_000 and numbers["seconds"] == 10
+    assert found["box_pushing"]["mac-cac"]["mavic"]["episodes_to_95"] is None
+    assert (folder / "box_pushing" / "table.md").is_file()
+
+
+def test_a_page_gets_one_line_for_each_backbone_and_method(folder, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{backbones.BEGIN}\nearlier\n{backbones.END}\nafter\n")
+    backbones.main(folder, page)
+    made = page.read_text()
+    assert made.startswith("before\n") and made.endswith("after\n") and "earlier" not in made
+    assert (
+        "| box_pushing | mac-iac | mavic | 262.67 (200.00) | 87.6 % | 99.00 % (98.00 %) |" in made
+    )
+    assert "| 96,000 | 10 |" in made and "| — | 10 |" in made
+    assert backbones.NO_FIGURES in backbones.with_table(made, {})

@@ -19,7 +19,7 @@ from mavic.reporting import writers
 from mavic.reporting.extras import MissingExtraError
 from mavic.reporting.report import report
 from mavic.reporting.rows import table
-from mavic.reporting.tables import groups
+from mavic.reporting.tables import group_tables
 
 
 def test_table_json_layout(made):
@@ -151,7 +151,7 @@ def test_groups_stand_in_order_the_headline_first(tmp_path):
         "tuned/protected/live/by-kind/overlap": ["mavic"],
         "paper/shared/live/by-kind": ["mavic"],
     }
-    assert [group.key for group in groups(rows)] == list(json.loads(writers.json_text(rows)))
+    assert [group.key for group in group_tables(rows)] == list(json.loads(writers.json_text(rows)))
 
 
 def test_numbers_that_are_not_known_are_null(tmp_path):
@@ -192,7 +192,7 @@ def test_the_papers_figures_stand_beside_its_own_network_and_condition(tmp_path)
         save(tmp_path, config_of(**{**papers, **fields}), [1, 2], [1, 1], [0, 0])
     rows = table(read_folder(tmp_path))
     assert [row.group for row in rows if row.paper] == ["tuned/shared/paper/add"]
-    (cells,) = [group.main.rows[0] for group in groups(rows) if "Paper" in group.main.header]
+    (cells,) = [group.main.rows[0] for group in group_tables(rows) if "Paper" in group.main.header]
     assert cells[-1] == ("288.32", "± 4.10", "50 ± 0.14 %")
 
 
@@ -267,7 +267,7 @@ def test_unequal_presets_are_named_in_the_caption(tmp_path):
         preset={"episodes": 5, "gamma": 0.995},
     )
     rows = table(map(read, sorted(tmp_path.glob("*.jsonl"))))
-    caption = groups(rows)[0].main.caption
+    caption = group_tables(rows)[0].main.caption
     assert "Presets differ: episodes (MAVIC 96000; dual (naive, protected) 5)." in caption
     assert "gamma" not in caption
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-class Problem(Exception):
+class UserError(Exception):
     """An error that the user can correct. The command line prints it without a traceback."""
 
 
@@ -31,7 +31,7 @@ def options_from(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, text in pairs:
         if name in found:
-            raise Problem(f"the option {name} is given twice")
+            raise UserError(f"the option {name} is given twice")
         found[name] = _value(text)
     return found
 

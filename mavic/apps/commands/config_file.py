@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mavic.apps.commands.command import Problem
+from mavic.apps.commands.command import UserError
 from mavic.hints import suggest
 
 TABLES = ("options", "weights", "numbers")
@@ -31,13 +31,13 @@ def read(path: Path, options: Mapping[str, Any], numbers: tuple[str, ...]) -> li
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError:
-        raise Problem(f"{path}: no such file") from None
+        raise UserError(f"{path}: no such file") from None
     except tomllib.TOMLDecodeError as error:
-        raise Problem(f"{path}: {error}") from None
+        raise UserError(f"{path}: {error}") from None
     for table, allowed in ((found, (*options, *TABLES)), (found.get("numbers", {}), numbers)):
         for name in table:
             if name not in allowed:
-                raise Problem(f"{path}: {name!r} is unknown; {suggest(name, tuple(allowed))}")
+                raise UserError(f"{path}: {name!r} is unknown; {suggest(name, tuple(allowed))}")
     return list(_arguments(found, options))
 
 

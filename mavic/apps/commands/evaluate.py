@@ -11,7 +11,7 @@ from typing import Any
 from tyro.conf import Positional
 
 from mavic.apps import console
-from mavic.apps.commands.command import Command, Problem
+from mavic.apps.commands.command import Command, UserError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,9 @@ class Evaluate(Command):
         from mavic.experiments import records, study
 
         if self.shield and self.words:
-            raise Problem("--words is evaluated without the shield: give one of --words, --shield")
+            raise UserError(
+                "--words is evaluated without the shield: give one of --words, --shield"
+            )
         score = study.evaluate_policy(
             self.policy,
             condition=self.condition,

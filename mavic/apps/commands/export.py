@@ -9,7 +9,7 @@ from typing import Literal
 from tyro.conf import Positional
 
 from mavic.apps import console
-from mavic.apps.commands.command import Command, Problem
+from mavic.apps.commands.command import Command, UserError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Export(Command):
         except ImportError as error:
             if error.name is None or error.name.startswith("mavic"):
                 raise
-            raise Problem(f"this needs {error.name}: pip install 'mavic[interop]'") from None
+            raise UserError(f"this needs {error.name}: pip install 'mavic[interop]'") from None
         from mavic.experiments import policy_file
 
         onnx.export(policy_file.load(self.source), self.out)

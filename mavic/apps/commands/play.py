@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mavic.apps import console
-from mavic.apps.commands.command import Command, Problem
+from mavic.apps.commands.command import Command, UserError
 from mavic.ranges import Range
 
 
@@ -47,7 +47,9 @@ class Play(Command):
         except ImportError as error:
             if error.name is None or error.name.startswith("mavic"):
                 raise
-            raise Problem(f"the playground needs {error.name}: pip install 'mavic[web]'") from None
+            raise UserError(
+                f"the playground needs {error.name}: pip install 'mavic[web]'"
+            ) from None
         from mavic.apps.playground import catalog
 
         catalog.prepare()

@@ -10,7 +10,7 @@ import tyro
 from tyro.conf import Positional
 
 from mavic.apps import console
-from mavic.apps.commands.command import Command, Problem, options_from
+from mavic.apps.commands.command import Command, UserError, options_from
 from mavic.ranges import Range, Seed
 
 Tick = Annotated[int, Range(0, 10**6)]
@@ -53,7 +53,7 @@ class Replay(Command):
         from mavic.experiments import files
 
         if self.out.suffix not in (".html", ".gif"):
-            raise Problem(f"{self.out}: must end in .html or .gif")
+            raise UserError(f"{self.out}: must end in .html or .gif")
         files.check_writable(self.out.parent)
         paths = [self.policy] + ([self.against] if self.against else [])
         options = options_from(self.options)

@@ -15,11 +15,16 @@ from mavic.apps.commands.command import Command
 class Report(Command):
     """Make tables and figures from records alone.
 
-    Example: mavic report results/box_pushing
+    If the folder holds one folder of records for each world, all of them are reported. If the records are of several
+    backbones, the table of backbones is made too.
+
+    For example:
+      mavic report results/box_pushing
+      mavic report results/backbones
     """
 
     folder: Positional[Path]
-    """The folder of the records (*.jsonl)."""
+    """The folder of the records (*.jsonl), or a folder of such folders."""
     out: Path | None = None
     """Where to write (default: the same folder)."""
     brief: bool = False
@@ -27,8 +32,18 @@ class Report(Command):
 
     def run(self) -> None:
         """Carry out the command."""
-        from mavic.reporting import report
+        from mavic.reporting import backbones, report
 
-        made = report.report(self.folder, self.out, console=console.OUT, brief=self.brief)
-        if self.brief:
-            console.OUT.print(f"all tables: {made.markdown}", highlight=False, soft_wrap=True)
+        below = [] if any(self.folder.glob("*.jsonl")) else backbones.record_folders(self.folder)
+        for folder in below or [self.folder]:
+            out = self.out / folder.name if below and self.out else self.out
+            made = report.report(folder, out, console=console.OUT, brief=self.brief)
+            if self.brief:
+                console.OUT.print(f"all tables: {made.markdown}", highlight=False, soft_wrap=True)
+        if below:
+            found = backbones.table_of(self.folder)
+            if any(len(world) > 1 for world in found.values()):
+                path = backbones.write_table(found, self.out or self.folder)
+                console.OUT.print(
+                    f"the table of backbones: {path}", highlight=False, soft_wrap=True
+                )

@@ -15,7 +15,7 @@ from rich.table import Table
 from tyro.conf import Positional
 
 from mavic.apps import console
-from mavic.apps.commands.command import Command, Problem, options_from
+from mavic.apps.commands.command import Command, UserError, options_from
 from mavic.hints import suggest
 
 if TYPE_CHECKING:
@@ -90,14 +90,14 @@ class Reproduce(Command):
         self._draw(study, folder)
         if failed:
             logs = ", ".join(str(cell.folder / "log.txt") for cell in failed)
-            raise Problem(f"{len(failed)} of {len(cells)} trainings failed; see {logs}")
+            raise UserError(f"{len(failed)} of {len(cells)} trainings failed; see {logs}")
 
     def _chosen(self, study: Study) -> list[Training]:
         """Return the trainings that are asked for."""
         every = {one.name: one for one in study.trainings[self.profile]}
         for name in self.only:
             if name not in every:
-                raise Problem(
+                raise UserError(
                     f"{study.name} has no training {name!r}; {suggest(name, tuple(every))}"
                 )
         return [one for name, one in every.items() if not self.only or name in self.only]
@@ -108,7 +108,7 @@ class Reproduce(Command):
 
         package = engines.EXTRAS.get(self.engine)
         if package and importlib.util.find_spec(package) is None:
-            raise Problem(
+            raise UserError(
                 f"--engine {self.engine} needs {package}: pip install 'mavic[{self.engine}]'"
             )
         todo = [cell for cell in every if cells.done(cell) is None]

@@ -14,7 +14,7 @@ from tyro.conf import Positional
 
 from mavic.apps import console
 from mavic.apps.commands import config_file
-from mavic.apps.commands.command import Command, Problem, options_from
+from mavic.apps.commands.command import Command, UserError, options_from
 from mavic.apps.commands.numbers import Numbers, changes_of
 from mavic.experiments import stopping
 from mavic.experiments.conditions import PARTS
@@ -121,7 +121,7 @@ class Train(Command):
         from mavic.experiments import files, runner, study
 
         if not self.world:
-            raise Problem("neither the command nor the file names a world")
+            raise UserError("neither the command nor the file names a world")
         configs = list(study.configs_of(self.world, **self._choices()))
         folder = self.out / self.world
         seeds = range(self.first_seed, self.first_seed + self.seeds)
@@ -181,7 +181,7 @@ class Train(Command):
         try:
             return [look_up(LOGGERS, name, "logger")(folder / "logs") for name in self.log]
         except ImportError as error:
-            raise Problem(f"--log needs {error.name}: pip install 'mavic[log]'") from None
+            raise UserError(f"--log needs {error.name}: pip install 'mavic[log]'") from None
 
     def _train(self, group: Group, folder: Path, calls: list[OnPoint]) -> None:
         """Train and evaluate a group. If the user stops it, say where the training is saved."""

@@ -10,7 +10,7 @@ from rich.markup import escape
 from tyro.conf import Positional
 
 from mavic.apps import console
-from mavic.apps.commands.command import Command, Problem
+from mavic.apps.commands.command import Command, UserError
 
 if TYPE_CHECKING:
     from mavic.language.reader.read import Understanding
@@ -53,7 +53,7 @@ class Words(Command):
         from mavic.apps import words
 
         if self.world or self.texts or self.json or self.ablation:
-            raise Problem("--report stands alone: it covers all worlds")
+            raise UserError("--report stands alone: it covers all worlds")
         for table in words.report_tables():
             console.OUT.print(table, highlight=False)
 
@@ -62,7 +62,7 @@ class Words(Command):
         from mavic.language.reader.ablation import Ablation
 
         if self.texts or self.json:
-            raise Problem("--ablation takes a world alone")
+            raise UserError("--ablation takes a world alone")
         found = list(words.ablation(self.world))
         for table in words.ablation_tables(
             self.world, [row for row in found if isinstance(row, Ablation)]
@@ -82,7 +82,7 @@ class Words(Command):
         if not sentences and sys.stdin is not None:
             sentences = text.lines(sys.stdin.buffer.read())
         if not sentences:
-            raise Problem(
+            raise UserError(
                 "nothing to understand: give sentences, or one per line on standard input"
             )
         for found in read.understand_all(lex, sentences):

@@ -81,23 +81,23 @@ class Connection:
             text = await self._received()
             if not self.bucket.take():
                 if complaint := self.bucket.complaint():
-                    await self.send(messages.Problem(text=complaint))
+                    await self.send(messages.Failure(text=complaint))
                 continue
             try:
                 if text is None:
                     raise MessageError("a message must be text, not bytes")
                 await self._carry_out(messages.parse(text))
             except (*REFUSALS, PolicyError) as error:
-                await self.send(messages.Problem(text=str(error)))
+                await self.send(messages.Failure(text=str(error)))
             except EncoderError as error:
                 why = f"only the phrases in the list are understood here: {error}"
-                await self.send(messages.Problem(text=why))
+                await self.send(messages.Failure(text=why))
             except (WebSocketDisconnect, TimeoutError):
                 raise
             except Exception as error:  # a fault of the server must not end the page
                 LOG.exception("a page's message failed")
                 why = f"that went wrong here ({type(error).__name__}); everything else goes on"
-                await self.send(messages.Problem(text=why))
+                await self.send(messages.Failure(text=why))
 
     async def _received(self) -> str | None:
         """Return the page's next message; None for one of bytes."""

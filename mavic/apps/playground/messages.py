@@ -226,7 +226,7 @@ class Opened(BaseModel):
     asks: list[KindListing]
 
 
-class Totals(BaseModel):
+class InstructionCounts(BaseModel):
     """Instructions given, counted at their end, and followed, over all episodes of a session."""
 
     given: int
@@ -245,7 +245,7 @@ class Frames(BaseModel):
     seed: int
     over: bool
     still: bool  # a picture of the state; nobody has moved
-    totals: list[Totals]
+    totals: list[InstructionCounts]
     standing: bool  # what holds does so until the person ends it
     queued: list[str]  # what is said next
     log: list[dict[str, Any]]  # what was said in this episode, as `SharedCue`
@@ -308,7 +308,7 @@ class Full(BaseModel):
     text: str
 
 
-class Problem(BaseModel):
+class Failure(BaseModel):
     """A request could not be carried out."""
 
     type: Literal["error"] = "error"

@@ -22,10 +22,10 @@ from mavic.apps.playground.limits import LARGEST_SEED, LONGEST_LOG, LONGEST_RECO
 from mavic.apps.playground.messages import (
     GUEST,
     Frames,
+    InstructionCounts,
     KindListing,
     Opened,
     TeamListing,
-    Totals,
 )
 from mavic.apps.playground.orders import QUEUED_HOLD, Cue, Line, Order, Orders, names_of
 from mavic.apps.recording import Recording, recording_of
@@ -244,7 +244,7 @@ class Session:
 
     def _message(self, frames: list[dict[str, Any]], *, still: bool) -> Frames:
         totals = [
-            Totals(
+            InstructionCounts(
                 given=side.given + side.episode.given,
                 judged=side.judged + side.episode.judged,
                 followed=side.followed + side.episode.followed,

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mavic.preset import ACAC, REFERENCE, TUNED_LONG_TASK
+from mavic.preset import ACAC, GENERAL, REFERENCE, TUNED_LONG_TASK
 
-COMMAND = replace(  # the published commands, for map A with three cooks
-    REFERENCE,
-    episodes=100_000,
-    batch=4,
-    first_to_finish=4,
-    gamma=0.99,
-    actor_lr=3e-4,
-    n_steps=5,
-    epsilon_end=(0.05, 0.05),
-    epsilon_episodes=20_000,
-    target_update_episodes=8,
-)
+COMMAND = GENERAL["reference"]  # the published commands, for map A with three cooks
 TEAM = replace(COMMAND, batch=8, first_to_finish=8, target_update_episodes=32)
 PRESETS = {
     "reference": COMMAND,
