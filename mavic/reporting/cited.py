@@ -12,6 +12,7 @@ comment of its section:
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -21,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from mavic.envs import api
-from mavic.experiments import records
 
 NUMBER = re.compile(r"(?<![\w.§/–-])[−-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?![\w.]|\.\d)")
 SOURCED = re.compile(r"<!-- not from a record:(.*?)-->", re.DOTALL)
@@ -59,14 +59,23 @@ def _plain(number: str) -> str:
 def _known(results: Path, world: str) -> set[str]:
     """Return all ways to write the numbers of the files that a section may cite."""
     paths = [p for p in sorted(results.rglob("*.json")) if _may_cite(p.relative_to(results), world)]
-    values = {value for path in paths for value in _numbers(json.loads(path.read_text("utf-8")))}
-    for path in sorted(results.rglob("*.jsonl")):
-        if _may_cite(path.relative_to(results), world):
-            values |= set(_over_seeds(records.read(path).score))
+    paths += [
+        p for p in sorted(results.rglob("*.jsonl")) if _may_cite(p.relative_to(results), world)
+    ]
+    values = {value for path in paths for value in _of_file(path)}
     for record in (api.world(name) for name in api.BUILT_IN if world in ("", name)):
         values |= {v for figures in record.paper.values() for v in figures if v is not None}
         values |= {v for pair in record.paper_phrases.values() for v in pair}
     return {text for value in values for text in _written(value)}
+
+
+@functools.cache
+def _of_file(path: Path) -> frozenset[float]:
+    """Return the numbers of a JSON file, or those over seeds of a record's last line, its score."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".json":
+        return frozenset(_numbers(json.loads(text)))
+    return frozenset(_over_seeds(json.loads(text.rstrip("\n").rpartition("\n")[2])))
 
 
 def _may_cite(path: Path, world: str) -> bool:

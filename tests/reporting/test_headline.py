@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mavic.reporting import headline
+from mavic.experiments.studies import STUDIES
+from mavic.reporting import cited, headline
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -15,6 +16,43 @@ def test_pages_hold_the_headline_tables(page, tables):
     text = (ROOT / page).read_text(encoding="utf-8")
     assert len(headline.BLOCK.findall(text)) == tables
     assert headline.updated(text, RESULTS) == text
+
+
+def test_the_page_of_studies_holds_what_was_published():
+    text = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    named = [block.removeprefix("study: ") for _, block, _ in headline.WHOLE.findall(text)]
+    assert named == list(STUDIES)
+    assert headline.updated(text, RESULTS) == text
+    missing = [name for name in named if not (RESULTS / f"{name}.md").is_file()]
+    assert text.count("Not run yet.") == len(missing)
+
+
+def test_other_blocks_are_speed_and_the_errors_of_critics():
+    table = headline.speed.markdown(RESULTS).splitlines()
+    assert len(table) == 5 and "| 49,000 | 1,400 | 10,800,000 |" in table[2]
+    assert "5,900,000 (90 at once)" in table[4]
+    errors = headline.bias(RESULTS, "box_pushing")
+    assert "| `tuned/protected/live/by-kind` | −0.1 % |" in errors
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+def test_every_number_of_a_page_has_a_record(page):
+    assert not list(cited.uncited(ROOT / page))
+
+
+def test_a_number_without_a_record_is_found(tmp_path):
+    (tmp_path / "results" / "box_pushing").mkdir(parents=True)
+    (tmp_path / "results" / "box_pushing" / "table.json").write_text('{"a": [0.98765, 12.344]}')
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Box Pushing\n98.77 % and 12.34, not 12.35 <!-- headline: x -->\n7.77\n<!-- end -->\n"
+        "8.5 is said <!-- not from a record: 8.5 (a book) -->\n# Warehouse\n12.34 and −0.77\n"
+    )
+    assert list(cited.uncited(page)) == [
+        ("Box Pushing", "12.35"),
+        ("Warehouse", "12.34"),
+        ("Warehouse", "−0.77"),
+    ]
 
 
 def test_a_headline_shows_its_group_first_and_other_rows_beside_it():
