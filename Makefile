@@ -7,9 +7,18 @@ DEMO := runs/demo/box_pushing
 METHODS := mavic naive vanilla
 
 STUDY ?= table1
+JAX ?= 0.6.2
+JAX_VENV = .venv-jax/$(JAX)
+# Training, acting, several devices, the cache and the memory estimate: what depends on JAX's inner workings.
+JAX_TESTS := tests/experiments/test_same_numbers.py tests/learn/test_networks.py tests/rollout/test_threefry.py \
+  tests/experiments/test_reliability.py tests/apps/test_cache.py tests/apps/test_own_parts.py \
+  tests/test_docs.py::test_the_readmes_team_obeys
+
+# Two workers, a file on one of them, so that its tests share what they compile; tests/conftest.py says which go first.
+TWO := -n 2 --dist loadfile --no-loadscope-reorder
 FAULTS ?= --kills 100 --files 10000 --disk 40 --races 400
 
-.PHONY: help demo play test test-long test-wheel test-browser test-faults docs notebooks slow bench reproduce report clean
+.PHONY: help demo play test test-long test-wheel test-jax test-browser test-faults docs notebooks slow bench reproduce report clean
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -54,10 +63,10 @@ test: $(VENV)/dev  ## Lint, types, import rules, fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile
+	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest $(TWO)
 
 test-long: $(VENV)/dev  ## Further cases and proofs that the fast tests leave out
-	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile -m 'long and not slow'
+	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest $(TWO) -m 'long and not slow'
 
 test-browser: $(VENV)/browser  ## The pages in a real browser; installs Debian's chromium when there is none
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
@@ -72,6 +81,12 @@ $(VENV)/build: pyproject.toml | $(VENV)/pip
 
 test-wheel: $(VENV)/build  ## Build the wheel, install it in an empty environment, run the README there
 	JAX_PLATFORMS=cpu $(BIN)/python tests/check_wheel.py
+
+test-jax:  ## A few tests with another JAX, in an environment of its own: make test-jax JAX=0.6.2 PYTHON=python3.11
+	$(PYTHON) -m venv $(JAX_VENV)
+	$(JAX_VENV)/bin/pip install -q --disable-pip-version-check -e '.[dev]' jax==$(JAX)
+	JAX_PLATFORMS=cpu $(JAX_VENV)/bin/python -m pytest -p no:cacheprovider $(JAX_TESTS)
+	JAX_PLATFORMS=cpu $(JAX_VENV)/bin/python -m pytest -p no:cacheprovider -m slow tests/experiments/test_devices.py
 
 $(VENV)/docs: pyproject.toml | $(VENV)/dev
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[docs]'
@@ -100,4 +115,4 @@ report: $(VENV)/run  ## Remake tables and figures from the committed records
 	@$(BIN)/python -m mavic.reporting.headline README.md docs/results.md docs/studies.md
 
 clean:  ## Remove .venv and caches; keeps runs/
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-jax .mypy_cache .ruff_cache .pytest_cache .hypothesis

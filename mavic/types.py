@@ -1,8 +1,9 @@
 """The records everybody shares: frozen, keyword-only pytrees.
 
 Axes: `E` episodes, `W` environments side by side (episodes follow one another in each), `T` ticks (primitive steps),
-`K` macro transitions, `N` agents, `M` macros (padded), `O` observation, `C` kinds of instruction (0 = none),
-`P` phrases (0 = silence), `D` embedding, `V` events. Time comes first, then the environment, then the agent.
+`L` lanes of the learner's batch (each holds whole episodes in order), `K` macro transitions, `N` agents, `M` macros
+(padded), `O` observation, `C` kinds of instruction (0 = none), `P` phrases (0 = silence), `D` embedding, `V` events.
+Time comes first, then the environment or lane, then the agent.
 """
 
 from __future__ import annotations
@@ -178,8 +179,8 @@ class Instruction:
 
     kind: Array  # [N] 0 = not addressed
     phrase: Array  # [N] 0 = silence
-    left: Array  # [] ticks for which it still holds
-    held: Array  # [] ticks for which it has held
+    ticks_left: Array  # [] for which it still holds
+    ticks_held: Array  # [] for which it has held
     obeyed: Array  # [] bool: no addressed agent has chosen a forbidden macro so far
     decided: Array  # [] bool: some addressed agent has decided under it
     given: Array  # [] instructions given in this episode so far
@@ -257,22 +258,22 @@ class Timestep:
 
 @record
 class MacroTransitions:
-    """One row for each macro that an agent finished. W counts lanes here: a lane holds whole episodes in order."""
+    """One row for each macro that an agent finished. A lane holds whole episodes in order."""
 
-    observation: Array  # [K, W, N, O]
-    available: Array  # [K, W, N, M]
-    forbidden: Array  # [K, W, N, M]
-    last_macro: Array  # [K, W, N]
-    macro: Array  # [K, W, N]
-    phrases: Array  # [K, W, N, N] of all agents, the row's own agent first
-    kind: Array  # [K, W, N] of the joint instruction during the row; 0 = nobody is instructed
-    context: Array  # [K, W, N] of that instruction
-    reward: Array  # [K, W, N] discounted sum over the macro's ticks
-    discount: Array  # [K, W, N] gamma^tau, 0 at a true end
-    next_observation: Array  # [K, W, N, O]
-    switched: Array  # [K, W, N] the clock, not an event, changed the instruction at its end
-    first: Array  # [K, W, N] first row of an episode: memory is empty before it
-    last: Array  # [K, W, N] last row of an episode
-    bootstraps_from_self: Array  # [K, W, N] as in `Timestep`: bootstrap V(h, c) of this row
-    time: Array  # [K, W, N] tick of the episode at which the macro ended
-    valid: Array  # [K, W, N] bool
+    observation: Array  # [K, L, N, O]
+    available: Array  # [K, L, N, M]
+    forbidden: Array  # [K, L, N, M]
+    last_macro: Array  # [K, L, N]
+    macro: Array  # [K, L, N]
+    phrases: Array  # [K, L, N, N] of all agents, the row's own agent first
+    kind: Array  # [K, L, N] of the joint instruction during the row; 0 = nobody is instructed
+    context: Array  # [K, L, N] of that instruction
+    reward: Array  # [K, L, N] discounted sum over the macro's ticks
+    discount: Array  # [K, L, N] gamma^tau, 0 at a true end
+    next_observation: Array  # [K, L, N, O]
+    switched: Array  # [K, L, N] the clock, not an event, changed the instruction at its end
+    first: Array  # [K, L, N] first row of an episode: memory is empty before it
+    last: Array  # [K, L, N] last row of an episode
+    bootstraps_from_self: Array  # [K, L, N] as in `Timestep`: bootstrap V(h, c) of this row
+    time: Array  # [K, L, N] tick of the episode at which the macro ended
+    valid: Array  # [K, L, N] bool

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
-# The older code generator compiles three times as fast. XLA reads this when it is first used.
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false"
+from fast_compilation import fast_flags
+
+# XLA reads this when it is first used.
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {fast_flags()}".strip()
 
 os.environ["MAVIC_CACHE_MB"] = "0"  # tests compile anew and leave nothing in the user's cache
 
 import jax
-import pytest
 from jaxtyping import install_import_hook
 
 # Functions of these packages check their arguments and results against their annotations, shapes included. An int
@@ -40,55 +42,28 @@ jax.config.update("jax_compilation_cache_dir", str(ROOT / ".pytest_cache" / "jax
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
 jax.devices()  # settled: a command that would make devices of the cores finds one, as the other tests do
 
-# Tests that `make test` leaves to `make test-long`, which CI runs too: further cases of what a fast test checks once,
-# and proofs that take long. A name is the beginning of a test's id in its file.
-LONG = {
-    "test_same_numbers.py": (
-        "test_a_short_training_gives_the_numbers_that_it_gave_before[warehouse",
-        "test_a_short_training_gives_the_numbers_that_it_gave_before[overcooked",
-    ),
-    "test_box_pushing_optimum.py": (
-        "test_obeying_is_best_under_replace[stay",
-        "test_obeying_is_best_under_replace[go",
-        "test_obeying_is_best_in_every_state_under_replace[stay",
-        "test_obeying_is_best_in_every_state_under_replace[go",
-        "test_disobeying_pays_in_nearly_every_state_under_add",
-        "test_the_shipped_plan_is_the_optimum_of_the_smallest_grid",
-    ),
-    "test_words.py": ("test_the_report_shows_every_share",),
-    "test_read.py": (
-        "test_development_sets_have_no_target",
-        "test_the_head_",
-        "test_blind_sentences_reach_the_targets[minilm-l3",
-    ),
-    "test_collection.py": ("test_our_batches_have_the_recorded_statistics",),
-    "test_networks.py": (
-        "test_replay_decides_as_the_rollout_did[shared",
-        "test_replay_decides_as_the_rollout_did[protected",
-    ),
-    "test_update.py": (
-        "test_gradients_in_blocks_equal_plain_back_propagation[shared",
-        "test_contexts_do_not_touch_each_others_parameters[protected",
-        "test_a_users_network_learns_as_the_fast_one_does",
-    ),
-    "test_backbone_policies.py": (
-        "test_an_episode_on_a_stage_is_the_rollouts_episode",
-        "test_the_learner_replays_the_decisions[mac-cac",
-    ),
-    "test_acac.py": ("test_the_critic_sees_every_agents", "test_a_macros_rows_of_the_team"),
-    "test_cli.py": ("test_the_same_command_goes_on_where_it_was",),
-    "test_sampled_targets.py": ("test_a_table_learnt_from_our_targets",),
-    "test_unseen_phrases.py": ("test_every_hearing_method_is_evaluated",),
-    "test_faults.py": ("test_",),
-    "test_engines.py": ("test_",),
-    "test_study_pages.py": ("test_a_page_is_made_from_records_alone_with_the_same_bytes[atlas",),
-    "test_devices.py": ("test_",),
-    "test_overcooked.py": ("test_replays_every_episode[oc_A_", "test_replays_every_episode[oc_B_"),
-}
+# The files that take longest. They go first, so that no worker is left with one of them at the end.
+HEAVY = (
+    "experiments/test_runner.py",
+    "learn/test_update.py",
+    "golden/test_updates.py",
+    "learn/test_acac.py",
+    "apps/test_stage.py",
+    "apps/test_playground.py",
+    "envs/test_overcooked.py",
+    "envs/test_box_pushing.py",
+)
+
+# Tracing makes millions of small objects, and looking for garbage among them takes an eighth of its time.
+gc.set_threshold(200_000, 20, 100)
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the long tests."""
-    for item in items:
-        if item.name.startswith(LONG.get(item.path.name, ("-",))):
-            item.add_marker(pytest.mark.long)
+    """Bring the heavy files to the front. The order of a file's own tests stays."""
+    place = {str(ROOT / "tests" / name): number for number, name in enumerate(HEAVY)}
+    items.sort(key=lambda item: place.get(str(item.path), len(place)))
+
+
+def pytest_collection_finish():
+    """Look for no garbage among what was imported."""
+    gc.freeze()

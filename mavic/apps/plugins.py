@@ -1,7 +1,7 @@
 """Modules of the user: those that `--plugins` names, and those that a command needs but does not name.
 
-A command may name a world or a method that is not known. A module in the current folder that adds it is then imported,
-and the command says so. A policy file remembers the module of its world.
+A command may name a world, a method, a network or an encoder that is not known. A module in the current folder that
+adds it is then imported, and the command says so. A policy file remembers the module of its world.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from mavic.apps.commands.command import Command, UserError
 from mavic.envs import api
 from mavic.experiments import shipped_teams
 from mavic.experiments.methods import METHODS
+from mavic.language import encoder
+from mavic.learn.networks import NETWORKS
 
 
 class Wanted(NamedTuple):
-    """A world or method that a command names."""
+    """A world, a method, a network or an encoder that a command names."""
 
-    what: str  # "world" or "method"
+    what: str  # a key of ADDED
     name: str
     module: str = ""  # where a policy file says it comes from
 
@@ -32,6 +34,8 @@ class Wanted(NamedTuple):
 ADDED = {  # how a module adds it
     "world": r"""register\(\s*["']{}["']""",
     "method": r"""METHODS\[\s*["']{}["']\s*\]\s*=""",
+    "network": r"""NETWORKS\[\s*["']{}["']\s*\]\s*=""",
+    "encoder": r"""OWN\[\s*["']{}["']\s*\]\s*=""",
 }
 
 
@@ -58,7 +62,7 @@ def _raised(error: BaseException) -> str:
 def guess(command: Command) -> Iterator[str]:
     """Import the modules of the current folder that add what a command needs. Yield a line for each."""
     for wanted in wanted_by(command):
-        if wanted.name in (api.names() if wanted.what == "world" else METHODS):
+        if _known(wanted):
             continue
         module = _module_of(wanted)
         if module:
@@ -66,15 +70,26 @@ def guess(command: Command) -> Iterator[str]:
             yield f"using --plugins {module}: it adds the {wanted.what} {wanted.name!r}"
 
 
+def _known(wanted: Wanted) -> bool:
+    if wanted.what == "encoder":
+        return encoder.known(wanted.name)
+    return (
+        wanted.name in {"world": api.names(), "method": METHODS, "network": NETWORKS}[wanted.what]
+    )
+
+
 def wanted_by(command: Command) -> Iterator[Wanted]:
-    """Yield the worlds and methods that a command names, by themselves or in a policy or record."""
+    """Yield the worlds, methods, networks and encoders that a command names, by themselves or in a policy or record."""
     given = vars(command)
     if (world := given.get("world", "")) and not world.endswith(".toml"):
         yield Wanted("world", world)
     yield from (Wanted("method", name) for name in given.get("methods", ()) if name != "all")
+    yield from (Wanted("network", name) for name in given.get("networks") or ())
+    if given.get("encoder"):
+        yield Wanted("encoder", given["encoder"])
     for option in ("policy", "against", "initial", "source"):
         if given.get(option) is not None:
-            yield from _of_policy(shipped_teams.find(given[option]).with_suffix(".json"))
+            yield from _of_policy(shipped_teams.notes_of(shipped_teams.find(given[option])))
     if (folder := given.get("folder")) is not None:
         for record in sorted(Path(folder).glob("*.jsonl")):
             yield from _of_config(_json(record.read_text(encoding="utf-8").partition("\n")[0]))

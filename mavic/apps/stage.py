@@ -451,8 +451,10 @@ def _active(stage: Stage, episode: Episode, also: bool) -> ActiveInstruction | N
         text=said[0] if said else name,
         kind=name,
         agents=np.flatnonzero(instruction.kind).tolist(),
-        left=None if instruction.left > schedule.FOREVER // 2 else int(instruction.left),
-        held=int(instruction.held),
+        left=None
+        if instruction.ticks_left > schedule.FOREVER // 2
+        else int(instruction.ticks_left),
+        held=int(instruction.ticks_held),
         **things_of(stage.instructed_env, kind, tuple(np.flatnonzero(instruction.kind).tolist())),
     )
 

@@ -7,9 +7,10 @@
 | `kind` | [N] int64 | the instruction of each agent; 0 for none, else 1 + its place in `kinds` |
 | `available` | [N, M] bool | the macros that each agent may choose |
 | `idle` | [N] bool | who decides now; the memory of the others stays |
-| `memory` | [N, P, H] float | zeros at the start of an episode |
+| `memory` | [N, R, H] float | zeros at the start of an episode |
 
-The outputs are `probabilities` [N, M] and the new `memory`. The model's metadata names agents, macros and kinds (JSON).
+The outputs are `probabilities` [N, M] and `next_memory` [N, R, H], which is the `memory` of the next call. The model's
+metadata names agents, macros and kinds (JSON).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class _Graph:
         return self.add("Squeeze", x, self.constant(np.array(axes, np.int64)), output=output)
 
     def dense(self, x: str, weight: Any, bias: Any) -> str:
-        """x [N, P, 1, I] times weight [N, P, I, J] plus bias [N, P, J]."""
+        """x [N, R, 1, I] times weight [N, R, I, J] plus bias [N, R, J]."""
         product = self.add("MatMul", x, self.constant(weight))
         return self.add("Add", product, self.constant(np.asarray(bias)[:, :, None]))
 
@@ -71,8 +72,9 @@ class _Graph:
 
 
 def export(team: TeamPolicy, path: str | Path) -> Path:
-    """Write a team as an ONNX model and return its path."""
-    path = Path(path).with_suffix(".onnx")
+    """Write a team as an ONNX model and return its path, which ends in `.onnx`."""
+    path = Path(path)
+    path = path.with_name(f"{path.name.removesuffix('.onnx')}.onnx")
     path.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(model_of(team), str(path))
     return path
@@ -83,9 +85,16 @@ def model_of(team: TeamPolicy) -> onnx.ModelProto:
     shape, actor = team.shape, team.weights.actor
     own_actors = (shape.agents, shape.parts, shape.hidden, team.macro_count)
     if "gru" not in actor or actor["head"]["w"].shape != own_actors:
-        raise PolicyError("only teams in which each agent has its own actor can be exported")
+        raise PolicyError(
+            "only teams in which each agent has its own actor, a GRU, can be exported"
+        )
+    if shape.view != "own" or shape.layer_norm:
+        raise PolicyError(
+            f"actors of {team.facts['config']['backbone']} cannot be exported: they see more than their own "
+            "observation, or normalise a layer"
+        )
     weights = {name: _plain(layer) for name, layer in actor.items()}
-    sizes = dict(N=shape.agents, M=shape.macros, P=shape.parts, H=shape.hidden, O=shape.observation)
+    sizes = dict(N=shape.agents, M=shape.macros, R=shape.parts, H=shape.hidden, O=shape.observation)
     graph = _Graph()
     said = graph.add("Greater", "kind", graph.constant(np.int64(0)))
     memory = _remember(graph, team, weights, said)
@@ -101,11 +110,11 @@ def model_of(team: TeamPolicy) -> onnx.ModelProto:
             _value("kind", TensorProto.INT64, sizes, "N"),
             _value("available", TensorProto.BOOL, sizes, "NM"),
             _value("idle", TensorProto.BOOL, sizes, "N"),
-            _value("memory", TensorProto.FLOAT, sizes, "NPH"),
+            _value("memory", TensorProto.FLOAT, sizes, "NRH"),
         ],
         [
             _value("probabilities", TensorProto.FLOAT, sizes, "NM"),
-            _value("next_memory", TensorProto.FLOAT, sizes, "NPH"),
+            _value("next_memory", TensorProto.FLOAT, sizes, "NRH"),
         ],
         graph.constants,
     )
@@ -118,7 +127,7 @@ def model_of(team: TeamPolicy) -> onnx.ModelProto:
 
 
 def _remember(graph: _Graph, team: TeamPolicy, weights: dict[str, Any], said: str) -> str:
-    """Return the new memory [N, P, 1, H]."""
+    """Return the new memory [N, R, 1, H]."""
     shape, first = team.shape, weights["first"]
     ran = graph.add(
         "Equal", graph.spread("last_macro", 1), graph.constant(np.arange(shape.macros)[None])
@@ -140,7 +149,7 @@ def _remember(graph: _Graph, team: TeamPolicy, weights: dict[str, Any], said: st
 
 
 def _heard(graph: _Graph, team: TeamPolicy, weights: dict[str, Any], said: str, plain: int) -> str:
-    """Return what instructions add to the first layer [N, P, 1, H]; only the last part hears."""
+    """Return what instructions add to the first layer [N, R, 1, H]; only the last part hears."""
     shape, weight = team.shape, weights["first"]["w"][:, -1]
     project = weights["project"]["own"][:, -1]
     rows = _vectors(team) @ project @ weight[:, plain : plain + shape.projected]  # [N, 1 + C, H]

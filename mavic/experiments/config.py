@@ -18,7 +18,7 @@ import jax
 from mavic import ranges, renamed
 from mavic.envs import api
 from mavic.experiments import conditions
-from mavic.experiments.methods import METHODS, NETWORKS, static_config_of
+from mavic.experiments.methods import METHODS, static_config_of
 from mavic.hints import look_up, suggest
 from mavic.instruct import spec
 from mavic.instruct.schedule import Ticks
@@ -29,6 +29,7 @@ from mavic.language import lexicon as lexicons
 from mavic.language.heard import HEARINGS
 from mavic.language.lexicon import Lexicon
 from mavic.learn.backbones import BACKBONES
+from mavic.learn.networks import NETWORKS
 from mavic.learn.update import StaticConfig
 from mavic.preset import Preset
 from mavic.ranges import NotNegative, Share, Some
@@ -62,6 +63,8 @@ class ExperimentConfig:
     hear: str = ""
     """What agents hear: kinds (what was understood: the probability of each kind) or vectors (a sentence's vector, the
     paper's way). Empty: by the preset."""
+    encoder: str = encoders.DEFAULT
+    """The frozen encoder of agents that hear vectors: minilm-l3, minilm-l6, path:DIR, hf:NAME, or one of your own."""
     preset: str = "tuned"
     """The learner's numbers: tuned or paper."""
     schedule: str = "live"
@@ -87,8 +90,6 @@ class ExperimentConfig:
     weights: dict[str, float] = field(default_factory=dict)
     """How often a kind is given in training, compared with the others, whose weight is 1. Evaluation gives all kinds
     alike."""
-    encoder: str = ""
-    """The encoder of sentences; empty: the default one. It matters to teams that hear vectors."""
     options: dict[str, Any] = field(default_factory=dict)
     """Options of the world, such as size=8."""
 
@@ -99,7 +100,7 @@ class ExperimentConfig:
                 object.__setattr__(self, name, value)
         look_up(dict.fromkeys(HEARINGS), self.hear, "hearing")
         look_up(METHODS, self.method, "method")
-        look_up(dict.fromkeys(NETWORKS), self.network, "network")
+        look_up(NETWORKS, self.network, "network")
         look_up(BACKBONES, self.backbone, "backbone")
         look_up(dict.fromkeys(CONDITION_RULES), self.rule, "rule")
         look_up(dict.fromkeys(CONDITION_SCHEDULES), self.schedule, "schedule")
@@ -107,8 +108,11 @@ class ExperimentConfig:
             ranges.check_value(weight, NotNegative, f"the weight of {kind}")
         if self.hold is not None and self.hold[0] > self.hold[1]:
             raise ranges.RangeError(f"hold must be from less to more, not {self.hold}")
-        if self.encoder == encoders.DEFAULT:
-            object.__setattr__(self, "encoder", "")
+        if self.encoder != encoders.DEFAULT and self.hear != "vectors":
+            raise ValueError(
+                f"encoder {self.encoder!r} makes vectors, but agents would hear {self.hear}; "
+                "hear must be 'vectors'"
+            )
 
     def __hash__(self) -> int:
         return hash(json.dumps(asdict(self), sort_keys=True))
@@ -129,7 +133,7 @@ class ExperimentConfig:
         """Return the name of its group of rows in `table.json`: preset/[backbone/]network/condition.
 
         The backbone is named if it is not Mac-IAC. The network's name tells how agents hear if that is not what one
-        expects of it, and the encoder if it is not the default one.
+        expects of it, and their encoder if it is not the default.
         """
         return "/".join([self.preset, *self.team_names(), self.condition()])
 
@@ -137,7 +141,8 @@ class ExperimentConfig:
         """Return the backbone, if it is not Mac-IAC, and the network, as parts of a name."""
         expected = "kinds" if (self.network, self.preset) == ("residual", "tuned") else "vectors"
         hearing = "" if self.hear == expected else f"+{self.hear}"
-        hearing += f"+{self.encoder}" if self.encoder else ""
+        if self.encoder != encoders.DEFAULT:
+            hearing += f"+{encoders.short_name(self.encoder)}"
         return [*self.backbone_name(), f"{self.network}{hearing}"]
 
     def backbone_name(self) -> list[str]:
@@ -224,7 +229,7 @@ def instructions_of(world: str) -> Path:
 
 def make_task(world: str, /, *, hear: str = "vectors", **options: Any) -> Task:
     """Return the task of a world with its own instruction file. `options` go to the environment."""
-    return _task(world, hear, "", options)
+    return _task(world, hear, encoders.DEFAULT, options)
 
 
 def task_of(config: ExperimentConfig, /, **options: Any) -> Task:
@@ -235,5 +240,4 @@ def task_of(config: ExperimentConfig, /, **options: Any) -> Task:
 def _task(world: str, hear: str, encoder: str, options: Mapping[str, Any]) -> Task:
     env = api.make(world, **options)
     file = spec.read(instructions_of(world))
-    lexicon = lexicons.make(file, encoder or encoders.DEFAULT)
-    return Task(env=env, lexicon=lexicon, file=file, hear=hear)
+    return Task(env=env, lexicon=lexicons.make(file, encoder), file=file, hear=hear)

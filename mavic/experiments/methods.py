@@ -62,7 +62,6 @@ METHODS = {
     ),
     "random": Method(instructions="none", correction="none", random=True),
 }
-NETWORKS = tuple(networks.NETWORKS)
 
 
 def preset_of(name: str, world: str, backbone: str = "mac-iac", **changes: Any) -> Preset:

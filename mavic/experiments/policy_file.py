@@ -31,6 +31,7 @@ from mavic.instruct import reward, schedule
 from mavic.instruct.pairs import conflict
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
+from mavic.language.encoder import EncoderError
 from mavic.language.heard import Understood
 from mavic.learn import act, networks
 from mavic.learn.networks import Network, Scale
@@ -405,12 +406,12 @@ def origin(team: TeamPolicy) -> tuple[ExperimentConfig, Task, Preset]:
         raise PolicyError(f"{team.source}: {error}") from None
 
 
-def save(path: str | Path, state: TrainState, facts: dict[str, Any]) -> Path:
+def save(path: str | Path, state: TrainState | Weights, facts: dict[str, Any]) -> Path:
     """Write the team of one run and return its path. `facts` come from `runner.facts_of`.
 
     The description has the hash of the weights, so that a team of which only one file is new is not loaded.
     """
-    path = Path(path).with_suffix(".safetensors")
+    path = shipped_teams.weights_of(path)
     named = flatten(Weights(actor=state.actor, critic=state.critic, scale=state.scale))
     if wrong := [name for name, leaf in named.items() if not np.isfinite(leaf).all()]:
         raise PolicyError(f"{path}: not written, {wrong[0]} holds numbers that are not finite")
@@ -425,15 +426,15 @@ def load(path: str | Path) -> TeamPolicy:
 
     Files that are damaged are refused. Files of older versions have no hashes; only their shapes are checked.
     """
-    path = shipped_teams.find(path).with_suffix(".safetensors")
-    notes = path.with_suffix(".json")
+    bare = shipped_teams.find(path)
+    path, notes = shipped_teams.weights_of(bare), shipped_teams.notes_of(bare)
     for needed in (path, notes):
         if not needed.is_file():
             raise PolicyError(shipped_teams.no_such_file(needed))
     facts = read_facts(path)
     try:
         expected = lexicons.encoder_hash(facts["encoder"])
-    except ValueError as error:
+    except (ValueError, EncoderError) as error:
         raise PolicyError(f"{notes}: {error}") from None
     if facts["encoder_hash"] != expected:
         raise PolicyError(
@@ -447,16 +448,27 @@ def load(path: str | Path) -> TeamPolicy:
         raise PolicyError(f"{notes}: not a policy's description ({error!r})") from None
 
 
-def _weights(path: Path, facts: dict[str, Any]) -> Weights:
-    """Return the weights of a policy. Their hash must be the one in the description, where it has one."""
+def weights_digest(path: str | Path) -> str:
+    """Return the SHA-256 of the weights of a policy file or of a shipped team."""
+    return files.digest(_weights_bytes(shipped_teams.weights_of(shipped_teams.find(path))))
+
+
+def _weights_bytes(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise PolicyError(shipped_teams.no_such_file(path)) from None
     except OSError as error:
         raise PolicyError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def _weights(path: Path, facts: dict[str, Any]) -> Weights:
+    """Return the weights of a policy. Their hash must be the one in the description, where it has one."""
+    data = _weights_bytes(path)
     hashed = facts.get("weights_sha256")
     if hashed is not None and files.digest(data) != hashed:
         raise PolicyError(
-            f"{path}: damaged, or of another team than {path.with_suffix('.json').name} describes "
+            f"{path}: damaged, or of another team than {shipped_teams.notes_of(path).name} describes "
             "(its hash differs)"
         )
     try:

@@ -65,11 +65,15 @@ def make_run(config: ExperimentConfig, preset: Preset, task: Task, seed: int) ->
     ):  # it is evaluated under instructions but does not hear them: all phrases are silence
         phrases = replace(phrases, table=jnp.zeros_like(phrases.table))
 
-    def environment(schedule: str, **training: float | bool) -> InstructedEnv:
+    def environment(
+        schedule: str, judges_work: bool = True, **training: float | bool
+    ) -> InstructedEnv:
         clock = schedule_of(config, schedule)
         numbers = {k: jnp.asarray(v, getattr(clock, k).dtype) for k, v in training.items()}
         clock = replace(clock, **numbers)
-        return InstructedEnv(env=task.env, rules=rules, schedule=clock, phrases=phrases)
+        return InstructedEnv(
+            env=task.env, rules=rules, schedule=clock, phrases=phrases, judges_work=judges_work
+        )
 
     trained_under = {"none": "off", "interrupt": config.schedule, "per_episode": "from_start"}
     drills = dict(drill_prob=preset.drill_prob)
@@ -86,12 +90,15 @@ def make_run(config: ExperimentConfig, preset: Preset, task: Task, seed: int) ->
             single_instruction=preset.single_instruction,
         ),
     }
-    train_env = environment(trained_under[method.instructions], **training[method.instructions])
+    asks = preset.drill_prob > 0 or any(preset.allowed_loss)
+    trained_in = environment(
+        trained_under[method.instructions], asks, **training[method.instructions]
+    )
     weighted = replace(rules, weight=reward.weights_of(task.file, config.weights))
     return Run(
         hyper=hyperparams_of(preset),
         correction=jax.tree.map(jnp.float32, CORRECTIONS[method.correction]),
-        train_env=replace(train_env, rules=weighted),
+        train_env=replace(trained_in, rules=weighted),
         test_env=environment(config.schedule),
         eval_epsilon=jnp.float32(method.random),
         key=jax.random.key(seed),

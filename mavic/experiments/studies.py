@@ -19,6 +19,7 @@ from mavic.experiments.cells import Cell
 from mavic.experiments.config import ExperimentConfig
 from mavic.experiments.methods import preset_of
 from mavic.hints import look_up
+from mavic.language.encoder import DEFAULT as DEFAULT_ENCODER
 
 WORLDS = ("box_pushing", "warehouse", "overcooked")
 PROFILES = ("full", "quick")
@@ -45,7 +46,7 @@ class Training:
     conditions: tuple[str, ...] = ("live/by-kind",)
     preset: str = "tuned"
     hear: str = ""
-    encoder: str = ""
+    encoder: str = DEFAULT_ENCODER
     seeds: int = 10
     first_seed: int = FIRST_SEED
     numbers: Mapping[str, Any] = field(default_factory=dict)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -15,16 +17,18 @@ from mavic.experiments import (
     checkpoint,
     divergence,
     evaluate,
+    files,
     infeasible,
     records,
     runner,
     unseen_phrases,
 )
-from mavic.experiments.config import DEFAULT_BACKBONE, ExperimentConfig, make_task
+from mavic.experiments.config import DEFAULT_BACKBONE, ExperimentConfig, task_of
 from mavic.experiments.loggers import OnPoint
 from mavic.experiments.methods import METHODS
 from mavic.experiments.policy_file import TeamPolicy
 from mavic.experiments.runner import Group, Trained
+from mavic.language.encoder import DEFAULT as DEFAULT_ENCODER
 
 QUICK = 0.25  # share of the test episodes in a quick evaluation
 Names = str | Sequence[str]
@@ -73,7 +77,7 @@ def configs_of(
     conditions: Names = "live/by-kind",
     preset: str = "tuned",
     hear: str = "",
-    encoder: str = "",
+    encoder: str = DEFAULT_ENCODER,
     options: Mapping[str, Any] | None = None,
     every: Mapping[str, Any] | None = None,
     grid: Mapping[str, Sequence[Any] | None] | None = None,
@@ -120,7 +124,7 @@ def run(
     """
     if words:  # a missing encoder is reported now and not after the training
         config = group.configs[0]
-        task = make_task(config.world, **config.options)
+        task = task_of(config)
         unseen_phrases.sets_of(task)
         infeasible.understood(task)
     place = None if folder is None else checkpoint_folder(folder, group)
@@ -162,6 +166,28 @@ def check_records(groups: Sequence[Group], folder: Path) -> None:
         )
 
 
+@contextlib.contextmanager
+def holding(
+    folder: Path | None,
+    groups: Sequence[Group],
+    *,
+    overwrite: bool = False,
+    say: Callable[[str], Any] = warnings.warn,
+) -> Iterator[None]:
+    """Hold the folder in which these groups will be trained. Without a folder there is nothing to hold.
+
+    Raise an error if it cannot be written, if another process trains there, or if a record would be replaced by a
+    different one without `overwrite`.
+    """
+    if folder is None:
+        yield
+        return
+    with files.locked(folder, say):
+        if not overwrite:
+            check_records(groups, folder)
+        yield
+
+
 def train(
     world: str,
     *,
@@ -182,12 +208,11 @@ def train(
         configs_of(world, **choices), seeds, initial=initial, **dict(numbers or {})
     )
     folder = None if out is None else Path(out) / world
-    if folder is not None and not overwrite:
-        check_records(groups, folder)
     calls = (on_point,) if callable(on_point) else tuple(on_point)
     console = console or Console(quiet=True)
     options: dict[str, Any] = dict(quick=quick, words=words, on_point=calls, console=console)
-    return [result for group in groups for result in run(group, folder, **options)]
+    with holding(folder, groups, overwrite=overwrite):
+        return [result for group in groups for result in run(group, folder, **options)]
 
 
 def evaluate_policy(

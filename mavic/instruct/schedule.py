@@ -84,8 +84,8 @@ def nobody(agents: int) -> Instruction:
     return Instruction(
         kind=zeros,
         phrase=zeros,
-        left=jnp.int32(0),
-        held=jnp.int32(0),
+        ticks_left=jnp.int32(0),
+        ticks_held=jnp.int32(0),
         obeyed=jnp.asarray(True),
         decided=jnp.asarray(False),
         given=jnp.int32(0),
@@ -188,13 +188,13 @@ def advance(
         instruction,
         obeyed=instruction.obeyed & ~(decides & ~complied).any(),
         decided=instruction.decided | decides.any(),
-        held=instruction.held + active,
-        left=instruction.left - active,
+        ticks_held=instruction.ticks_held + active,
+        ticks_left=instruction.ticks_left - active,
     )
     awaits = (rules.outcome[kind] != 0).any()
     sign = verdict(kind, events, rules)
     resolved = active & (sign != 0)
-    ends = active & (resolved | (now.left <= 0))
+    ends = active & (resolved | (now.ticks_left <= 0))
 
     may = ~over & ~now.uninstructed & ~(schedule.once & (now.given > 0))
     may &= ~active | (schedule.overlap & ~ends)
@@ -204,7 +204,7 @@ def advance(
     arrives = may & found & (draws[0] < schedule.rate)
 
     closing = active & (ends | arrives | over)
-    counts = now.decided & (~awaits | resolved | (now.held >= UNRESOLVED_COUNTS_AFTER))
+    counts = now.decided & (~awaits | resolved | (now.ticks_held >= UNRESOLVED_COUNTS_AFTER))
     silence = replace(nobody(addressed.shape[0]), given=now.given, uninstructed=now.uninstructed)
     after = _choose(arrives, new, _choose(ends, silence, now))
     return ClockUpdate(
@@ -233,13 +233,13 @@ def give(
     addressed = instruction.kind > 0
     active, old = addressed.any(), instruction.kind.max()
     awaits = (rules.outcome[old] != 0).any()
-    counts = instruction.decided & (~awaits | (instruction.held >= UNRESOLVED_COUNTS_AFTER))
+    counts = instruction.decided & (~awaits | (instruction.ticks_held >= UNRESOLVED_COUNTS_AFTER))
     target = agents & rules.addressed[kind]
     new = Instruction(
         kind=jnp.where(target, kind, 0).astype(jnp.int32),
         phrase=jnp.where(target, phrase, 0).astype(jnp.int32),
-        left=jnp.where(target.any(), hold, 0).astype(jnp.int32),
-        held=jnp.int32(0),
+        ticks_left=jnp.where(target.any(), hold, 0).astype(jnp.int32),
+        ticks_held=jnp.int32(0),
         obeyed=jnp.asarray(True),
         decided=jnp.asarray(False),
         given=instruction.given + target.any(),
@@ -292,8 +292,8 @@ def _draw(
     new = Instruction(
         kind=jnp.where(target, kind, 0),
         phrase=jnp.where(target, phrase, 0),
-        left=jnp.where(awaits | lasts | to_end, FOREVER, hold),
-        held=jnp.int32(0),
+        ticks_left=jnp.where(awaits | lasts | to_end, FOREVER, hold),
+        ticks_held=jnp.int32(0),
         obeyed=jnp.asarray(True),
         decided=jnp.asarray(False),
         given=instruction.given + 1,

@@ -1,6 +1,6 @@
 """From parameters to decisions. Training, evaluation, loaded policies and the playground all act by `decide`.
 
-`W` environments side by side, `N` agents, `M` macros, `G` networks (one per agent, or one for the team), `P` parts of
+`W` environments side by side, `N` agents, `M` macros, `G` networks (one per agent, or one for the team), `R` parts of
 a network, `H` memory. What a network sees is a matter of its view (`mavic.learn.views`).
 """
 
@@ -19,7 +19,7 @@ from mavic.types import Array, Bool, Float, Int, assert_rank
 
 
 def empty_memory(network: Network, num_envs: int) -> Array:
-    """Return the memory [G, P, W, H] of all networks at the start of an episode."""
+    """Return the memory [G, R, W, H] of all networks at the start of an episode."""
     return jnp.zeros((network.shape.count, *network.empty(num_envs).shape))
 
 
@@ -31,14 +31,14 @@ def project(network: Network, params: Any, vectors: Array) -> Any:
 def decide(
     network: Network,
     actors: Any,
-    memory: Float[Array, "G P W H"],
+    memory: Float[Array, "G R W H"],
     observed: Observed,
     idle: Bool[Array, "W N"],
     available: Bool[Array, "W N M"],
     epsilon: Float[Array, " W"],
     draws: Float[Array, "W N"],
     greedy: Bool[Array, ""] | bool = False,
-) -> tuple[Int[Array, "W N"], Float[Array, "G P W H"]]:
+) -> tuple[Int[Array, "W N"], Float[Array, "G R W H"]]:
     """Return macros [W, N] and the actors' memory after the decision.
 
     `actors` comes from `project`. Agents that are not `idle` [W, N] keep their macro and memory. A macro is drawn from
@@ -77,7 +77,7 @@ def advance(network: Network, nets: Any, memory: Array, observed: Observed, idle
 def _step(
     network: Network, nets: Any, memory: Array, observed: Observed, idle: Array
 ) -> tuple[Array, Array]:
-    """Return heads [G, P, W, out] and the memory, which changes only where a network decides."""
+    """Return heads [G, R, W, out] and the memory, which changes only where a network decides."""
     seen, moves = view_of(network.shape).seen(network.shape, observed, idle)
     if (
         moves.shape[0] != network.shape.count

@@ -93,6 +93,8 @@ def networks_of(name: str, shape: Shape) -> tuple[Network, Network | None]:
     The second is None where critics have the actors' shape.
     """
     backbone = look_up(BACKBONES, name, "backbone")
+    if shape.cell and backbone.attends:
+        raise ValueError(f"backbone {name} has networks of its own; it cannot have {shape.cell!r}")
     actor = replace(VIEWS[backbone.actor].widen(shape), layer_norm=backbone.actor_norm)
     critic = VIEWS[backbone.critic].widen(shape)
     if backbone.critic_per_agent:
@@ -104,11 +106,13 @@ def networks_of(name: str, shape: Shape) -> tuple[Network, Network | None]:
 def network_of(name: str, role: str, shape: Shape) -> Network:
     """Return the network of a backbone's actors or critics, which have this shape."""
     attends = role == "critic" and look_up(BACKBONES, name, "backbone").attends
+    if shape.cell:
+        return networks.of_own_cell(shape)
     return acac.critic(shape) if attends else gru.network(shape)
 
 
 def loops_of(rows: MacroTransitions) -> Loop:
-    """Return the lengths of the loops over these transitions [K, W, N]. They are the same in all runs of a program."""
+    """Return the lengths of the loops over these transitions [K, L, N]. They are the same in all runs of a program."""
     longest = rows.valid.sum(0).max()
     return Loop(
         blocks=bptt.blocks_for(max_over_runs(longest)),
@@ -117,12 +121,12 @@ def loops_of(rows: MacroTransitions) -> Loop:
 
 
 def _by_column(rows: Any) -> Any:
-    """Return rows [K, W, G, ...] with the columns first, [G, K, W, ...]."""
+    """Return rows [K, L, G, ...] with the columns first, [G, K, L, ...]."""
     return jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), rows)
 
 
 def _spans_of(backbone: Backbone, batch: Batch) -> Spans | None:
-    """Return where each agent's macros lie in its critic's rows, [N, K, W], if they are what has targets."""
+    """Return where each agent's macros lie in its critic's rows, [N, K, L], if they are what has targets."""
     if not backbone.critic_per_agent:
         return None
     assert batch.begun is not None and batch.ended is not None
@@ -130,7 +134,7 @@ def _spans_of(backbone: Backbone, batch: Batch) -> Spans | None:
 
 
 def values(config: StaticConfig, vectors: Array, state: TrainState, batch: Batch) -> Values:
-    """Return the values [C, J, W] of the critics' rows, by each of `C` critics."""
+    """Return the values [C, J, L] of the critics' rows, by each of `C` critics."""
     rows = bptt.pad(batch.critic)
     loop = loops_of(rows)
     found = _over_critics(
@@ -146,7 +150,7 @@ def values(config: StaticConfig, vectors: Array, state: TrainState, batch: Batch
 def judged(
     config: StaticConfig, vectors: Array, state: TrainState, batch: Batch
 ) -> tuple[MacroTransitions, Values]:
-    """Return the transitions that have targets [C, K, W], and their values."""
+    """Return the transitions that have targets [C, K, L], and their values."""
     found = values(config, vectors, state, batch)
     spans = _spans_of(BACKBONES[config.backbone], batch)
     if spans is None:
@@ -156,7 +160,7 @@ def judged(
 
 
 def _over_critics(config: StaticConfig, function: Any, out_axes: Any) -> Any:
-    """Return `function(state, rows, spans)` for all critics. A team's rows [1, K, W] are the same for every critic."""
+    """Return `function(state, rows, spans)` for all critics. A team's rows [1, K, L] are the same for every critic."""
 
     def mapped(state: TrainState, rows: Any, spans: Any) -> Any:
         alone = rows.valid.shape[0] == config.critic.shape.count
@@ -171,11 +175,11 @@ def _over_critics(config: StaticConfig, function: Any, out_axes: Any) -> Any:
 class Learnt:
     """What one step of all critics and actors computed, with their columns first."""
 
-    rows: MacroTransitions  # [S, J, W] of the critics
-    own: MacroTransitions  # [G, K, W] of the actors
-    critic: CriticOutputs  # [C, J, W]
-    advantage: Array  # [G, K, W]
-    actor: ActorOutputs  # [G, K, W]
+    rows: MacroTransitions  # [S, J, L] of the critics
+    own: MacroTransitions  # [G, K, L] of the actors
+    critic: CriticOutputs  # [C, J, L]
+    advantage: Array  # [G, K, L]
+    actor: ActorOutputs  # [G, K, L]
 
 
 def learn(
@@ -244,11 +248,11 @@ def step(
 
 
 def _contexts(kind: Array, valid: Array) -> Array:
-    """Return [G, K, W, 2]: 1 for each row that counts, uninstructed or instructed."""
+    """Return [G, K, L, 2]: 1 for each row that counts, uninstructed or instructed."""
     context = jax.nn.one_hot((kind > 0).astype(jnp.int32), networks.VALUE_HEADS)
     return context * valid[..., None].astype(jnp.float32)
 
 
 def _mean(context: Array, x: Array) -> Array:
-    """Return the means [G, 2] of numbers [G, K, W] by context."""
+    """Return the means [G, 2] of numbers [G, K, L] by context."""
     return (context * x[..., None]).sum((1, 2)) / jnp.maximum(context.sum((1, 2)), 1.0)

@@ -21,12 +21,12 @@ from mavic.types import Array, MacroTransitions, Timestep, record
 class Batch:
     """The rows of one batch. `G` actors' columns, `S` columns of what critics see."""
 
-    actor: MacroTransitions  # [K, W, G]
-    critic: MacroTransitions  # [J, W', S]; the same as `actor` where both see the same
+    actor: MacroTransitions  # [K, L, G]
+    critic: MacroTransitions  # [J, L', S]; the same as `actor` where both see the same
     begun: Array | None = (
-        None  # [K, W, G] the critic's row, among all J·W', that began with the row's macro
+        None  # [K, L, G] the critic's row, among all J·L', that began with the row's macro
     )
-    ended: Array | None = None  # [K, W, G] the critic's row that ended with it
+    ended: Array | None = None  # [K, L, G] the critic's row that ended with it
 
 
 @record
@@ -87,7 +87,7 @@ def batch_of(placed: Placed, gamma: Array | float, size: int | None = None) -> B
 
 
 def _spans(placed: Placed, size: int | None) -> tuple[Array, Array]:
-    """Return [K, W, G] each: the team's rows that began and that ended with each row of the actors."""
+    """Return [K, L, G] each: the team's rows that began and that ended with each row of the actors."""
     tick, count = placed.critic_places.tick[:size, :, 0], placed.critic_places.count[:, 0]
     ticks, width = placed.critic.macro.shape[:2]
     number = jnp.arange(tick.size).reshape(tick.shape)

@@ -64,9 +64,9 @@ def forward(segment: Callable, carry: Array, rows: Any, blocks: Array) -> Any:
     return jax.lax.fori_loop(0, blocks, step, start)[2]
 
 
-def chunks_for(wanted: Bool[Array, "K W *agents"]) -> Int[Array, ""]:
-    """Return the chunks needed to cover this mask [K, W]; for [K, W, N] the maximum over agents."""
-    assert_rank("K W" + " N" * (wanted.ndim - 2), wanted=wanted)
+def chunks_for(wanted: Bool[Array, "K L *agents"]) -> Int[Array, ""]:
+    """Return the chunks needed to cover this mask [K, L]; for [K, L, N] the maximum over agents."""
+    assert_rank("K L" + " N" * (wanted.ndim - 2), wanted=wanted)
     length, lanes = wanted.shape[:2]
     return (wanted.sum((0, 1)).max() + _chunk(length * lanes) - 1) // _chunk(length * lanes)
 
@@ -76,14 +76,14 @@ def _chunk(rows: int) -> int:
 
 
 def map_where(
-    wanted: Bool[Array, "K W"], function: Callable, chunks: Int[Array, ""]
-) -> Float[Array, "K W"]:
-    """Return `function` of the rows where `wanted` [K, W] holds, and 0 elsewhere: [K, W].
+    wanted: Bool[Array, "K L"], function: Callable, chunks: Int[Array, ""]
+) -> Float[Array, "K L"]:
+    """Return `function` of the rows where `wanted` [K, L] holds, and 0 elsewhere: [K, L].
 
     `function(k, w) -> [S]` takes the rows k [S] in lanes w [S]. It is called once per chunk of wanted rows, so few rows
     cost little. `chunks` comes from `chunks_for`.
     """
-    assert_rank("K W", wanted=wanted)
+    assert_rank("K L", wanted=wanted)
     length, lanes = wanted.shape
     total, size = length * lanes, _chunk(length * lanes)
     flat = wanted.reshape(-1)

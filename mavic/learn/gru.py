@@ -37,12 +37,12 @@ def network(shape: Shape) -> Network:
 
 
 def init_actor(key: Array, shape: Shape) -> Any:
-    """Return the parameters of one agent's actor, [P, ...]."""
+    """Return the parameters of one agent's actor, [R, ...]."""
     return _init(key, shape, shape.macros, "actor")
 
 
 def init_critic(key: Array, shape: Shape) -> Any:
-    """Return the parameters of one agent's critic, [P, ...]. Each context has its own output and its own scale."""
+    """Return the parameters of one agent's critic, [R, ...]. Each context has its own output and its own scale."""
     return _init(key, shape, VALUE_HEADS, "critic")
 
 
@@ -92,7 +92,7 @@ def _init(key: Array, shape: Shape, out: int, role: str) -> Any:
 
 
 class Net(NamedTuple):
-    """Weights [P, ...], what each phrase adds to the first layer of the part that hears, and the kinds' layers."""
+    """Weights [R, ...], what each phrase adds to the first layer of the part that hears, and the kinds' layers."""
 
     trunk: Any
     table: dict[str, Array]
@@ -253,13 +253,13 @@ def normed(norm: dict[str, Array], x: Array) -> Array:
 
 
 def _with_kinds(net: Net, seen: Seen, heads: Array, features: Array) -> Array:
-    """Return the heads [P, ..., out] with what the layers of the kind that is heard add."""
+    """Return the heads [R, ..., out] with what the layers of the kind that is heard add."""
     phrases = tuple(networks.head_phrase(each, is_actor="bit" in net.table) for each in seen.heard)
     return networks.with_kind_heads(net.kinds, phrases, heads, features, _product)
 
 
 def step(shape: Shape, net: Net, carry: Array, seen: Seen) -> tuple[Array, Array]:
-    """Return the new memory [P, ..., H] and the heads [P, ..., out] of one decision."""
+    """Return the new memory [R, ..., H] and the heads [R, ..., out] of one decision."""
     heard = _heard(shape, net.table, seen)
 
     def one(part: Any, hears: Array, carry: Array) -> tuple[Array, tuple[Array, Array]]:
@@ -278,9 +278,9 @@ def unroll(
     first: Array,
     known: Array | None = None,
 ) -> tuple[Array, Array, Array]:
-    """Run rows [B, W] in order. Memory is emptied before each `first` row.
+    """Run rows [B, L] in order. Memory is emptied before each `first` row.
 
-    Return the memory after the block [P, W, H], the memory after each row [B, P, W, H], and the heads [P, B, W, out].
+    Return the memory after the block [R, L, H], the memory after each row [B, R, L, H], and the heads [R, B, L, out].
     Memory that is `known` from an earlier pass is not computed again; gradients are the same.
     """
     heard = _heard(shape, net.table, seen)
@@ -301,7 +301,7 @@ def unroll(
 
 
 def _remember(gru: dict[str, Array], carry: Array, gates: Array, first: Array) -> Array:
-    """Return the memory [B, W, H] after each row.
+    """Return the memory [B, L, H] after each row.
 
     The loop carries the next row's gates. A slice taken in the middle of the arithmetic would keep a CPU from
     vectorising it, which costs three times as much.

@@ -1,4 +1,4 @@
-"""Losses of one agent over a block of macro transitions [B, W]."""
+"""Losses of one agent over a block of macro transitions [B, L]."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST_LOG_ALLOWED = -50.0  # where nothing is allowed; it has no gradient
 
 @record
 class CriticRows:
-    """The input of the critic's loss, [B, W, ...]."""
+    """The input of the critic's loss, [B, L, ...]."""
 
     seen: Seen
     first: Array  # memory is emptied before the row
@@ -27,18 +27,18 @@ class CriticRows:
 
 @record
 class ActorRows:
-    """The input of the actor's loss, [B, W, ...]."""
+    """The input of the actor's loss, [B, L, ...]."""
 
     seen: Seen
     first: Array
     instructed: Array
-    available: Array  # [B, W, M]
+    available: Array  # [B, L, M]
     macro: Array  # the macro taken
     epsilon: Array  # exploration when it was taken
     entropy: Array  # weight of the entropy bonus
     advantage: Array
     weight: Array
-    forbidden: Array  # [B, W, M] what the instruction forbids, available or not
+    forbidden: Array  # [B, L, M] what the instruction forbids, available or not
     allowed_weight: Array | None = (
         None  # of the loss on the allowed probability; None: there is no such loss
     )
@@ -46,7 +46,7 @@ class ActorRows:
 
 @record
 class ClippedRows:
-    """The input of the actor's clipped loss, [B, W, ...]."""
+    """The input of the actor's clipped loss, [B, L, ...]."""
 
     rows: ActorRows
     log_prob: Array  # of the macro taken, before the first step on this batch
@@ -55,7 +55,7 @@ class ClippedRows:
 
 @record
 class ActorOutputs:
-    """What the actor's loss returns besides its value, [B, W]."""
+    """What the actor's loss returns besides its value, [B, L]."""
 
     log_prob: Array  # of the macro taken, under the behaviour policy
     entropy: Array  # of the softmax
@@ -145,7 +145,7 @@ def critic_loss(
     rows: CriticRows,
     known: Array | None,
 ) -> tuple[Array, Array, Array]:
-    """Return the memory after the block, the squared error in units of each context's scale, and the values [B, W]."""
+    """Return the memory after the block, the squared error in units of each context's scale, and the values [B, L]."""
     memory, _, heads = network.unroll(network.shape, net, memory, rows.seen, rows.first, known)
     values = networks.value(heads, rows.instructed, scale)
     spread = scale.spread()[rows.instructed.astype(jnp.int32)]

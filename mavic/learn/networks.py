@@ -18,14 +18,26 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from mavic.hints import look_up
 from mavic.types import Array, record, static
 
-NETWORKS = {  # by name, the fields of `Shape` that differ
+NETWORKS: dict[str, dict[str, Any]] = {  # by name, the fields of `Shape` that differ
     "shared": {"parts": 1},
     "protected": {"parts": 2},
     "residual": {"parts": 2, "residual": True},
 }
 VALUE_HEADS = 2  # of a critic: uninstructed, instructed
+
+
+class Cell(NamedTuple):
+    """A recurrent cell of one's own; `from_cell` says what its functions take and return."""
+
+    init: Callable[[Array, int, int], Any]
+    step: Callable[[Any, Array, Array], tuple[Array, Array]]
+
+
+CELLS: dict[str, Cell] = {}
+"""Cells by name, for rows of `NETWORKS` such as {"parts": 2, "cell": "mine"}."""
 
 
 @record
@@ -51,6 +63,7 @@ class Shape:
     hears_each: bool = static(default=False)  # every agent's phrase has inputs of its own
     layer_norm: bool = static(default=False)  # before the actor's head
     memory: int | None = static(default=None)  # numbers that a network remembers; None: `hidden`
+    cell: str = static(default="")  # a row of `CELLS`; empty: the GRU of `mavic.learn.gru`
 
     @property
     def count(self) -> int:
@@ -82,25 +95,25 @@ class Seen:
 class Network:
     """An actor and a critic for agents of one shape. All functions are pure.
 
-    `P` parts, `B` rows in order, `W` lanes, `H` memory, `out` is M for an actor and VALUE_HEADS for a critic.
+    `R` parts, `B` rows in order, `L` lanes, `H` memory, `out` is M for an actor and VALUE_HEADS for a critic.
     """
 
     shape: Shape
     init_actor: Callable[[Array, Shape], Any]
-    """Key → one agent's parameters [P, ...]: a dictionary whose entry "head" is the linear output layer {"w", "b"}. A
+    """Key → one agent's parameters [R, ...]: a dictionary whose entry "head" is the linear output layer {"w", "b"}. A
     shape with `kind_heads` has them beside it, from `init_kind_heads`."""
     init_critic: Callable[[Array, Shape], Any]
     project: Callable[[Any, Array], Any]
     """Parameters and the vectors of all phrases → what `step` and `unroll` take; done once for many decisions."""
     step: Callable[[Shape, Any, Array, Seen], tuple[Array, Array]]
-    """One decision: memory [P, ..., H] → new memory and heads [P, ..., out]."""
+    """One decision: memory [R, ..., H] → new memory and heads [R, ..., out]."""
     unroll: Callable[..., tuple[Array, Array, Array]]
-    """(shape, net, memory [P, W, H], seen [B, W], first [B, W], known) → memory after the block, after each row
-    [B, P, W, H], and heads [P, B, W, out]. Memory is emptied before `first` rows. `known` is the memory after each
+    """(shape, net, memory [R, L, H], seen [B, L], first [B, L], known) → memory after the block, after each row
+    [B, R, L, H], and heads [R, B, L, out]. Memory is emptied before `first` rows. `known` is the memory after each
     row if an earlier pass found it; a network may ignore it."""
 
     def empty(self, *batch: int) -> Array:
-        """Return the memory [P, *batch, H] at the start of an episode."""
+        """Return the memory [R, *batch, H] at the start of an episode."""
         return jnp.zeros((self.shape.parts, *batch, self.shape.memory or self.shape.hidden))
 
 
@@ -120,6 +133,12 @@ def from_cell(
     the features of many memories at once; without it the cell's own features are taken.
     """
     return Network(shape, *_cell_functions(init, cell, read))
+
+
+@functools.lru_cache
+def of_own_cell(shape: Shape) -> Network:
+    """Return the network of the cell that a shape names. Equal shapes have the same network."""
+    return from_cell(shape, *look_up(CELLS, shape.cell, "cell"))
 
 
 def projections_of(shape: Shape, role: str) -> tuple[tuple[str, ...], int]:
@@ -271,9 +290,9 @@ def with_kind_heads(
     features: Array,
     product: Callable[[Array, Array], Array] = jnp.matmul,
 ) -> Array:
-    """Return heads [P, ..., out] to which the layers of the kind that is heard add: sum_e heard[e] (h K[e] + k[e]).
+    """Return heads [R, ..., out] to which the layers of the kind that is heard add: sum_e heard[e] (h K[e] + k[e]).
 
-    `features` [P, ..., H] are the inputs of the heads. Only the last part, which hears, has such layers. `phrases`
+    `features` [R, ..., H] are the inputs of the heads. Only the last part, which hears, has such layers. `phrases`
     [...] come from `head_phrase`, one for each instruction that may hold. Silence adds nothing.
     """
     if kinds is None:
@@ -292,17 +311,17 @@ def own_first_order(agents: int) -> Array:
 
 
 def hearing_parts(shape: Shape) -> Array:
-    """Return [P]: 1 for the last part, which hears phrases, and 0 for the others."""
+    """Return [R]: 1 for the last part, which hears phrases, and 0 for the others."""
     return (jnp.arange(shape.parts) == shape.parts - 1).astype(jnp.float32)
 
 
 def of_context(heads: Array, instructed: Array) -> Array:
-    """Return heads [..., out] of the part that computes each context, from the heads [P, ..., out] of all parts."""
+    """Return heads [..., out] of the part that computes each context, from the heads [R, ..., out] of all parts."""
     return heads[0] if heads.shape[0] == 1 else jnp.where(instructed[..., None], heads[1], heads[0])
 
 
 def logits(shape: Shape, heads: Array, instructed: Array) -> Array:
-    """Return the logits [..., M] of an actor from its heads [P, ..., M].
+    """Return the logits [..., M] of an actor from its heads [R, ..., M].
 
     In a `residual` actor the instructed part adds to the uninstructed logits and passes no gradient to them. So skills
     need not be learnt again under every instruction.
@@ -313,7 +332,7 @@ def logits(shape: Shape, heads: Array, instructed: Array) -> Array:
 
 
 def value(heads: Array, instructed: Array, scale: Scale) -> Array:
-    """Return the value [...] in the task's units from a critic's heads [P, ..., VALUE_HEADS]."""
+    """Return the value [...] in the task's units from a critic's heads [R, ..., VALUE_HEADS]."""
     raw = of_context(heads, instructed)
     raw = jnp.where(instructed, raw[..., 1], raw[..., 0])
     return scale.unscale(raw, instructed)

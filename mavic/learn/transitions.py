@@ -2,7 +2,7 @@
 
 A macro of length tau becomes an ordinary step with reward sum_j gamma^j r_j and discount gamma^tau. Rows stand in
 lanes. A lane is a column of the learner's batch that holds whole episodes, one after another. Episodes may be packed
-into other lanes than the environments that played them, so W' lanes come from W environments.
+into other lanes than the environments that played them, so L lanes come from W environments.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from mavic.types import Array, Float, MacroTransitions, Timestep, assert_rank, r
 
 @record
 class Places:
-    """Where each macro transition stands in the learner's batch [K, W', N]."""
+    """Where each macro transition stands in the learner's batch [K, L, N]."""
 
-    tick: Array  # [K, W', N] the index, among all T·W ticks, of the tick at which the macro ended
-    count: Array  # [W', N] number of rows in each lane
+    tick: Array  # [K, L, N] the index, among all T·W ticks, of the tick at which the macro ended
+    count: Array  # [L, N] number of rows in each lane
 
 
 def as_played(rows: Timestep, *, drop_unfinished: bool = False) -> Places:
@@ -80,7 +80,7 @@ def macro_transitions(
     *,
     size: int | None = None,
 ) -> MacroTransitions:
-    """Return the macro transitions [K, W', N] of ticks [T, W, N]. `size` limits K and must hold the fullest lane."""
+    """Return the macro transitions [K, L, N] of ticks [T, W, N]. `size` limits K and must hold the fullest lane."""
     _assert_ticks(rows)
     assert_rank("", gamma=gamma)
     places = places or as_played(rows)
@@ -126,7 +126,7 @@ def macro_transitions(
 
 
 def picked(values: Array, tick: Array) -> Array:
-    """Return values [T, W, N, ...] at the ticks [K, W', N] at which macros ended, [K, W', N, ...]."""
+    """Return values [T, W, N, ...] at the ticks [K, L, N] at which macros ended, [K, L, N, ...]."""
     flat = values.reshape(-1, *values.shape[2:])
     return flat[tick, jnp.arange(tick.shape[-1])]
 

@@ -139,7 +139,7 @@ class Annealed:
 
 @record
 class CriticOutputs:
-    """What the critic's update computed, [K, W]."""
+    """What the critic's update computed, [K, L]."""
 
     target: Array
     valid: Array  # rows that have a target
@@ -283,7 +283,7 @@ def update_actor(
     rows: MacroTransitions,
     advantage: Array,
 ) -> tuple[TrainState, ActorOutputs]:
-    """Take one agent's actor step: policy gradient of `advantage` [K, W], entropy, Adam."""
+    """Take one agent's actor step: policy gradient of `advantage` [K, L], entropy, Adam."""
     context = rows.context
     valid = rows.valid.astype(jnp.float32)
     weight = _weigh(rows.kind, valid, config.kinds, hyper.balance_kinds)
@@ -393,7 +393,7 @@ def _descend(grads: Any, params: Any, state: Any, lr: Array, hyper: HyperParams)
 
 
 def _weigh(kind: Array, valid: Array, kinds: int, balance: Array) -> Array:
-    """Return the weights [K, W] of the rows in a loss, which sum to one.
+    """Return the weights [K, L] of the rows in a loss, which sum to one.
 
     Rows weigh the same, or with `balance` kinds do. A kind whose episodes end soon has few rows and would otherwise be
     learnt last.
@@ -409,7 +409,7 @@ def _normalize(
 ) -> Array:
     """Return the advantages centred and divided by their root mean square, kind by kind.
 
-    `center` and `divide` [K, W] switch this on. Kinds pay on different scales, and a critic that lags behind
+    `center` and `divide` [K, L] switch this on. Kinds pay on different scales, and a critic that lags behind
     shifts all advantages of a kind by the same amount.
     """
     hot = jax.nn.one_hot(kind, kinds) * valid[..., None]

@@ -23,17 +23,17 @@ class Loop:
 
 @record
 class Values:
-    """One agent's values of its transitions, [K, W]."""
+    """One agent's values of its transitions, [K, L]."""
 
     value: Array  # V(h, c)
     v_same_instruction: Array  # V(h', c)
     v_next_instruction: Array  # V(h', c')
-    memory: Array  # [K, P, W, H] the critic's memory after each row
+    memory: Array  # [K, R, L, H] the critic's memory after each row
 
 
 @record
 class Spans:
-    """One agent's macros [K, W] among the rows of a critic that sees the whole team (`mavic.learn.batches`)."""
+    """One agent's macros [K, L] among the rows of a critic that sees the whole team (`mavic.learn.batches`)."""
 
     rows: MacroTransitions
     begun: Array  # the critic's row in which the macro began, among all of them
@@ -66,7 +66,7 @@ def agent_values(
     rows: MacroTransitions,
     loop: Loop,
 ) -> Values:
-    """Return one critic's values of its transitions [K, W]."""
+    """Return one critic's values of its transitions [K, L]."""
     net = network.project(critic, vectors)
     instructed, after = rows.kind > 0, seen_after(rows)
     value, memory = values_before(network, net, scale, rows, loop)
@@ -97,7 +97,7 @@ def agent_values(
 def values_before(
     network: Network, net: Any, scale: Scale, rows: MacroTransitions, loop: Loop
 ) -> tuple[Array, Array]:
-    """Return V(h, c) [K, W] and the critic's memory after each row."""
+    """Return V(h, c) [K, L] and the critic's memory after each row."""
 
     def segment(memory: Array, block: tuple[Seen, Array, Array]) -> tuple[Array, tuple]:
         seen, first, instructed = block
@@ -109,7 +109,7 @@ def values_before(
 
 
 def spanned(found: Values, spans: Spans) -> Values:
-    """Return the values of an agent's own macros [K, W], from those of the team's rows that they span.
+    """Return the values of an agent's own macros [K, L], from those of the team's rows that they span.
 
     V(h, c) is read where the macro began, and the values after it where it ended.
     """
@@ -126,7 +126,7 @@ def spanned(found: Values, spans: Spans) -> Values:
 
 
 def read(values: Array, index: Array) -> Array:
-    """Return values [J, W'] at an index among all of them."""
+    """Return values [J, L'] at an index among all of them."""
     return values.reshape(-1)[index]
 
 
@@ -137,7 +137,7 @@ def targets_of(
     rows: MacroTransitions,
     found: Values,
 ) -> Array:
-    """Return the targets [K, W] of transitions from their values."""
+    """Return the targets [K, L] of transitions from their values."""
     return targets(
         reward=rows.reward,
         discount=rows.discount,

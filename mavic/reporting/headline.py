@@ -173,8 +173,7 @@ def updated(text: str, results: Path) -> str:
 
     def whole(match: re.Match[str]) -> str:
         name, _, of = match[2].partition(": ")
-        made = {"speed": speed.markdown, "study": study, "bias": bias}[name]
-        return f"{match[1]}{made(results, of)}{match[3]}"
+        return f"{match[1]}{BLOCKS[name](results, of)}{match[3]}"
 
     return WHOLE.sub(whole, BLOCK.sub(block, text))
 
@@ -198,6 +197,13 @@ def study(results: Path, name: str) -> str:
         return "Not run yet.\n"
     text = page.read_text(encoding="utf-8").partition("\n")[2].lstrip("\n")
     return PICTURE.sub(r"![\1](../results/\2)", SUBTITLE.sub(r"###\1", text))
+
+
+BLOCKS: dict[str, Callable[[Path, str], str]] = {
+    "speed": speed.markdown,
+    "study": study,
+    "bias": bias,
+}
 
 
 def main() -> None:

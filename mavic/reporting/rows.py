@@ -213,7 +213,7 @@ def _checked(make: Callable[..., Row], record: Record, *more: Any) -> Row:
 
 
 def _compared_by(config: ExperimentConfig) -> tuple[str, ...]:
-    names = ("preset", "backbone", "network", "hear", "schedule", "rule")
+    names = ("preset", "backbone", "network", "hear", "encoder", "schedule", "rule")
     return tuple(getattr(config, name) for name in names)
 
 
@@ -234,12 +234,13 @@ def _check_comparable(configs: Mapping[Any, ExperimentConfig]) -> None:
                 f"{twin.name} and {path.name} are both {config.method} of {config.table_group()}"
             )
         first = firsts.setdefault(config.table_group(), path)
-        mine, theirs = config.options, configs[first].options
-        if mine != theirs:
-            raise RecordError(
-                f"{first.name} and {path.name} belong to one table, {config.table_group()}, but "
-                f"differ in options ({theirs} and {mine}): give each a folder of its own"
-            )
+        for name in ("options", "encoder"):
+            mine, theirs = getattr(config, name), getattr(configs[first], name)
+            if mine != theirs:
+                raise RecordError(
+                    f"{first.name} and {path.name} belong to one table, {config.table_group()}, but "
+                    f"differ in {name} ({theirs} and {mine}): give each a folder of its own"
+                )
 
 
 def _row(record: Record, config: ExperimentConfig, baseline: Record | None) -> Row:

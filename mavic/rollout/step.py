@@ -24,6 +24,7 @@ from mavic.types import (
     assert_rank,
     record,
     replace,
+    static,
 )
 
 # The drill's number came later than the others. It is drawn behind the environment's key, so that every episode of
@@ -42,6 +43,9 @@ class InstructedEnv:
     also: Array | None = None
     """[] The kind of a second instruction, which every episode begins under and holds to its end; 0: none at first.
     None: there is no room for a second instruction, and nothing is compiled for one."""
+    judges_work: bool = static(default=True)
+    """Choices are judged by the work that they would do, not by their names alone. This costs time in every tick, and
+    matters only where something may be enforced or the learner asks what is forbidden."""
 
 
 class EpisodeDraws(NamedTuple):
@@ -115,7 +119,7 @@ def choices_of(
     """Return what each agent may choose in this state of the environment, and what the instructions forbid."""
     env = instructed.env
     offered = env.available(state)
-    effective = api.effective_macros(env, state)
+    effective = api.effective_macros(env, state if instructed.judges_work else None)
     allowed = reward.allowed_macros(instruction, effective, instructed.rules)
     bound = allowed | ~instruction.enforced
     if also is not None:

@@ -26,10 +26,10 @@ from mavic.rollout.rollout import rollout
 
 KEY, EPISODES = jax.random.key(4), 3
 SPECIAL = ("mac-cac", "acac")  # whose actors see something else than Mac-IAC's
-EACH = [
-    pytest.param(name, marks=() if name in SPECIAL else pytest.mark.slow)
+FURTHER = [
+    pytest.param(name, marks=pytest.mark.slow)
     for name in BACKBONES
-    if name != "mac-iac"
+    if name not in ("mac-iac", *SPECIAL)
 ]
 
 
@@ -74,7 +74,8 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("policies")
 
 
-@pytest.mark.parametrize("backbone", EACH)
+@pytest.mark.long
+@pytest.mark.parametrize("backbone", [*SPECIAL, *FURTHER])
 def test_an_episode_on_a_stage_is_the_rollouts_episode(folder, backbone):
     this = played(folder, backbone)
     alive = this.rows.alive[:, 0]
@@ -96,7 +97,7 @@ def test_an_episode_on_a_stage_is_the_rollouts_episode(folder, backbone):
     assert (this.rows.kind[:, 0][alive] > 0).any()
 
 
-@pytest.mark.parametrize("backbone", EACH)
+@pytest.mark.parametrize("backbone", [*SPECIAL, *FURTHER])
 def test_the_learner_replays_the_decisions(folder, backbone):
     """The rows that the learner reads lead the networks to the macros that were chosen in the rollout."""
     this = played(folder, backbone)

@@ -23,6 +23,7 @@ from sample_records import score_of
 import mavic
 from mavic import renamed
 from mavic.apps import cli
+from mavic.apps.commands.help_texts import help_texts
 from mavic.apps.commands.numbers import Numbers
 from mavic.envs import api
 from mavic.experiments import evaluate, files, records, runner, train
@@ -227,7 +228,12 @@ def test_the_same_command_goes_on_where_it_was(trained, request):
 
 @pytest.mark.parametrize(
     ("change", "what"),
-    [("--first-seed 3", "seeds"), ("--gamma 0.9", "numbers"), ("--options size 6", "options")],
+    [
+        ("--first-seed 3", "seeds"),
+        ("--gamma 0.9", "numbers"),
+        ("--options size 6", "options"),
+        ("--initial box_pushing/mavic", "initial weights"),
+    ],
 )
 def test_a_record_of_something_else_is_not_replaced(trained, monkeypatch, change, what):
     folder, _ = trained
@@ -412,14 +418,12 @@ def test_every_number_of_a_preset_is_an_option_with_its_help():
     assert "None is Monte Carlo (to the end of the episode). (default: preset)" in flat
 
 
-def test_help_texts_have_no_line_breaks_of_the_source(monkeypatch):
+@pytest.mark.parametrize("command", get_args(cli.COMMANDS), ids=NAMES)
+def test_help_texts_have_no_line_breaks_of_the_source(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "1000")
-    for name in NAMES:
-        for line in run(f"{name} --help")[1].splitlines():
-            if "(default:" in line or "(required)" in line:
-                assert not re.match(r"│ +[a-z]", line), (
-                    line
-                )  # an option or a sentence, not its rest
+    said = run(f"{command.__name__.lower()} --help")[1]
+    for text in help_texts(command).values():
+        assert text in said
 
 
 CONFIG = """

@@ -134,8 +134,8 @@ def test_two_clauses_hold_together_until_something_else_is_said(catalog):
     clauses = hearing.clauses(session.stage.lexicon, "don't push, and stay where you are")
     assert session.say(clauses, None, 5) == []
     line = orders.listen(session.stage.lexicon, session.names, "don't push, and stay where you are")
-    told = messages.understood(line, [])
-    assert (told.kind, told.also, told.unsure) == ("dont-push", "stay", False)
+    message = messages.understood(line, [])
+    assert (message.kind, message.also, message.unsure) == ("dont-push", "stay", False)
     message = session.tick()
     frame = frame_of(message)
     assert (frame["instruction"]["kind"], frame["also"]["kind"]) == ("dont-push", "stay")
@@ -195,7 +195,13 @@ def test_until_i_end_it_means_that(catalog):
     assert asked(session) is None
 
 
-@pytest.mark.parametrize("world", ["box_pushing", "warehouse", "overcooked"])
+@pytest.mark.parametrize(
+    "world",
+    [
+        "box_pushing",
+        *(pytest.param(w, marks=pytest.mark.long) for w in ("warehouse", "overcooked")),
+    ],
+)
 @pytest.mark.parametrize(
     "line", ["never mind", "carry on", "Back to work!", "ok, forget it please"]
 )
@@ -289,6 +295,7 @@ def test_what_an_instruction_is_about_is_named(catalog):
         assert frame["scene"]["steps"] and all(agent["doing"] for agent in frame["agents"])
 
 
+@pytest.mark.long
 def test_recorded_episodes_become_a_static_site(folder, tmp_path):
     only = open_catalog(folder)
     only.teams = {"box_pushing": only.teams["box_pushing"]}
@@ -362,6 +369,7 @@ def robots(frame: dict) -> list[tuple[float, float]]:
     return [(s["x"], s["y"]) for s in frame["scene"]["sprites"] if s["shape"] == "robot"]
 
 
+@pytest.mark.long
 def test_a_third_cook_joins_and_walks(catalog):
     session = open_session(catalog, "overcooked", ["mavic"], 1, GUEST)
     assert session.seat == 2

@@ -93,17 +93,22 @@ def test_standard_input_has_one_sentence_per_line():
     ],
 )
 def test_unreadable_input_is_refused_with_a_message(args, stdin, complaint):
-    status, said, told = run("words", *args, stdin=stdin)
+    status, said, complained = run("words", *args, stdin=stdin)
     assert (status, said) == (1, "")
-    assert complaint in told and told.startswith("mavic: ") and "Traceback" not in told
+    assert (
+        complaint in complained
+        and complained.startswith("mavic: ")
+        and "Traceback" not in complained
+    )
 
 
 def test_a_missing_encoder_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr("mavic.language.encoder.open_encoder", missing)
-    status, _, told = run("words", "box_pushing", "a sentence nobody has said before")
-    assert status == 1 and "pip install 'mavic[language]'" in told
+    status, _, complained = run("words", "box_pushing", "a sentence nobody has said before")
+    assert status == 1 and "pip install 'mavic[language]'" in complained
 
 
+@pytest.mark.long
 def test_the_report_shows_every_share_with_its_source_and_target():
     worlds = ("box_pushing", "warehouse")  # the third one takes as long as both
     out = io.StringIO()

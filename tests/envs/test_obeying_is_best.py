@@ -46,6 +46,7 @@ def test_the_planners_leave_out_what_the_instruction_files_forbid(planner):
     assert {name: {m.name for m in macros} for name, macros in planner.FORBIDDEN.items()} == asked
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", adding("box_pushing"), ids=lambda kind: kind.name)
 def test_box_pushing_in_every_state(kind):
     env = box_pushing.BoxPushing()

@@ -1012,6 +1012,7 @@ def test_bad_options_are_refused(options, message):
 # The protocol, the picture, the best plan
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [

@@ -94,6 +94,7 @@ def event(env: Warehouse, t: Tick, name: str) -> float:
     return float(t.events[env.events.index(name)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options", [{}, pytest.param({"people": 3, "tools": 4, "noise": 0.05}, marks=pytest.mark.slow)]
 )
@@ -571,6 +572,7 @@ def test_best_plans_earn_the_optimal_returns(asked):
         assert np.flatnonzero(first).tolist() == [asked]
 
 
+@pytest.mark.long
 def test_the_uninstructed_optimum_is_found_and_nothing_is_better():
     found = plan.search(PAPER, floor=533)
     assert found.exhaustive and found.total == 533

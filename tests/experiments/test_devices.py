@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import pytest
 
 from mavic.experiments import train
 from mavic.experiments.config import ExperimentConfig, make_task
@@ -40,6 +41,7 @@ def elsewhere(path: str) -> None:
     np.savez(path, *leaves)
 
 
+@pytest.mark.long
 def test_two_devices_learn_what_one_learns(tmp_path):
     path = tmp_path / "leaves.npz"
     command = f"import test_devices; test_devices.elsewhere({str(path)!r})"

@@ -14,6 +14,7 @@ from fake_cells import COUNT, counted, fake, starts
 from mavic.experiments import cells, engines
 
 HERE = Path(__file__).parent
+pytestmark = pytest.mark.long  # a cluster takes a minute to start
 
 
 def test_cells_of_a_killed_node_are_finished_elsewhere(tmp_path):

@@ -39,9 +39,10 @@ MAVIC, VANILLA, LATER = (
     ExperimentConfig(method="vanilla", schedule="paper", **SMALL),
 )
 RANDOM = ExperimentConfig(method="random", **SMALL)
-(GROUP,) = groups_of([MAVIC, LATER, RANDOM], [6], episodes=128, batch=64)
+(GROUP,) = groups_of([MAVIC, LATER, RANDOM], [6], episodes=64, batch=32)
 LEAVE_THE_TASK_ON = {"avoid-small-box-0", "avoid-small-box-1", "avoid-small-boxes"}
-HOW = dict(num_envs=32, points=2, console=Console(quiet=True))  # one update a point
+# One update a point. With as many environments as episodes nothing is packed, which compiles in half the time.
+HOW = dict(num_envs=32, points=2, console=Console(quiet=True))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_configs_that_differ_only_in_evaluation_share_a_training(trained):
     three = dataclasses.replace(trained, group=groups_of([MAVIC, LATER, VANILLA], [6, 7])[0])
     assert three.group.trained() == (MAVIC.as_trained(), VANILLA.as_trained())
     assert [three.places(config) for config in three.group.configs] == [[0, 1], [2, 3], [2, 3]]
-    assert trained.state.episodes.tolist() == [128, 128]
+    assert trained.state.episodes.tolist() == [64, 64]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_methods_share_a_seeds_start_and_then_part(trained):
     assert any((leaf[0] != leaf[1]).any() for leaf in jax.tree.leaves(trained.state.critic))
 
 
-@pytest.mark.parametrize("how", ["stop_after", "ctrl_c"])
+@pytest.mark.parametrize("how", [pytest.param("stop_after", marks=pytest.mark.long), "ctrl_c"])
 def test_stopped_and_resumed_it_ends_in_the_same_numbers(trained, tmp_path, monkeypatch, how):
     if how == "stop_after":
         with pytest.raises(KeyboardInterrupt):
@@ -132,7 +133,7 @@ def test_stopped_and_resumed_it_ends_in_the_same_numbers(trained, tmp_path, monk
     assert {path.name for path in tmp_path.iterdir()} == {"state-1.json", "state-1.safetensors"}
     resumed = train_group(GROUP, tmp_path, **HOW)
     assert_same(resumed.state, trained.state)
-    assert [point["episodes"] for point in resumed.curve] == [64, 128]
+    assert [point["episodes"] for point in resumed.curve] == [32, 64]
     for before, after in zip(trained.curve, resumed.curve, strict=True):
         for name in ("base", "compliance", "value"):
             np.testing.assert_allclose(after[name], before[name], rtol=1e-5)
@@ -177,9 +178,11 @@ def test_every_config_is_evaluated_under_its_own_condition(scores):
 
 
 def test_every_config_is_evaluated_with_its_own_team(trained, scores):
-    runs = stack([make_run(config, GROUP.preset, trained.task, 6) for config in (MAVIC, LATER)])
+    """With the states in their places by hand. The program is the one that `evaluate` compiled."""
+    runs = stack([make_run(config, GROUP.preset, trained.task, 6) for config in GROUP.configs])
+    state = jax.tree.map(lambda leaf: leaf[np.array([0, 1, 1])], trained.state)
     played = evaluate.play(
-        trained.static, 32, 128, metrics.measured(["base"]), trained.task.vectors, runs, trained.state,
+        trained.static, 32, 128, metrics.measured(evaluate.PLAYED), trained.task.vectors, runs, state,
         jax.random.key(evaluate.EVALUATION_KEY), jnp.int32(0),
         evaluate.episodes_of(jnp.zeros(runs.test_env.rules.allowed.shape[1:], bool)),
     )  # fmt: skip
@@ -191,14 +194,17 @@ def test_every_config_is_evaluated_with_its_own_team(trained, scores):
 
 def test_counts_add_up(scores):
     for score in scores.values():
-        told = score["compliance"]
-        given, followed = (sum(told[name].values()) for name in ("given", "followed"))
-        assert all((told["followed"][kind] <= told["given"][kind]).all() for kind in told["given"])
-        np.testing.assert_allclose(told["per_instruction"], followed / given)
-        assert (told["per_instruction"] <= told["per_decision"] + 1e-9).all()
-        assert set(score["leak"]) == {"none", *told["given"]}
+        compliance = score["compliance"]
+        given, followed = (sum(compliance[name].values()) for name in ("given", "followed"))
+        assert all(
+            (compliance["followed"][kind] <= compliance["given"][kind]).all()
+            for kind in compliance["given"]
+        )
+        np.testing.assert_allclose(compliance["per_instruction"], followed / given)
+        assert (compliance["per_instruction"] <= compliance["per_decision"] + 1e-9).all()
+        assert set(score["leak"]) == {"none", *compliance["given"]}
         assert set(score["under"]) == set(score["shield"]["under"]) == LEAVE_THE_TASK_ON
-        assert score["episodes"] == 128 and score["optimum"] > 290
+        assert score["episodes"] == 64 and score["optimum"] > 290
         base = score["base"]
         assert base["episodes"] >= 10 and (base["length"] <= 100).all()
         assert (base["discounted"] <= score["optimum"] + 1e-6).all()
@@ -240,8 +246,10 @@ def test_two_prohibitions_at_once_are_judged_in_the_same_way(scores):
 
 def test_with_the_shield_nobody_disobeys(scores):
     for config, score in scores.items():
-        told, under = (score["shield"][name] for name in ("compliance", "under"))
-        assert (told["per_instruction"] == 1).all() and sum(told["given"].values())[0] > 0
+        compliance, under = (score["shield"][name] for name in ("compliance", "under"))
+        assert (compliance["per_instruction"] == 1).all() and sum(compliance["given"].values())[
+            0
+        ] > 0
         assert all((part["obeyed"] == 1).all() for part in under.values()), config
     assert (scores[RANDOM]["compliance"]["per_instruction"] < 0.5).all()
     assert (scores[RANDOM]["under"]["avoid-small-boxes"]["obeyed"] < 0.5).all()
@@ -249,18 +257,18 @@ def test_with_the_shield_nobody_disobeys(scores):
 
 def test_vanilla_is_evaluated_without_hearing_a_word(trained):
     task = trained.task
-    deaf, told = (make_run(config, GROUP.preset, task, 6) for config in (VANILLA, MAVIC))
-    assert not deaf.test_env.phrases.table.any() and told.test_env.phrases.table.any()
-    assert_same(deaf.test_env.schedule, told.test_env.schedule)
+    deaf, hearing = (make_run(config, GROUP.preset, task, 6) for config in (VANILLA, MAVIC))
+    assert not deaf.test_env.phrases.table.any() and hearing.test_env.phrases.table.any()
+    assert_same(deaf.test_env.schedule, hearing.test_env.schedule)
     assert (
         float(deaf.train_env.schedule.rate) == 0
         and float(deaf.train_env.schedule.spurious_interrupt_prob) == 0
     )
-    assert float(told.train_env.schedule.spurious_interrupt_prob) == pytest.approx(
+    assert float(hearing.train_env.schedule.spurious_interrupt_prob) == pytest.approx(
         GROUP.preset.spurious_interrupt_prob
     )
     assert (
-        float(told.test_env.schedule.spurious_interrupt_prob) == 0
+        float(hearing.test_env.schedule.spurious_interrupt_prob) == 0
     )  # evaluation has no spurious interrupts
 
 
@@ -269,13 +277,13 @@ def test_the_random_policy_is_a_yardstick_that_costs_no_training(trained, scores
     task = trained.task
     assert float(make_run(RANDOM, GROUP.preset, task, 3).eval_epsilon) == 1
     assert float(make_run(VANILLA, GROUP.preset, task, 3).eval_epsilon) == 0
-    told = scores[RANDOM]
-    assert set(told["leak"]) == set(scores[MAVIC]["leak"]) and told["leak"]["none"] == [None]
-    kinds_of_line = [line["type"] for line in runner.record_lines(trained, RANDOM, told)]
+    score = scores[RANDOM]
+    assert set(score["leak"]) == set(scores[MAVIC]["leak"]) and score["leak"]["none"] == [None]
+    kinds_of_line = [line["type"] for line in runner.record_lines(trained, RANDOM, score)]
     assert kinds_of_line == ["run", "score"]  # no curve: it learns nothing
     # six macros, all allowed with the same chance: a decision obeys as often as its kind allows macros
-    assert 0.3 < told["compliance"]["per_decision"][0] < 0.7
-    greedy, sampled = told["compliance_greedy"], told["compliance"]
+    assert 0.3 < score["compliance"]["per_decision"][0] < 0.7
+    greedy, sampled = score["compliance_greedy"], score["compliance"]
     assert abs(greedy["per_decision"][0] - sampled["per_decision"][0]) < 0.15
 
 
@@ -298,8 +306,8 @@ def test_a_record_comes_back_as_it_was_written(trained, scores, tmp_path):
     records.write(path, runner.record_lines(trained, LATER, scores[LATER]))
     found = records.read(path)
     assert found.config() == LATER and found.run["seeds"] == [6]
-    assert found.run["preset"]["batch"] == 64
-    assert [point["episodes"] for point in found.curve] == [64, 128]
+    assert found.run["preset"]["batch"] == 32
+    assert [point["episodes"] for point in found.curve] == [32, 64]
     for point, line in zip(trained.curve, found.curve, strict=True):
         np.testing.assert_allclose(line["base"], [point["base"][1]], rtol=1e-5)  # vanilla's place
     np.testing.assert_allclose(
@@ -332,7 +340,7 @@ STEP = jax.jit(step)
 
 
 @pytest.fixture(scope="module")
-def told(trained):
+def busy_env(trained):
     """The environment of evaluation with more instructions: every episode meets several."""
     place = make_run(MAVIC, GROUP.preset, trained.task, 6).test_env
     often = schedule.make_schedule(rate=0.6, hold_min=1, hold_max=4, overlap=True, one_agent=True)
@@ -340,21 +348,21 @@ def told(trained):
 
 
 @pytest.fixture(scope="module")
-def filmed(trained, told):
+def greedy_rows(trained, busy_env):
     """Greedy episodes, one per environment, by the rollout of evaluation."""
     actor = jax.tree.map(lambda leaf: leaf[0], trained.state.actor)
     policy = rollout_policy(trained.static, actor, trained.task.vectors, jnp.zeros(3), True)
-    play = jax.jit(lambda key: rollout(told, policy, key, episodes=ENVS, num_envs=ENVS).rows)
+    play = jax.jit(lambda key: rollout(busy_env, policy, key, episodes=ENVS, num_envs=ENVS).rows)
     return jax.tree.map(np.asarray, play(SEED))
 
 
-def test_a_loaded_team_decides_as_the_learner_does(trained, told, filmed, team):
+def test_a_loaded_team_decides_as_the_learner_does(trained, busy_env, greedy_rows, team):
     lexicon = trained.task.lexicon
-    world = reset(told, jax.random.fold_in(SEED, 0))
+    world = reset(busy_env, jax.random.fold_in(SEED, 0))
     carry = team.start()
     heard = set()
     for tick in range(40):
-        if not filmed.alive[tick, 0]:
+        if not greedy_rows.alive[tick, 0]:
             break
         texts = [lexicon.texts[phrase] or None for phrase in world.instruction.phrase.tolist()]
         heard.update(texts)
@@ -367,9 +375,9 @@ def test_a_loaded_team_decides_as_the_learner_does(trained, told, filmed, team):
             available=world.available,
             greedy=True,
         )
-        world, row = STEP(told, world, macro, draws_for(world)[2:])
-        np.testing.assert_array_equal(row.macro, filmed.macro[tick, 0], err_msg=f"tick {tick}")
-        np.testing.assert_array_equal(row.kind, filmed.kind[tick, 0], err_msg=f"tick {tick}")
+        world, row = STEP(busy_env, world, macro, draws_for(world)[2:])
+        np.testing.assert_array_equal(row.macro, greedy_rows.macro[tick, 0], err_msg=f"tick {tick}")
+        np.testing.assert_array_equal(row.kind, greedy_rows.kind[tick, 0], err_msg=f"tick {tick}")
     assert tick > 3 and None in heard and len(heard) > 2
 
 
@@ -412,26 +420,26 @@ def test_its_values_are_the_critics(trained, team):
         np.testing.assert_allclose(found[kind], expected, rtol=1e-4)
 
 
-def test_compliance_is_what_the_rows_show(told, filmed):
+def test_compliance_is_what_the_rows_show(busy_env, greedy_rows):
     """Counted by hand: an instruction is a stretch of one kind; followed if no decision in it was forbidden."""
-    allowed = np.asarray(told.rules.allowed)
+    allowed = np.asarray(busy_env.rules.allowed)
     kinds = allowed.shape[0]
     given, followed = np.zeros(kinds), np.zeros(kinds)
     decisions, steps = [], []  # whether each was allowed
     for lane in range(ENVS):
-        alive = filmed.alive[:, lane]
-        joint = filmed.kind[:, lane].max(-1)
-        whom = filmed.kind[:, lane] > 0
+        alive = greedy_rows.alive[:, lane]
+        joint = greedy_rows.kind[:, lane].max(-1)
+        whom = greedy_rows.kind[:, lane] > 0
         start = 0
         for tick in range(alive.sum()):
-            over = filmed.terminal[tick, lane] | filmed.truncated[tick, lane]
-            if not (filmed.switched[tick, lane] or over):
+            over = greedy_rows.terminal[tick, lane] | greedy_rows.truncated[tick, lane]
+            if not (greedy_rows.switched[tick, lane] or over):
                 continue
             kind, stretch = joint[tick], slice(start, tick + 1)
             start = tick + 1
             assert (joint[stretch] == kind).all()
-            decides = whom[stretch] & filmed.fresh[stretch, lane]
-            fine = allowed[kind][np.arange(2), filmed.macro[stretch, lane]]
+            decides = whom[stretch] & greedy_rows.fresh[stretch, lane]
+            fine = allowed[kind][np.arange(2), greedy_rows.macro[stretch, lane]]
             decisions.extend(fine[decides])
             steps.extend(fine[whom[stretch]])
             if not kind or not decides.any():
@@ -440,7 +448,7 @@ def test_compliance_is_what_the_rows_show(told, filmed):
             followed[kind] += (fine | ~decides).all()
     assert given.sum() > 8 and given.sum() > followed.sum()
     played = metrics.Played(
-        rows=jax.tree.map(jnp.asarray, filmed), gamma=jnp.float32(1), kinds=kinds
+        rows=jax.tree.map(jnp.asarray, greedy_rows), gamma=jnp.float32(1), kinds=kinds
     )
     sums = metrics.measure(metrics.measured(["compliance"]), played)
     np.testing.assert_array_equal(sums["compliance"].denominator, given)
@@ -451,16 +459,18 @@ def test_compliance_is_what_the_rows_show(told, filmed):
     assert float(episodes_over(played)) == ENVS
 
 
-def test_base_return_is_what_the_rows_show(filmed):
-    played = metrics.Played(rows=jax.tree.map(jnp.asarray, filmed), gamma=jnp.float32(0.5), kinds=2)
+def test_base_return_is_what_the_rows_show(greedy_rows):
+    played = metrics.Played(
+        rows=jax.tree.map(jnp.asarray, greedy_rows), gamma=jnp.float32(0.5), kinds=2
+    )
     sums = metrics.measure(metrics.measured(["base"]), played)
     by_hand = 0.0
     for env in range(ENVS):
-        length = filmed.alive[:, env].sum()
-        by_hand += sum(0.5**t * filmed.task_reward[t, env] for t in range(length))
+        length = greedy_rows.alive[:, env].sum()
+        by_hand += sum(0.5**t * greedy_rows.task_reward[t, env] for t in range(length))
     np.testing.assert_allclose(sums["base"].numerator, by_hand, rtol=1e-4)
     assert float(sums["base"].denominator) == ENVS
-    assert float(sums["length"].numerator) == filmed.alive.sum()
+    assert float(sums["length"].numerator) == greedy_rows.alive.sum()
 
 
 def with_facts(saved, tmp_path, **changes):

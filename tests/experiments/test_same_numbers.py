@@ -27,6 +27,7 @@ def norm(tree):
     return sum((np.asarray(leaf, np.float64) ** 2).sum() for leaf in jax.tree.leaves(tree)) ** 0.5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=[case["config"]["world"] for case in CASES])
 def test_a_short_training_gives_the_numbers_that_it_gave_before(case):
     config, preset = ExperimentConfig.of(case["config"]), Preset.of(case["preset"])

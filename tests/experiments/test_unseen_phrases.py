@@ -81,6 +81,7 @@ def test_the_closest_phrase_is_of_the_kind_asked_for(untrained):
     assert lexicons.closest(lexicon, lexicon.vectors[1], 0) == 0
 
 
+@pytest.mark.long
 def test_every_hearing_method_is_evaluated_in_every_set(untrained, monkeypatch):
     """A team that hears kinds hears the reader's probabilities, not what the author meant."""
     played, play = [], evaluate.until_enough

@@ -70,12 +70,14 @@ def all_of_world(world: str) -> tuple[Recording, ...]:
     return tuple(recording for recording in recordings(folder) if recording.world == world)
 
 
-def of_world(world: str) -> pytest.MarkDecorator:
-    """Parametrize a test by all recordings of a world. Without MAVIC_GOLDEN the test is skipped."""
+def of_world(world: str, *names: str) -> pytest.MarkDecorator:
+    """Parametrize a test by all recordings of a world, or by those named. Without MAVIC_GOLDEN the test is skipped."""
     folder = os.environ.get("MAVIC_GOLDEN")
     found = [recording for recording in recordings(folder) if recording.world == world]
     if folder:
-        cases = [pytest.param(recording, id=recording.name) for recording in found]
+        if unknown := set(names) - {recording.name for recording in found}:
+            raise ValueError(f"no such recordings: {unknown}")
+        cases = [pytest.param(r, id=r.name) for r in found if r.name in names or not names]
     else:
         cases = [pytest.param(None, id="unset", marks=pytest.mark.skip(reason=UNSET))]
     return pytest.mark.parametrize("recording", cases, scope="module")

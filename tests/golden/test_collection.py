@@ -101,6 +101,7 @@ def close(mine, theirs):
     assert abs(mine.mean() - theirs.mean()) < SURE * error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("recorded", _collections())
 def test_our_batches_have_the_recorded_statistics(recorded):
     meta, kept = recorded.meta, recorded.arrays["kept_length"].astype(float)

@@ -111,7 +111,7 @@ def recorded_env(recording: Recording) -> Overcooked:
     return env
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def optimized():
     """These programs run long, so they are compiled with all optimizations."""
     jax.config.update("jax_disable_most_optimizations", False)
@@ -119,9 +119,24 @@ def optimized():
     jax.config.update("jax_disable_most_optimizations", True)
 
 
+@pytest.mark.long
+@pytest.mark.usefixtures("optimized")
 @of_world("overcooked")
 def test_replays_every_episode(recording):
-    trace, by_episode = recording.arrays, recording.by_episode
+    replays(recording, slice(None))
+
+
+@of_world("overcooked", "oc_A", "oc_B", "oc_C")
+def test_replays_a_tenth_of_the_episodes(recording):
+    replays(recording, slice(None, None, 10))
+
+
+def replays(recording: Recording, episodes: slice) -> None:
+    trace = recording.arrays
+
+    def by_episode(key):
+        return recording.by_episode(key)[episodes]
+
     # Doubles, because the recorded rewards are doubles and the comparison is exact.
     with jax.enable_x64(True):
         env = recorded_env(recording)
@@ -135,7 +150,7 @@ def test_replays_every_episode(recording):
         first = jax.tree.map(np.asarray, env.reset(jax.random.key(0)))
         first_seen = np.asarray(env.observe(first))
 
-    alive = recording.alive
+    alive = recording.alive[episodes]
 
     def check(key, got, wanted=None):
         wanted = by_episode(key) if wanted is None else wanted

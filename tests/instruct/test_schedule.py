@@ -38,14 +38,14 @@ def advance(
     )
 
 
-def told(kind, *, hold=9, agents=(1, 1), **changes):
+def instruction_of(kind, *, hold=9, agents=(1, 1), **changes):
     """An instruction that has just arrived."""
     target = jnp.array(agents, bool)
     return replace(
         nobody(2),
         kind=jnp.where(target, kind, 0),
         phrase=jnp.where(target, 1, 0),
-        left=jnp.int32(hold),
+        ticks_left=jnp.int32(hold),
         given=jnp.int32(1),
         **{name: jnp.asarray(value) for name, value in changes.items()},
     )
@@ -98,32 +98,37 @@ def test_overlap_replaces_by_another_kind_only():
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, overlap=True)
     assert governed(clock, 5, always=ARRIVES)[0] == [0, WALK, HURRY, WALK, HURRY]
     walk_alone = EVERY & (jnp.arange(4) == WALK)
-    instruction = told(WALK, hold=3)
+    instruction = instruction_of(WALK, hold=3)
     for left in (2, 1):
         struck = advance(instruction, clock, possible=walk_alone, **ARRIVES)
-        assert not bool(struck.switched) and int(struck.instruction.left) == left
+        assert not bool(struck.switched) and int(struck.instruction.ticks_left) == left
         instruction = struck.instruction
 
 
 def test_without_overlap_nothing_replaces_a_running_one():
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3)
-    struck = advance(told(WALK, hold=3), clock, **ARRIVES)
+    struck = advance(instruction_of(WALK, hold=3), clock, **ARRIVES)
     assert not bool(struck.switched) and struck.instruction.kind.tolist() == [WALK] * 2
 
 
 def test_under_overlap_too_none_starts_in_the_tick_another_ends():
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, overlap=True)
-    struck = advance(told(WALK, hold=1), clock, **ARRIVES)
+    struck = advance(instruction_of(WALK, hold=1), clock, **ARRIVES)
     assert bool(struck.switched) and struck.instruction.kind.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("complied", [True, False])
 def test_what_is_replaced_is_judged_and_the_new_one_starts_clean(complied):
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, overlap=True)
-    struck = advance(told(WALK), clock, fresh=(1, 0), complied=(complied, 1), **ARRIVES)
+    struck = advance(instruction_of(WALK), clock, fresh=(1, 0), complied=(complied, 1), **ARRIVES)
     assert (int(struck.closed), bool(struck.followed)) == (WALK, complied)
     new = struck.instruction
-    assert (int(new.kind.max()), int(new.held), int(new.left), int(new.given)) == (HURRY, 0, 3, 2)
+    assert (int(new.kind.max()), int(new.ticks_held), int(new.ticks_left), int(new.given)) == (
+        HURRY,
+        0,
+        3,
+        2,
+    )
     assert bool(new.obeyed) and not bool(new.decided)
 
 
@@ -149,8 +154,8 @@ def test_from_start_holds_for_the_whole_episode():
     assert BEGIN(draws(arrival=0.51), EVERY, RULES, clock, PHRASES).kind.tolist() == [0, 0]
     instruction = BEGIN(draws(arrival=0.49, kind=0.4), EVERY, RULES, clock, PHRASES)
     assert instruction.kind.tolist() == [HURRY] * 2
-    struck = advance(replace(instruction, held=jnp.int32(500)), clock, **ARRIVES)
-    assert not bool(struck.switched) and int(struck.instruction.left) > FOREVER // 2
+    struck = advance(replace(instruction, ticks_held=jnp.int32(500)), clock, **ARRIVES)
+    assert not bool(struck.switched) and int(struck.instruction.ticks_left) > FOREVER // 2
 
 
 @pytest.mark.parametrize(("drawn", "uninstructed"), [(0.29, True), (0.31, False)])
@@ -174,7 +179,7 @@ def test_a_spared_episode_hears_nothing_whatever_the_clock_draws(drawn, uninstru
 def test_a_lasting_share_of_those_that_leave_the_task_on_holds_to_the_end(drawn, kind, left):
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=4, hold_to_end_prob=0.3)
     new = advance(nobody(2), clock, kind=kind, **{**ARRIVES, "hold": drawn}).instruction
-    assert int(new.left) == left
+    assert int(new.ticks_left) == left
 
 
 @pytest.mark.parametrize("single", [True, False])
@@ -244,12 +249,14 @@ def test_a_command_is_never_a_drill_and_the_shield_enforces_everything():
 @pytest.mark.parametrize(("kind", "context"), [(WALK, 2), (HURRY, 1), (RING, 1)])
 def test_the_context_tells_whether_the_task_goes_on(kind, context):
     clock = make_schedule(rate=1.0, hold_min=1, hold_max=1)
-    told_now = advance(nobody(2), clock, possible=by_kind(kind), **ARRIVES).instruction
-    assert int(told_now.context) == context and int(nobody(2).context) == 0
-    assert int(advance(told_now, clock, events=BELL).instruction.context) == 0  # it has ended
+    instruction_now = advance(nobody(2), clock, possible=by_kind(kind), **ARRIVES).instruction
+    assert int(instruction_now.context) == context and int(nobody(2).context) == 0
+    assert (
+        int(advance(instruction_now, clock, events=BELL).instruction.context) == 0
+    )  # it has ended
     phrase, hold = jnp.int32(1), jnp.int32(5)
     for agents, found in ((jnp.ones(2, bool), context), (jnp.zeros(2, bool), 0)):
-        given = schedule.give(told_now, jnp.int32(kind), phrase, agents, hold, RULES)
+        given = schedule.give(instruction_now, jnp.int32(kind), phrase, agents, hold, RULES)
         assert int(given.instruction.context) == found
 
 
@@ -298,7 +305,7 @@ def test_phrases_are_drawn_uniformly_and_never_from_the_padding(kind, phrase, ro
 @pytest.mark.parametrize(("hold", "ticks"), [(0.0, 5), (0.34, 6), (0.67, 7), (0.9999999, 7)])
 def test_holds_are_drawn_uniformly_from_both_ends_included(hold, ticks):
     clock = make_schedule(rate=1.0, hold_min=5, hold_max=7)
-    assert int(advance(nobody(2), clock, hold=hold, **ARRIVES).instruction.left) == ticks
+    assert int(advance(nobody(2), clock, hold=hold, **ARRIVES).instruction.ticks_left) == ticks
 
 
 @pytest.mark.parametrize(
@@ -316,13 +323,13 @@ def test_followed_means_every_decision_was_allowed(fresh, complied, verdict, ove
     """Whether its time is up or the episode cuts it."""
     hold = 9 if over else 1
     struck = advance(
-        told(WALK, hold=hold), make_schedule(), fresh=fresh, complied=complied, over=over
+        instruction_of(WALK, hold=hold), make_schedule(), fresh=fresh, complied=complied, over=over
     )
     assert (int(struck.closed), bool(struck.followed)) == verdict
 
 
 def test_a_decision_against_it_is_never_forgotten():
-    struck = advance(told(WALK, hold=3), make_schedule(), fresh=(1, 1), complied=(0, 1))
+    struck = advance(instruction_of(WALK, hold=3), make_schedule(), fresh=(1, 1), complied=(0, 1))
     struck = advance(struck.instruction, make_schedule(), fresh=(1, 1))
     assert int(struck.closed) == 0
     struck = advance(struck.instruction, make_schedule(), fresh=(1, 1))
@@ -330,9 +337,12 @@ def test_a_decision_against_it_is_never_forgotten():
 
 
 def test_what_is_not_addressed_to_an_agent_is_not_judged_by_it():
-    alone = told(WALK, hold=1, agents=(1, 0))
+    alone = instruction_of(WALK, hold=1, agents=(1, 0))
     assert reward.comply(alone, *[jnp.array([1, 0])] * 2, RULES).tolist() == [True, True]
-    assert reward.comply(told(WALK), *[jnp.array([1, 0])] * 2, RULES).tolist() == [True, False]
+    assert reward.comply(instruction_of(WALK), *[jnp.array([1, 0])] * 2, RULES).tolist() == [
+        True,
+        False,
+    ]
     struck = advance(alone, make_schedule(), fresh=(0, 1))
     assert int(struck.closed) == 0  # the addressed agent has not decided
 
@@ -343,9 +353,9 @@ def test_a_macro_that_does_anothers_work_goes_by_both_names(kind, obeyed):
     neither of the two macros may be WAIT."""
     walk, wait = jnp.array([1, 1]), jnp.array([0, 0])
     for named, working in ((walk, wait), (wait, walk)):
-        assert reward.comply(told(kind), named, working, RULES).tolist() == [obeyed] * 2
-    assert reward.comply(told(kind), walk, walk, RULES).all()
-    assert not reward.comply(told(kind), wait, wait, RULES).any()
+        assert reward.comply(instruction_of(kind), named, working, RULES).tolist() == [obeyed] * 2
+    assert reward.comply(instruction_of(kind), walk, walk, RULES).all()
+    assert not reward.comply(instruction_of(kind), wait, wait, RULES).any()
 
 
 def test_extra_kinds_are_given_only_when_asked_for():
@@ -360,7 +370,7 @@ def test_extra_kinds_are_given_only_when_asked_for():
 
 def test_nothing_arrives_when_the_episode_ends():
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, overlap=True)
-    for instruction in (nobody(2), told(WALK), told(WALK, hold=1)):
+    for instruction in (nobody(2), instruction_of(WALK), instruction_of(WALK, hold=1)):
         struck = advance(instruction, clock, over=True, **ARRIVES)
         assert not bool(struck.switched)
         assert int(struck.instruction.given) == int(instruction.given)
@@ -371,19 +381,19 @@ RINGING = dict(hold=FOREVER, agents=(1, 0))
 
 @pytest.mark.parametrize(("events", "followed"), [(BELL, True), (CRASH, False)])
 def test_an_event_resolves_it(events, followed):
-    struck = advance(told(RING, **RINGING), make_schedule(), fresh=(1, 0), events=events)
+    struck = advance(instruction_of(RING, **RINGING), make_schedule(), fresh=(1, 0), events=events)
     assert bool(struck.switched) and struck.instruction.kind.tolist() == [0, 0]
     assert (int(struck.closed), bool(struck.followed)) == (RING, followed)
 
 
 def test_fulfilled_and_broken_in_one_tick_is_fulfilled():
-    both = told(RING, **RINGING)
+    both = instruction_of(RING, **RINGING)
     struck = advance(both, make_schedule(), fresh=(1, 0), events=(0.0, 1.0, 1.0))
     assert (int(struck.closed), bool(struck.followed), bool(struck.resolved)) == (RING, True, True)
 
 
 def test_the_right_event_after_a_forbidden_decision_is_not_following():
-    doubtful = told(RING, obeyed=False, decided=True, **RINGING)
+    doubtful = instruction_of(RING, obeyed=False, decided=True, **RINGING)
     struck = advance(doubtful, make_schedule(), events=BELL)
     assert (int(struck.closed), bool(struck.followed)) == (RING, False)
 
@@ -399,20 +409,22 @@ def test_it_waits_for_its_event_whatever_the_hold():
 
 
 def test_an_event_means_nothing_to_another_kind():
-    struck = advance(told(WALK), make_schedule(), fresh=(1, 1), events=CRASH)
+    struck = advance(instruction_of(WALK), make_schedule(), fresh=(1, 1), events=CRASH)
     assert not bool(struck.switched) and int(struck.closed) == 0
 
 
 @pytest.mark.parametrize(("held", "closed"), [(38, 0), (39, RING)])
 def test_unresolved_it_counts_as_not_followed_from_40_ticks_on(held, closed):
     """`held` before the last tick: 39 and 40 ticks."""
-    struck = advance(told(RING, held=held, decided=True, **RINGING), make_schedule(), over=True)
+    struck = advance(
+        instruction_of(RING, ticks_held=held, decided=True, **RINGING), make_schedule(), over=True
+    )
     assert (int(struck.closed), bool(struck.followed)) == (closed, False)
 
 
 def test_a_spurious_interrupt_changes_no_instruction():
     clock = make_schedule(spurious_interrupt_prob=0.3)
-    for instruction in (nobody(2), told(WALK, hold=5)):
+    for instruction in (nobody(2), instruction_of(WALK, hold=5)):
         struck = advance(instruction, clock, spurious=0.29)
         assert bool(struck.spurious) and not bool(struck.switched)
         assert struck.instruction.kind.tolist() == instruction.kind.tolist()
@@ -439,17 +451,17 @@ def paid(instruction, complied, fresh, events=QUIET, rules=RULES):
 
 @pytest.mark.parametrize("fresh", [(1, 1), (0, 0)])
 def test_replace_pays_each_tick_instead_of_the_task(fresh):
-    assert paid(told(WALK), (1, 0), fresh) == [2.0, -2.0]
+    assert paid(instruction_of(WALK), (1, 0), fresh) == [2.0, -2.0]
 
 
 def test_add_costs_once_a_forbidden_macro_at_its_first_tick():
-    assert paid(told(HURRY), (0, 0), (1, 0)) == [1.0 - 7, 10.0]
-    assert paid(told(HURRY), (1, 1), (1, 0)) == [1.0 + 3, 10.0]
+    assert paid(instruction_of(HURRY), (0, 0), (1, 0)) == [1.0 - 7, 10.0]
+    assert paid(instruction_of(HURRY), (1, 1), (1, 0)) == [1.0 + 3, 10.0]
 
 
 @pytest.mark.parametrize(("kind", "left"), [(WALK, -2.0), (HURRY, 1.0 - 7)])
 def test_only_the_addressed_agent_is_paid_for_obeying(kind, left):
-    assert paid(told(kind, agents=(1, 0)), (0, 1), (1, 1)) == [left, 10.0]
+    assert paid(instruction_of(kind, agents=(1, 0)), (0, 1), (1, 1)) == [left, 10.0]
 
 
 def test_silence_pays_the_task_alone():
@@ -457,12 +469,12 @@ def test_silence_pays_the_task_alone():
 
 
 def test_the_resolving_event_pays_or_costs_its_credit():
-    assert paid(told(RING, **RINGING), (1, 1), (0, 0), BELL) == [21.0, 10.0]
-    assert paid(told(RING, **RINGING), (1, 1), (0, 0), CRASH) == [-19.0, 10.0]
+    assert paid(instruction_of(RING, **RINGING), (1, 1), (0, 0), BELL) == [21.0, 10.0]
+    assert paid(instruction_of(RING, **RINGING), (1, 1), (0, 0), CRASH) == [-19.0, 10.0]
 
 
 def test_the_paper_literal_rule_is_add_everywhere():
     file = instructions.parse(FILE, "corridor.toml")
     rules = reward.rules_of(Corridor(), file, rule="add")
-    assert paid(told(WALK), (0, 0), (1, 0), rules=rules) == [1.0 - 50, 10.0]
+    assert paid(instruction_of(WALK), (0, 0), (1, 0), rules=rules) == [1.0 - 50, 10.0]
     np.testing.assert_array_equal(rules.allowed, RULES.allowed)

@@ -35,6 +35,13 @@ KINDS = {
 LEAST = {"novel": 110, "infeasible": 40, "near": 60, "instead": 24}
 
 
+# A world's training set takes seconds to make: one now, the others in make test-long.
+READ = [
+    "box_pushing",
+    *(pytest.param(w, marks=pytest.mark.long) for w in ("warehouse", "overcooked")),
+]
+
+
 @functools.cache
 def trained(world):
     """The reader's training set of a world, made once for all tests."""
@@ -101,7 +108,7 @@ def test_each_development_author_wrote_every_category(world):
             assert len(phrases.sentences("development", category, author)) >= 18
 
 
-@pytest.mark.parametrize("world", built_in.WORLDS)
+@pytest.mark.parametrize("world", READ)
 def test_no_blind_or_held_out_sentence_is_trained_on(world):
     file, phrases = built_in.instructions(world), built_in.phrases(world)
     known = {fold(example.text) for example in trained(world)}
@@ -121,7 +128,7 @@ FITTED = {
 }
 
 
-@pytest.mark.parametrize("world", built_in.WORLDS)
+@pytest.mark.parametrize("world", READ)
 def test_the_training_set_is_the_one_that_the_shipped_head_was_fitted_to(world):
     digest = hashlib.sha256()
     for e in trained(world):
@@ -129,7 +136,7 @@ def test_the_training_set_is_the_one_that_the_shipped_head_was_fitted_to(world):
     assert (len(trained(world)), digest.hexdigest()[:16]) == FITTED[world]
 
 
-@pytest.mark.parametrize("world", built_in.WORLDS)
+@pytest.mark.parametrize("world", READ)
 def test_mirrored_kinds_have_equally_many_training_sentences(world):
     counts = collections.Counter(example.kind for example in trained(world))
     assert set(counts) == {NONE, *built_in.instructions(world).names()}
@@ -140,7 +147,7 @@ def test_mirrored_kinds_have_equally_many_training_sentences(world):
                 assert counts[kind] == pytest.approx(counts[kind.replace(left, right)], rel=0.1)
 
 
-@pytest.mark.parametrize("world", built_in.WORLDS)
+@pytest.mark.parametrize("world", READ)
 def test_reasons_stand_beside_feasible_and_infeasible_requests_alike(world):
     """Otherwise a reason would tell the reader which of the two it is."""
     kinds = [e.kind for e in trained(world) if "the mayor is visiting" in e.text]

@@ -1,7 +1,7 @@
 """The learner's arithmetic once more, in numpy and float64: slow, plain, and without a line of the package.
 
 Gradients are central differences of the losses, for all parameters at once: every parameter array has a leading axis
-`B` of perturbed copies. Rows [K, W] are dictionaries of arrays.
+`B` of perturbed copies. Rows [K, L] are dictionaries of arrays.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class Statistics:
 
 
 def targets(rows, value, after, cut, n_steps, td_lambda):
-    """Return G [K, W]. `after` is V(h', c). A change of instruction ends the sum if `cut`."""
+    """Return G [K, L]. `after` is V(h', c). A change of instruction ends the sum if `cut`."""
     found = np.zeros_like(value)
     length, lanes = value.shape
     for w in range(lanes):
@@ -256,7 +256,7 @@ def critic_loss(critic, rows, vectors, stats, target, hysteresis, weight):
 
 
 def shaped(advantage, rows, center, divide, hysteresis, scale):
-    """Return the advantages that weigh the actor's terms. The last four are [K, W]."""
+    """Return the advantages that weigh the actor's terms. The last four are [K, L]."""
     found = np.zeros_like(advantage)
     for kind in np.unique(rows["kind"][rows["valid"]]):
         of = rows["valid"] & (rows["kind"] == kind)

@@ -12,7 +12,7 @@ GAMMA = 0.9
 
 
 def rows_of(seed: int, agents: int, observation: int, macros: int, phrases: int) -> dict:
-    """Return arrays [K, W, N, ...] of macro transitions by name."""
+    """Return arrays [K, L, N, ...] of macro transitions by name."""
     random = np.random.default_rng(seed)
     length = max(sum(lane) for lane in EPISODES)
     shape = (length, len(EPISODES), agents)
@@ -78,5 +78,5 @@ def transitions(rows: dict) -> MacroTransitions:
 
 
 def of_agent(rows: dict, agent: int) -> dict:
-    """Return one agent's rows [K, W, ...]."""
+    """Return one agent's rows [K, L, ...]."""
     return {name: x[:, :, agent] for name, x in rows.items()}

@@ -25,22 +25,31 @@ def static_config(network: str):
 
 
 @partial(jax.jit, static_argnames="network")
+def team(network: str, seed: int):
+    """A random team with large logits."""
+    state = update.init(jax.random.key(seed), static_config(network))
+    return replace(state, actor=jax.tree.map(lambda x: x * 3.0, state.actor))
+
+
+@partial(jax.jit, static_argnames="network")
 def played(network: str, seed: int):
-    """A random team with large logits, and the macro transitions of its greedy episodes under frequent instructions to
-    one agent."""
-    static = static_config(network)
+    """A team, and the macro transitions of its greedy episodes under frequent instructions to one agent."""
+    static, state = static_config(network), team(network, seed)
     run = make_run(ExperimentConfig(network=network), PRESET, TASK, 0)
     busy = make_schedule(rate=0.2, hold_min=2, hold_max=6, one_agent=True)
-    state = update.init(jax.random.key(seed), static)
-    state = replace(state, actor=jax.tree.map(lambda x: x * 3.0, state.actor))
     policy = rollout_policy(static, state.actor, VECTORS, jnp.zeros(3), greedy=True)
     env = replace(run.train_env, schedule=busy)
     rows = rollout(env, policy, jax.random.key(seed), episodes=12, num_envs=NUM_ENVS).rows
     return state, macro_transitions(rows, PRESET.gamma)
 
 
+def someones(seed: int):
+    """Macro transitions for tests in which it does not matter who made them: one program serves all networks."""
+    return played("residual", seed)[1]
+
+
 def by_agent(transitions):
-    """[K, W, N] → [N, K', W], padded to whole blocks."""
+    """[K, L, N] → [N, K', L], padded to whole blocks."""
     return jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), bptt.pad(transitions))
 
 

@@ -8,6 +8,7 @@ import independent as plain
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import small_ticks
 
 from mavic.experiments.methods import hyperparams_of, static_config_of
@@ -88,6 +89,7 @@ def clock(time):
     return np.stack([np.sin(time), np.cos(time)], -1)
 
 
+@pytest.mark.long
 def test_the_critic_sees_every_agents_last_observation_its_time_and_who_is_new():
     _, ticks, (batch, _, _) = made()
     for w in range(len(small_ticks.EPISODES)):
@@ -104,6 +106,7 @@ def test_the_critic_sees_every_agents_last_observation_its_time_and_who_is_new()
             assert batch.critic.phrases[k, w, 0].tolist() == row["phrase"].tolist()
 
 
+@pytest.mark.long
 def test_a_macros_rows_of_the_team_are_those_in_which_it_began_and_ended():
     _, ticks, (batch, _, _) = made()
     lanes = len(small_ticks.EPISODES)
@@ -229,6 +232,7 @@ def expected():
     return rows, goal, advantage, new, adam
 
 
+@pytest.mark.long
 def test_targets_and_critic_steps_are_the_independent_ones():
     _, _, (batch, after, found) = made()
     _, goal, _, stats, adam = expected()
@@ -242,6 +246,7 @@ def test_targets_and_critic_steps_are_the_independent_ones():
         np.testing.assert_allclose(ours[path], moment, rtol=0, atol=atol, err_msg=path)
 
 
+@pytest.mark.long
 def test_actor_steps_are_ppo_on_the_advantage_where_the_macro_began():
     state, ticks, (batch, after, _) = made()
     _, _, advantage, _, _ = expected()

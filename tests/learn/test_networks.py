@@ -6,7 +6,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from small_team import NUM_ENVS, VECTORS, by_agent, first_agent, played, static_config
+from small_team import (
+    NUM_ENVS,
+    VECTORS,
+    by_agent,
+    first_agent,
+    played,
+    someones,
+    static_config,
+    team,
+)
 
 from mavic.learn import gru, networks, values
 from mavic.learn.networks import Seen
@@ -19,7 +28,11 @@ CELL = (  # the plainest recurrent cell
         found,
     ),
 )
-NETWORKS = ["shared", "protected", "residual"]
+NETWORKS = [
+    pytest.param("shared", marks=pytest.mark.long),
+    pytest.param("protected", marks=pytest.mark.long),
+    "residual",
+]
 
 
 def replayed_logits(network, actor, rows, first=None):
@@ -85,15 +98,15 @@ def test_the_first_layer_takes_the_concatenated_inputs(role):
 
 def test_a_residual_actor_adds_to_the_uninstructed_logits():
     shape = static_config("residual").network.shape
-    heads = jnp.array([[[1.0, 2.0], [3.0, 4.0]], [[10.0, 20.0], [30.0, 40.0]]])  # [P, W, M]
+    heads = jnp.array([[[1.0, 2.0], [3.0, 4.0]], [[10.0, 20.0], [30.0, 40.0]]])  # [R, L, M]
     said = networks.logits(shape, heads, jnp.array([False, True]))
     np.testing.assert_array_equal(said, [[1.0, 2.0], [33.0, 44.0]])
 
 
 def test_the_uninstructed_part_never_hears_a_phrase():
     network = static_config("protected").network
-    state, transitions = played("protected", 4)
-    actor, rows = first_agent(state.actor), first_agent(by_agent(transitions))
+    actor = first_agent(team("protected", 4).actor)
+    rows = first_agent(by_agent(someones(4)))
     net = network.project(actor, VECTORS)
     heads = []
     for phrases in (rows.phrases, jnp.zeros_like(rows.phrases)):
@@ -106,7 +119,7 @@ def test_the_uninstructed_part_never_hears_a_phrase():
 
 
 def test_popart_keeps_values_while_it_moves_the_scale():
-    state, _ = played("shared", 7)
+    state = team("shared", 7)
     kinds = {"w": jax.random.normal(jax.random.key(1), (3, 32, 2)), "b": jnp.ones((3, 2))}
     critic = {**first_agent(state.critic), "kind_heads": kinds}
     old = networks.scale_of(1.0)
@@ -154,7 +167,7 @@ def test_the_layers_of_a_kind_add_to_the_part_that_hears():
 
 def test_values_are_in_units_of_the_value_scale():
     hidden = jax.random.normal(jax.random.key(0), (7, 32))
-    state, _ = played("shared", 7)
+    state = team("shared", 7)
     head = first_agent(state.critic)["head"]
     heads = hidden @ head["w"] + head["b"][:, None]
     flag = jnp.zeros(7, bool)
@@ -162,8 +175,14 @@ def test_values_are_in_units_of_the_value_scale():
     np.testing.assert_allclose(large, 100 * plain, rtol=1e-5)
 
 
-@pytest.mark.parametrize("role", ["actor", "critic"])
-@pytest.mark.parametrize("way", ["own", "each", "cell"])
+@pytest.mark.parametrize(
+    ("role", "way"),
+    [
+        *(("actor", "own"), ("critic", "each"), ("actor", "cell")),
+        *(pytest.param("critic", way, marks=pytest.mark.long) for way in ("own", "cell")),
+        pytest.param("actor", "each", marks=pytest.mark.long),
+    ],
+)
 def test_of_two_instructions_the_sum_is_heard(role, way):
     """Two phrases are heard as one phrase whose vector is their sum, also by the layers of the kinds."""
     shape = replace(static_config("protected").network.shape, kind_heads=True)

@@ -153,13 +153,13 @@ def expected(name, i):
     epsilon = at((1.0,) * 3, preset.epsilon_end, preset.epsilon_episodes)[context]
     entropy_weight = at(preset.entropy_start, preset.entropy_end, preset.entropy_episodes)[context]
     timed = preset.gamma ** own["time"] if preset.discount_actor_loss else 1.0
-    told = np.array(preset.allowed_loss)[context] * (own["phrases"][..., 0] > 0)
+    addressed = np.array(preset.allowed_loss)[context] * (own["phrases"][..., 0] > 0)
     frozen = plain.unroll(plain.stacked(actor), own, VECTORS)[0][0, 0]
 
     def actor_loss(copies):
         taken, entropy, logits = plain.policy(copies, own, VECTORS, epsilon, frozen)
         gain = weight * timed * (advantage * taken + entropy_weight * entropy)
-        allowed = np.where(valid, weight * told, 0.0) * plain.log_allowed(logits, own)
+        allowed = np.where(valid, weight * addressed, 0.0) * plain.log_allowed(logits, own)
         return -(gain + allowed).sum((1, 2))
 
     return {

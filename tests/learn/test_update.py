@@ -7,7 +7,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from small_team import NUM_ENVS, PRESET, TASK, VECTORS, by_agent, first_agent, played, static_config
+from small_team import (
+    NUM_ENVS,
+    PRESET,
+    TASK,
+    VECTORS,
+    by_agent,
+    first_agent,
+    someones,
+    static_config,
+    team,
+)
 
 from mavic.experiments import train
 from mavic.experiments.config import ExperimentConfig
@@ -35,10 +45,10 @@ def actor_rows(rows, key):
     )
 
 
-@pytest.mark.parametrize("name", ["shared", "protected"])
+@pytest.mark.parametrize("name", [pytest.param("shared", marks=pytest.mark.long), "protected"])
 def test_gradients_in_blocks_equal_plain_back_propagation(name):
     network = static_config(name).network
-    state, transitions = played(name, 2)
+    state, transitions = team(name, 2), someones(2)
     rows, actor = first_agent(by_agent(transitions)), first_agent(state.actor)
     data = actor_rows(rows, jax.random.key(0))
     loss = partial(losses.actor_loss, network)
@@ -54,11 +64,11 @@ def test_gradients_in_blocks_equal_plain_back_propagation(name):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3 * float(jnp.abs(b).max()))
 
 
-@pytest.mark.parametrize("name", ["protected", "residual"])
+@pytest.mark.parametrize("name", [pytest.param("protected", marks=pytest.mark.long), "residual"])
 def test_contexts_do_not_touch_each_others_parameters(name):
     """Losses of instructed rows leave the uninstructed part alone, also where its logits count, and vice versa."""
     network = static_config(name).network
-    state, transitions = played(name, 3)
+    state, transitions = team(name, 3), someones(3)
     rows, actor = first_agent(by_agent(transitions)), first_agent(state.actor)
     data = actor_rows(rows, jax.random.key(0))
 
@@ -102,19 +112,34 @@ def test_the_loss_on_the_allowed_probability_by_hand():
         np.testing.assert_allclose(slope[row], among_kept - share / share.sum(), atol=1e-5)
 
 
+def update_once(static, state, transitions, hyper=None):
+    hyper = hyper or make_run(ExperimentConfig(), PRESET, TASK, 0).hyper
+    cut = jax.tree.map(jnp.float32, CORRECTIONS["cut"])
+    return backbones.step(static, hyper, cut, VECTORS, state, batches.alike(transitions))[0]
+
+
+@partial(jax.jit, static_argnames=("target_network", "allowed_loss"))
+def updated(state, transitions, hyper, target_network=False, allowed_loss=False):
+    """One update of a residual network. The tests below share its programs."""
+    switches = dict(target_network=target_network, allowed_loss=allowed_loss)
+    return update_once(replace(static_config("residual"), **switches), state, transitions, hyper)
+
+
+def late_team(seed):
+    """A residual team after 900 episodes (ε is below 1, so actors learn), transitions, and the learner's numbers."""
+    state = replace(team("residual", seed), episodes=jnp.int32(900))
+    hyper = make_run(ExperimentConfig(), PRESET, TASK, 0).hyper
+    return state, bptt.pad(someones(seed)), hyper
+
+
 def test_the_allowed_loss_reaches_addressed_agents_by_context():
     """Actors change by it only through rows of agents that are addressed, in a context that has a weight."""
-    state, transitions = played("residual", 4)
-    state, transitions = replace(state, episodes=jnp.int32(900)), bptt.pad(transitions)
-    hyper = make_run(ExperimentConfig(), PRESET, TASK, 0).hyper
-    cut = jax.tree.map(jnp.float32, CORRECTIONS["cut"])
+    state, transitions, hyper = late_team(4)
 
-    @partial(jax.jit, static_argnames="on")
     def moved(weights, forbidden, on=True):
-        static = replace(static_config("residual"), allowed_loss=on)
         numbers = replace(hyper, allowed_loss=weights)
         rows = replace(transitions, forbidden=forbidden)
-        after = backbones.step(static, numbers, cut, VECTORS, state, batches.alike(rows))[0]
+        after = updated(state, rows, numbers, allowed_loss=on)
         return jax.tree.leaves(after.actor_optimizer[1].mu)
 
     def differ(one, two):
@@ -125,31 +150,20 @@ def test_the_allowed_loss_reaches_addressed_agents_by_context():
     forbidden, nothing = transitions.forbidden, jnp.zeros_like(transitions.forbidden)
     weights = jnp.array([0.0, 0.5, 0.0])
     off = moved(jnp.zeros(3), forbidden)
-    assert not differ(off, moved(weights, forbidden, on=False))
+    for without, switched_off in zip(off, moved(weights, forbidden, on=False), strict=True):
+        np.testing.assert_allclose(without, switched_off, rtol=1e-4, atol=1e-7)  # other programs
     assert differ(off, moved(weights, forbidden))
     counts = (own & (context == 1))[..., None]
     assert differ(moved(weights, nothing), moved(weights, forbidden & counts))
     assert not differ(moved(weights, forbidden), moved(weights, forbidden & counts))
 
 
-def update_once(static, state, transitions):
-    hyper = make_run(ExperimentConfig(), PRESET, TASK, 0).hyper
-    cut = jax.tree.map(jnp.float32, CORRECTIONS["cut"])
-    return backbones.step(static, hyper, cut, VECTORS, state, batches.alike(transitions))[0]
-
-
-@partial(jax.jit, static_argnames=("name", "target_network"))
-def updated(name, state, transitions, target_network=True):
-    static = replace(static_config(name), target_network=target_network)
-    return update_once(static, state, transitions)
-
-
 def test_a_teammates_parameters_never_change_an_agents_update():
-    state, transitions = played("protected", 5)
-    state = replace(state, episodes=jnp.int32(900))  # ε is below 1, so actors learn
+    state, transitions, hyper = late_team(5)
     other = jax.tree.map(lambda x: x.at[1].multiply(1.5), state.critic)
-    one = updated("protected", state, transitions)
-    two = updated("protected", replace(state, critic=other, target=other), transitions)
+    one = updated(state, transitions, hyper, target_network=True)
+    changed = replace(state, critic=other, target=other)
+    two = updated(changed, transitions, hyper, target_network=True)
     moments = [s.actor_optimizer[1].mu for s in (one, two)]  # Adam's first step hides sizes
     pairs = list(zip(*map(jax.tree.leaves, moments), strict=True))
     for a, b in pairs:
@@ -159,11 +173,8 @@ def test_a_teammates_parameters_never_change_an_agents_update():
 
 def test_without_a_target_network_the_target_follows_the_critic():
     """The critic's pass is then not repeated, and the step is the same."""
-    state, transitions = played("shared", 8)
-    state = replace(state, episodes=jnp.int32(900))
-    kept, copied = (
-        updated("shared", state, transitions, target_network=on) for on in (True, False)
-    )
+    state, transitions, hyper = late_team(8)
+    kept, copied = (updated(state, transitions, hyper, target_network=on) for on in (True, False))
     for a, b in zip(
         jax.tree.leaves((kept.actor, kept.critic)),
         jax.tree.leaves((copied.actor, copied.critic)),
@@ -176,7 +187,7 @@ def test_without_a_target_network_the_target_follows_the_critic():
 
 
 def test_a_target_network_is_copied_when_its_episodes_have_passed():
-    state, _ = played("shared", 8)
+    state = team("shared", 8)
     static = replace(static_config("shared"), target_network=True)
     hyper = replace(make_run(ExperimentConfig(), PRESET, TASK, 0).hyper, target_update_episodes=32)
     state = replace(state, critic=jax.tree.map(jnp.ones_like, state.critic))
@@ -192,7 +203,7 @@ def test_values_after_a_row_are_true_counterfactuals():
     """V(h', c): what the critic would say if the instruction had not changed. Elsewhere it is the next row's value."""
     static = static_config("shared")
     network = static.network
-    state, transitions = played("shared", 6)
+    state, transitions = team("shared", 6), someones(6)
     rows = by_agent(transitions)
     critic = jax.tree.map(lambda x: x * 3.0, state.critic)
     found = jax.jit(partial(backbones.values, static, VECTORS))(
@@ -293,11 +304,12 @@ def with_kind_heads(params, seed):
     return {**params, "kind_heads": jax.tree.map(jnp.float32, layers)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [pytest.param("shared", marks=pytest.mark.slow), "residual"])
 def test_a_users_network_learns_as_the_fast_one_does(name):
     """The residual one has an output layer for each kind, too."""
     static = static_config(name)
-    state, transitions = played(name, 9)
+    state, transitions = team(name, 9), someones(9)
     if name == "residual":
         shape = replace(static.network.shape, kind_heads=True)
         static = replace(static, network=gru.network(shape))

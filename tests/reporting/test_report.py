@@ -82,6 +82,7 @@ def test_worst_means_the_worst_kind_of_the_worst_seed(tmp_path):
     assert "55.0 %<br>worst 30.0 %<br>solved ≥25 %<br>obeyed ≥25 %" in text
 
 
+@pytest.mark.usefixtures("tables_alone")
 def test_teams_with_the_shield_have_rows_of_their_own(tmp_path):
     for method in ("mavic", "naive", "vanilla"):
         save(tmp_path, config_of(method=method), [290, 292], [0.8, 0.6], [0, 0.1], shield=True)
@@ -118,6 +119,7 @@ def test_pairs_have_a_table_and_numbers_of_their_own(tmp_path):
     assert "pairs" not in writers.kinds_csv_text([row])
 
 
+@pytest.mark.usefixtures("tables_alone")
 def test_records_without_the_new_sections_still_make_a_report(tmp_path):
     lines = lines_of(config_of(), [300.0, 300.0], [1, 1], [0, 0])
     for name in ("under", "optima"):
@@ -310,6 +312,7 @@ def test_the_committed_tables_are_remade_with_unchanged_figures():
     assert writers.markdown_text(rows).rstrip() == committed.rstrip()
 
 
+@pytest.mark.usefixtures("tables_alone")
 def test_a_world_of_ones_own_is_not_compared_with_the_paper(tmp_path, monkeypatch):
     monkeypatch.setattr(api, "REGISTERED", dict(api.REGISTERED))
     api.register("yard", api.world("box_pushing").make)
@@ -321,12 +324,14 @@ def test_a_world_of_ones_own_is_not_compared_with_the_paper(tmp_path, monkeypatc
     assert "naive" in text and "dual" not in text.lower() and "paper" not in text.lower()
 
 
+@pytest.mark.usefixtures("tables_alone")
 def test_a_brief_report_is_one_small_table_and_a_sentence(made, tmp_path):
     folder, _ = made
     said = io.StringIO()
     report(folder, tmp_path, console=Console(file=said, width=100), brief=True)
     lines = [line.strip() for line in said.getvalue().splitlines() if line.strip()]
     assert len(lines) <= 9 and "task under an instruction" in lines[1]
+    assert "obeyed while held" in lines[1] and all(line.endswith("25.0 %") for line in lines[3:6])
     sentence = " ".join(lines[6:])
     assert sentence.startswith(
         "MAVIC earns 99.8 % of what a team without instructions earns and follows 98.0 %"
@@ -334,6 +339,7 @@ def test_a_brief_report_is_one_small_table_and_a_sentence(made, tmp_path):
     assert "naive" in sentence and "vanilla" not in sentence
 
 
+@pytest.mark.usefixtures("tables_alone")
 def test_seeds_that_diverged_are_left_out_and_counted(tmp_path):
     lines = lines_of(config_of(), [1.0, 50.0, 3.0], [0.5] * 3, [0.1] * 3)
     whole, lost = tmp_path / "whole", tmp_path / "lost"

@@ -27,7 +27,7 @@ step, reset, interrupt = (jax.jit(f) for f in (steps.step, steps.reset, steps.in
 LASTING = dict(rate=1.0, hold_min=3, hold_max=3, hold_to_end_prob=1.0)
 
 
-def told(kind, enforced=True, agents=2):
+def instruction_of(kind, enforced=True, agents=2):
     return replace(
         nobody(agents),
         kind=jnp.full(agents, kind, jnp.int32),
@@ -61,12 +61,12 @@ def test_what_is_not_enforced_is_forbidden_and_available():
 
 def test_only_those_addressed_are_bound_and_something_is_always_left():
     place = instructed()
-    own = told(HURRY)
+    own = instruction_of(HURRY)
     one = replace(own, kind=own.kind.at[0].set(0))
     found = choices_of(place, place.env.reset(KEY), one)
     assert found.available[:, Left.WAIT].tolist() == [True, False]
     everything = replace(place, rules=replace(RULES, allowed=jnp.zeros_like(RULES.allowed)))
-    found = choices_of(everything, place.env.reset(KEY), told(WALK))
+    found = choices_of(everything, place.env.reset(KEY), instruction_of(WALK))
     assert found.available.tolist() == found.forbidden.tolist()
     assert found.available.tolist() == place.env.available(None).tolist()
 
@@ -105,7 +105,7 @@ def test_a_one_tick_move_against_a_forbidden_board_is_taken_away_too():
     others = [i for i in range(len(m)) if i != m.LEFT]
     assert counted[0, others].tolist() == others
     kind = place.rules.names.index("avoid-right-board")
-    found = choices_of(place, state, told(kind))
+    found = choices_of(place, state, instruction_of(kind))
     taken = [[m(i).name for i in np.flatnonzero(~row)] for row in np.asarray(found.available)]
     assert [sorted(names) for names in taken] == [["GO_BOARD_1", "LEFT"], ["GO_BOARD_1"]]
 
@@ -121,7 +121,10 @@ def random_policy(agents):
     return Policy(start=lambda num_envs: jnp.zeros(num_envs), act=act)
 
 
-@pytest.mark.parametrize(("world", "episodes"), [("box_pushing", 64), ("overcooked", 8)])
+@pytest.mark.parametrize(
+    ("world", "episodes"),
+    [("box_pushing", 64), pytest.param("overcooked", 8, marks=pytest.mark.long)],
+)
 def test_under_the_shield_a_random_team_follows_every_instruction(world, episodes):
     """Not in evaluation without it, though the preset has drills: there a random team disobeys."""
     task = make_task(world)

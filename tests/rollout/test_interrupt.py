@@ -63,7 +63,7 @@ def test_a_word_does_what_the_clock_does(instructed, seed):
     assert not bool(row.switched) and not bool(row.ended.any())
     given = struck.instruction
     said, outcome = cut_in(
-        instructed, quiet, given.kind.max(), given.phrase.max(), given.kind > 0, given.left
+        instructed, quiet, given.kind.max(), given.phrase.max(), given.kind > 0, given.ticks_left
     )
     equal(said, struck)
     assert bool(outcome.switched) and int(outcome.closed) == 0
@@ -101,7 +101,7 @@ def test_a_word_over_another_judges_that_one(instructed, choice, followed):
     assert int(outcome.closed) == int(kind_of(instructed, "stay"))
     assert bool(outcome.followed) is followed
     assert world.instruction.kind.tolist() == [int(push)] * 2
-    assert (int(world.instruction.given), int(world.instruction.held)) == (2, 0)
+    assert (int(world.instruction.given), int(world.instruction.ticks_held)) == (2, 0)
 
 
 def test_nobody_decided_nothing_to_judge(instructed):
@@ -120,7 +120,7 @@ def test_silence_ends_what_is_active_and_wakes_everybody(instructed):
     world = ticks(instructed, world, FREE, 2)
     assert not bool(world.idle.any())
     world, outcome = cut_in(instructed, world, jnp.int32(0), jnp.int32(0), BOTH, jnp.int32(50))
-    assert world.instruction.kind.tolist() == [0, 0] and int(world.instruction.left) == 0
+    assert world.instruction.kind.tolist() == [0, 0] and int(world.instruction.ticks_left) == 0
     assert bool(world.idle.all()) and bool(outcome.followed)
     assert int(world.instruction.given) == 1
 
@@ -152,9 +152,9 @@ def test_only_those_a_kind_is_meant_for_are_addressed():
     )
     world = reset(warehouse, jax.random.key(0))
     everybody = jnp.ones(3, bool)
-    told, _ = interrupt(warehouse, world, jnp.int32(1), jnp.int32(1), everybody, jnp.int32(9))
-    assert told.instruction.kind.tolist() == [0, 0, 1]
+    after, _ = interrupt(warehouse, world, jnp.int32(1), jnp.int32(1), everybody, jnp.int32(9))
+    assert after.instruction.kind.tolist() == [0, 0, 1]
     bots = jnp.array([True, True, False])
-    told, outcome = interrupt(warehouse, world, jnp.int32(1), jnp.int32(1), bots, jnp.int32(9))
+    after, outcome = interrupt(warehouse, world, jnp.int32(1), jnp.int32(1), bots, jnp.int32(9))
     assert not bool(outcome.switched)
-    equal(told, world)
+    equal(after, world)

@@ -22,7 +22,7 @@ step, reset = jax.jit(steps.step), jax.jit(steps.reset)
 interrupt = jax.jit(steps.interrupt, static_argnames="also")
 
 
-def told(place, kinds, holds=(9, 9), agents=(BOTH, BOTH)):
+def under(place, kinds, holds=(9, 9), agents=(BOTH, BOTH)):
     """The corridor's first state after two instructions."""
     state = reset(place, KEY)
     for number, (kind, hold, whom) in enumerate(zip(kinds, holds, agents, strict=True)):
@@ -41,7 +41,7 @@ def play(place, state, *choices):
 
 def test_each_clock_ends_on_its_own():
     place = instructed()
-    state = told(place, (HURRY, WALK), holds=(3, 1))
+    state = under(place, (HURRY, WALK), holds=(3, 1))
     assert state.instruction.kind.tolist() == [HURRY] * 2 and state.also.kind.tolist() == [WALK] * 2
     state, (row,) = play(place, state, (Left.WALK, Right.WALK))
     assert (int(row.closed), int(row.also.closed)) == (0, WALK) and bool(row.also.followed)
@@ -54,12 +54,12 @@ def test_each_clock_ends_on_its_own():
 
 def test_each_is_judged_on_its_own():
     place = instructed()
-    state = told(place, (HURRY, WALK), holds=(1, 1))
+    state = under(place, (HURRY, WALK), holds=(1, 1))
     _, (row,) = play(place, state, (Left.RING, Right.WALK))  # not waiting, not walking either
     assert row.complied.tolist() == [True, True] and row.also.complied.tolist() == [False, True]
     assert bool(row.followed) and not bool(row.also.followed)
     # One is fulfilled by an event, which concerns only the agent that it is meant for.
-    state = told(place, (HURRY, RING), holds=(9, 9))
+    state = under(place, (HURRY, RING), holds=(9, 9))
     assert state.also.kind.tolist() == [RING, 0]
     state, (row,) = play(place, state, (Left.RING, Right.WAIT))
     assert int(row.also.closed) == RING and bool(row.also.followed)
@@ -69,11 +69,11 @@ def test_each_is_judged_on_its_own():
 
 def test_what_each_pays_is_added_and_a_command_replaces_the_task():
     place = instructed()
-    _, (row,) = play(place, told(place, (HURRY, RING)), (Left.WALK, Right.WAIT))
+    _, (row,) = play(place, under(place, (HURRY, RING)), (Left.WALK, Right.WAIT))
     # left: task 1, hurry's bonus 3, ring's penalty -4; right: task 10, hurry's penalty -7
     assert row.reward.tolist() == [0.0, 3.0]
     for kinds in ((HURRY, WALK), (WALK, HURRY)):
-        _, (row,) = play(place, told(place, kinds), (Left.WALK, Right.WAIT))
+        _, (row,) = play(place, under(place, kinds), (Left.WALK, Right.WAIT))
         assert row.reward.tolist() == [2.0 + 3.0, -2.0 - 7.0]  # walk's pay instead of the task
         assert int(row.context) == 2
 
@@ -81,7 +81,7 @@ def test_what_each_pays_is_added_and_a_command_replaces_the_task():
 def test_under_the_shield_what_either_forbids_is_gone():
     place = instructed()
     for env, enforced in ((shielded(place), True), (place, False)):
-        state = told(env, (HURRY, RING))
+        state = under(env, (HURRY, RING))
         gone = np.asarray(env.env.available(None)) & ~np.asarray(state.available)
         names = [[Left(i).name for i in np.flatnonzero(row)] for row in gone]
         assert names == ([["WAIT", "WALK"], ["WAIT"]] if enforced else [[], []])
@@ -106,7 +106,7 @@ def test_an_empty_second_place_changes_nothing_and_none_compiles_nothing():
 def test_one_may_hold_from_the_start_and_the_schedule_gives_none_beside_it():
     place = replace(instructed(rate=1.0, hold_min=2, hold_max=2), also=jnp.int32(HURRY))
     state = reset(place, KEY)
-    assert state.also.kind.tolist() == [HURRY] * 2 and int(state.also.left) == FOREVER
+    assert state.also.kind.tolist() == [HURRY] * 2 and int(state.also.ticks_left) == FOREVER
     assert set(state.also.phrase.tolist()) < {4, 5}  # hurry's phrases
     state, row = step(place, state, jnp.array([Left.WALK, Right.WAIT]), draws(**ARRIVES))
     assert not state.instruction.kind.any() and row.also.complied.tolist() == [True, False]

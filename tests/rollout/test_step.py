@@ -33,7 +33,7 @@ def play(place, choices, **drawn):
     return world, rows
 
 
-def told(place, kind, agents=(True, True), **changes):
+def under(place, kind, agents=(True, True), **changes):
     """The first moment of an episode, under an instruction that holds long."""
     world = reset(place, KEY)
     to = jnp.array(agents)
@@ -41,7 +41,7 @@ def told(place, kind, agents=(True, True), **changes):
         world.instruction,
         kind=jnp.where(to, kind, 0),
         phrase=jnp.where(to, 1, 0),
-        left=jnp.int32(50),
+        ticks_left=jnp.int32(50),
         given=jnp.int32(1),
     )
     return replace(world, instruction=clock, **changes)
@@ -114,7 +114,7 @@ def test_a_tick_is_paid_under_the_instruction_that_governed_it():
 
 def test_the_penalty_falls_on_the_first_tick_of_the_addressed_agent_alone():
     place = instructed()
-    world = told(place, RING, (True, False))  # left may not walk
+    world = under(place, RING, (True, False))  # left may not walk
     rewards = []
     for _ in range(4):
         world, row = go(place, world, LONG)
@@ -135,9 +135,9 @@ def test_what_ran_before_it_arrived_is_interrupted_not_punished():
 
 def test_the_world_is_told_what_is_asked_of_whom():
     place = instructed()
-    world, _ = go(place, told(place, RING, (True, False)), SHORT)
+    world, _ = go(place, under(place, RING, (True, False)), SHORT)
     assert world.state.heard.tolist() == [1, 0]
-    world, _ = go(place, told(place, HURRY), SHORT)
+    world, _ = go(place, under(place, HURRY), SHORT)
     assert world.state.heard.tolist() == [0, 0]
 
 
@@ -150,7 +150,7 @@ def test_a_condition_is_that_of_the_state_after_the_tick():
 
 def test_an_event_ends_an_instruction_and_everybody_decides():
     place = instructed()
-    world, row = go(place, told(place, RING, (True, False)), (Left.RING, Right.WALK))
+    world, row = go(place, under(place, RING, (True, False)), (Left.RING, Right.WALK))
     assert row.reward.tolist() == [21, 10]
     assert (int(row.closed), bool(row.followed)) == (RING, True)
     assert row.ended.tolist() == [True, True] and world.instruction.kind.tolist() == [0, 0]
@@ -160,7 +160,7 @@ def test_an_event_ends_an_instruction_and_everybody_decides():
 @pytest.mark.parametrize("horizon_ends", [False, True])
 def test_the_horizon_cuts_everything_and_nothing_arrives(horizon_ends):
     place = instructed(Corridor(horizon_ends=horizon_ends), rate=1.0)
-    world, row = go(place, told(place, HURRY, time=jnp.int32(4)), LONG, **ARRIVES)
+    world, row = go(place, under(place, HURRY, time=jnp.int32(4)), LONG, **ARRIVES)
     assert not bool(row.truncated | row.terminal)
     world, row = go(place, world, LONG, **ARRIVES)
     assert bool(row.truncated) and bool(row.terminal) is horizon_ends
@@ -177,7 +177,7 @@ def test_nothing_arrives_with_a_true_end_either():
 
 def test_an_end_in_the_last_tick_is_an_end_and_no_cut():
     place = instructed()
-    _, row = go(place, told(place, 0, time=jnp.int32(5)), (Left.FINISH, Right.WAIT))
+    _, row = go(place, under(place, 0, time=jnp.int32(5)), (Left.FINISH, Right.WAIT))
     assert bool(row.terminal) and not bool(row.truncated)
 
 
@@ -205,22 +205,22 @@ def test_a_teammate_in_mid_macro_is_paid_with_the_true_end():
 )
 def test_a_true_end_is_no_end_of_what_replaces_the_task(kind, agents, bootstraps_from_self):
     place = instructed()
-    _, row = go(place, told(place, kind, agents), (Left.FINISH, Right.WALK))
+    _, row = go(place, under(place, kind, agents), (Left.FINISH, Right.WALK))
     assert bool(row.terminal) and row.bootstraps_from_self.tolist() == bootstraps_from_self
-    _, row = go(place, told(place, kind, agents), SHORT)
+    _, row = go(place, under(place, kind, agents), SHORT)
     assert not bool(row.bootstraps_from_self.any())
 
 
 @pytest.mark.parametrize("kind", [0, WALK])
 def test_a_spurious_interrupt_wakes_everybody_and_says_nothing(kind):
     place = instructed(spurious_interrupt_prob=0.5)
-    world, row = go(place, told(place, kind), LONG, spurious=0.4)
+    world, row = go(place, under(place, kind), LONG, spurious=0.4)
     assert row.ended.tolist() == [True, True] and not bool(row.switched)
     assert not bool(row.unfinished.any()) and int(row.closed) == 0
     assert world.instruction.kind.tolist() == [kind, kind]
     assert world.idle.tolist() == [True, True]
     assert world.observation[:, 0].tolist() == [1.0, 1.0]
-    world, row = go(place, told(place, kind), LONG, spurious=0.6)
+    world, row = go(place, under(place, kind), LONG, spurious=0.6)
     assert row.ended.tolist() == [False, False]
 
 
@@ -247,7 +247,7 @@ def test_who_hears_nothing_is_judged_all_the_same():
 def test_random_numbers_depend_on_the_episode_and_the_time_alone():
     world = reset(instructed(), KEY)
     later = replace(world, time=jnp.int32(1))
-    assert (draws_for(world) == draws_for(told(instructed(), WALK))).all()
+    assert (draws_for(world) == draws_for(under(instructed(), WALK))).all()
     assert not (draws_for(world) == draws_for(later)).any()
     assert not (draws_for(world) == draws_for(reset(instructed(), jax.random.key(1)))).any()
 

@@ -93,6 +93,7 @@ def test_corrections_are_told_apart(arrivals):
         assert seen > WRONG
 
 
+@pytest.mark.long
 @BOTH
 @pytest.mark.parametrize("n_steps", [1, 5, math.inf])
 def test_a_table_learnt_from_our_targets_finds_the_single_instruction_values(n_steps, arrivals):

@@ -52,13 +52,16 @@ class Train(Command):
     networks: Names | None = None
     """shared is the paper's network. protected has separate parts for instructed and uninstructed decisions. residual
     is protected, and its instructed actor adds to the logits of the uninstructed one. The default is residual, and
-    protected with the preset paper."""
+    protected with the preset paper. --plugins may add networks of your own."""
     backbone: Names = ("mac-iac",)
     """Who has which actor and critic: mac-iac (the paper's), mac-cac, mac-naive-iacc, mac-iaicc or acac.
     docs/backbones.md says which one when."""
     hear: str | None = None
     """What agents hear: kinds (the probability of each kind, as the reader understands a sentence) or vectors (the
     sentence's vector, as in the paper). The default is kinds, and vectors with the preset paper."""
+    encoder: str = "minilm-l3"
+    """The frozen encoder that makes the vectors (only with --hear vectors): minilm-l3, minilm-l6, path:DIR (the folder
+    of a saved BERT), hf:NAME (from the Hugging Face hub), or one of your own that --plugins adds."""
     conditions: Names = ("live/by-kind",)
     """How agents are instructed: schedule/rule[/overlap][/extras]. The schedule is live (instructions come and go) or
     paper (at most one per episode). The rule is by-kind (what the instruction file says) or add (a penalty for every
@@ -82,8 +85,6 @@ class Train(Command):
     weights: tuple[tuple[str, NotNegative], ...] = ()
     """How often kinds are given in training, compared with the others, whose weight is 1, such as: --weights push 0.1
     stay 0.01. Evaluation gives all kinds alike."""
-    encoder: str | None = None
-    """The encoder of sentences, for teams that hear vectors: minilm-l3, minilm-l6, or the folder of a BERT."""
     preset: str = "tuned"
     """The numbers of the learner: tuned or paper."""
     seeds: Annotated[int, Range(1, MOST_SEEDS)] = 3
@@ -118,7 +119,7 @@ class Train(Command):
 
     def run(self) -> None:
         """Carry out the command."""
-        from mavic.experiments import files, runner, study
+        from mavic.experiments import runner, study
 
         if not self.world:
             raise UserError("neither the command nor the file names a world")
@@ -129,10 +130,8 @@ class Train(Command):
         if self.print_config:
             print(config_file.text_of(self._as_config(groups[0])))
             return
-        if not self.overwrite:
-            study.check_records(groups, folder)
         calls = self._loggers(folder)
-        with files.locked(folder):
+        with study.holding(folder, groups, overwrite=self.overwrite, say=_warn):
             for group in groups:
                 self._train(group, folder, calls)
         console.OUT.print(f"records and policies: {folder}; tables: mavic report {folder}")
@@ -146,7 +145,7 @@ class Train(Command):
             "conditions": self.conditions,
             "preset": self.preset,
             "hear": self.hear or "",
-            "encoder": self.encoder or "",
+            "encoder": self.encoder,
             "options": options_from(self.options),
             "every": self._every(),
             "grid": {
@@ -202,6 +201,10 @@ class Train(Command):
                 if checkpoint.exists(place)
                 else "stopped before the first point; nothing is saved yet",
             ) from None
+
+
+def _warn(text: str) -> None:
+    console.ERR.print(text, style="yellow", highlight=False, soft_wrap=True)
 
 
 def from_file(args: Sequence[str]) -> Train | None:

@@ -56,7 +56,7 @@ def entries(folder: Path) -> list[Entry]:
         entry_of(path, path.stem)
         for world in api.names()
         for path in sorted((folder / world).glob("*.json"))
-        if path.with_suffix(".safetensors").is_file()
+        if shipped_teams.weights_of(path).is_file()
     ]
     rank = {name: number for number, name in enumerate(ORDER)}
     return sorted(found, key=lambda e: (api.names().index(e.world), rank.get(e.name, len(rank))))
@@ -74,7 +74,7 @@ def entry_of(path: Path, name: str) -> Entry:
     return Entry(
         name=name,
         world=facts["world"],
-        path=path.with_suffix(""),
+        path=path,
         agents=tuple(facts["agents"]),
         guest=stages.guest_options(facts) is not None,
         method=facts["config"]["method"],
@@ -218,7 +218,7 @@ def open_catalog(
 
 
 def _free_name(path: Path, taken: list[str]) -> str:
-    name = path.with_suffix("").name if path.suffix in (".json", ".safetensors") else path.name
+    name = shipped_teams.bare(path).name
     return f"{name} (2)" if name in taken else name
 
 

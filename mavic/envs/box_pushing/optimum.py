@@ -16,6 +16,7 @@ import numpy as np
 
 from mavic.envs.box_pushing.env import CELL, NOWHERE, BoxPushing, Robot, State
 from mavic.envs.box_pushing.macros import Macro
+from mavic.types import Tick
 
 Joint = tuple[Macro, Macro]
 
@@ -55,13 +56,11 @@ class Graph(NamedTuple):
 def best_plan(env: BoxPushing | None = None, gamma: float = 0.995) -> tuple[list[Joint], float]:
     """Return the best plan, one joint choice after another, and its discounted return."""
     env = BoxPushing() if env is None else env
-    tick, state, value, time = jax.jit(env.tick), env.reset(jax.random.key(0)), 0.0, 0
+    state, value, time = env.reset(jax.random.key(0)), 0.0, 0
     for joint in BEST_PLAN:
         ended = np.ones(2, bool)
         while True:
-            out = tick(
-                jax.random.key(0), state, jnp.array(joint), jnp.asarray(ended), jnp.zeros(2, int)
-            )
+            out = _one_tick(env, state, np.array(joint), ended)
             state, ended = out.state, np.asarray(out.ended)
             value += gamma**time * float(out.reward[0])
             time += 1
@@ -285,9 +284,14 @@ def _pad(rows: np.ndarray) -> np.ndarray:
 
 
 @jax.jit
+def _one_tick(env: BoxPushing, state: State, macro: jax.Array, fresh: jax.Array) -> Tick:
+    return env.tick(jax.random.key(0), state, macro, fresh, jnp.zeros(2, jnp.int32))
+
+
+@jax.jit
 def _tick_batch(env: BoxPushing, state: State, macro: jax.Array, fresh: jax.Array) -> tuple:
     def one(state: State, macro: jax.Array, fresh: jax.Array) -> tuple:
-        out = env.tick(jax.random.key(0), state, macro, fresh, jnp.zeros(2, jnp.int32))
+        out = _one_tick(env, state, macro, fresh)
         return out.state, out.ended, out.terminal, out.events
 
     return jax.vmap(one)(state, macro, fresh)
