@@ -35,7 +35,8 @@ DRAWS_OF_NONE = 8
 EVERYDAY_REQUESTS = 700  # pairs of an everyday verb and object
 CASUAL_COPIES = 3  # of a phrase that is no filled template: with an opening, a closing or both
 REASON_SHARE = 0.15  # of the sentences are also trained on with a reason
-ACTS_OF_A_FRAME = 5  # how many acts fill each frame
+ACTS_OF_A_FRAME = 3  # how many acts fill each frame
+ACTS_OF_A_NEGATION = 8  # which differ by a word or two and mean the opposite
 TYPO_SHARE = 0.4  # of the sentences are also trained on with a typing error
 SLOT = re.compile(r"\{(\w+)\}")
 WORDS = re.compile(r"[a-z0-9']+")
@@ -64,26 +65,35 @@ def training_set(
 
     `train` lists the training phrases by kind; `phrases` adds templates and development sentences.
     """
-    rng = random.Random(seed)
     frames = read_toml(shipped.FOLDER / "frames.toml")
-    examples = [
+    acts = read_toml(shipped.FOLDER / "acts.toml")
+    rng = random.Random(seed)
+    requests = [
         Example(text=text, kind=kind, group=text) for kind, texts in train.items() for text in texts
     ]
     for block in phrases.blocks if phrases else ():
-        examples += _filled(block, frames, rng)
-    examples += _everyday(frames, rng)
-    acts = read_toml(shipped.FOLDER / "acts.toml")
-    frames["asides"] = acts["asides"]
-    examples += _acts(acts, phrases.acts if phrases else (), rng)
-    examples += phrases.sentences("train") + phrases.sentences("development") if phrases else []
+        requests += _filled(block, frames, rng)
+    requests += _everyday(frames, rng)
+    own = random.Random(f"{seed} acts")  # so that a new sentence here changes no request
+    about = list(_acts(acts, phrases.acts if phrases else (), own))
+    written = phrases.sentences("train") + phrases.sentences("development") if phrases else []
+    requests += [e for e in written if e.category not in ACT_CATEGORIES]
+    about += [e for e in written if e.category in ACT_CATEGORIES]
     blind = [example.text for example in phrases.sentences("blind")] if phrases else []
     reserved = {fold(text) for text in (*held_out, *blind)}
     unseen = [fold(e.text) for e in phrases.sentences("published")] if phrases else []
-    examples = [e for e in _distinct(examples, reserved) if not _contains(e.text, unseen)]
+    examples = [e for e in _distinct(requests + about, reserved) if not _contains(e.text, unseen)]
+    typed = []
+    for is_about, around, drawn in (
+        (False, {part: frames[part]["texts"] for part in ("openings", "closings")}, rng),
+        (True, acts["asides"], own),
+    ):
+        part = [e for e in examples if (e.category in ACT_CATEGORIES) == is_about]
+        typed += _as_typed(part, around, frames["reasons"], drawn)
     known = known_words([example.text for example in examples])
     reserved |= {correct(text, known) for text in reserved}
     by_text: dict[str, Example] = {}
-    for example in examples + _as_typed(examples, frames, rng):
+    for example in examples + typed:
         text = correct(example.text, known)
         if text not in reserved:  # of equal sentences the first is kept
             by_text.setdefault(text, dataclasses.replace(example, text=text))
@@ -143,7 +153,8 @@ def _acts(acts: Frames, done: Sequence[Act], rng: random.Random) -> Iterator[Exa
     for frame in acts["frames"]:
         able = [act for act in done if _fits(act, frame.get("needs", "").split())]
         for text in frame["texts"] if able else ():
-            for act in rng.sample(able, min(len(able), ACTS_OF_A_FRAME)):
+            many = ACTS_OF_A_NEGATION if frame["category"] == "negation" else ACTS_OF_A_FRAME
+            for act in rng.sample(able, min(len(able), many)):
                 words = dict(
                     zip(("do", "doing", "did", "done"), rng.choice(act.forms), strict=True)
                 )
@@ -172,18 +183,15 @@ def _contains(text: str, phrases: Collection[str]) -> bool:
     return any(f" {phrase} " in words for phrase in phrases)
 
 
-def _as_typed(examples: list[Example], frames: Frames, rng: random.Random) -> list[Example]:
-    """Return copies of sentences, of every kind and of none, as people type and explain them."""
-    around = {
-        act: tuple([text for text in texts if text] for texts in lists)
-        for act, lists in (
-            (False, (frames["openings"]["texts"], frames["closings"]["texts"])),
-            (True, (frames["asides"]["openings"], frames["asides"]["closings"])),
-        )
-    }
+def _as_typed(
+    examples: list[Example], around: Frames, reasons: Frames, rng: random.Random
+) -> list[Example]:
+    """Return copies of sentences as people type and explain them; `around` has openings and closings."""
+    openings, closings = (
+        [text for text in around[part] if text] for part in ("openings", "closings")
+    )
     copies = []
     for example in examples:
-        openings, closings = around[example.category in ACT_CATEGORIES]
         for _ in range(CASUAL_COPIES if example.group == example.text else 0):
             where = rng.random()
             opening = rng.choice(openings) if where < 0.7 else ""
@@ -191,7 +199,7 @@ def _as_typed(examples: list[Example], frames: Frames, rng: random.Random) -> li
             copies.append(_copy(example, opening + example.text + closing))
     for example in examples:
         if rng.random() < REASON_SHARE:
-            reason, join = (rng.choice(frames["reasons"][part]) for part in ("texts", "joins"))
+            reason, join = (rng.choice(reasons[part]) for part in ("texts", "joins"))
             text = join.replace("{reason}", reason).replace("{x}", example.text)
             copies.append(_copy(example, text))
     mistyped = [example for example in examples + copies if rng.random() < TYPO_SHARE]

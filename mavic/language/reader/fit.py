@@ -38,7 +38,7 @@ from mavic.language.reader.model import (
 from mavic.language.reader.phrase_file import ACT_CATEGORIES, END, NONE, Example
 from mavic.language.reader.spelling import known_words
 
-MAX_PIECES = 24  # word pieces of a sentence that are trained on; answering has no such limit
+MAX_PIECES = 20  # word pieces of a sentence that are trained on; answering has no such limit
 LEARNING_RATE = 2.5e-3
 WEIGHT_DECAY = 1e-2
 UNIT_DROPOUT = 0.3  # share of hidden units and of known words
@@ -71,7 +71,7 @@ class Effort:
     """Folds of authors, or of frames for files without development authors."""
 
 
-SHIPPED = Effort(members=3, calibration_members=1, steps=1500, folds=2)
+SHIPPED = Effort(members=3, calibration_members=1, steps=2200, folds=2)
 QUICK = Effort(members=1, calibration_members=1, steps=200, folds=2)  # while a user waits
 
 
