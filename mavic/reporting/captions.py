@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from mavic.experiments import conditions
 from mavic.experiments.metrics import METRICS, Metric
 from mavic.experiments.records import plain
 from mavic.reporting import styles
@@ -26,7 +27,7 @@ MAIN = (
     "{leak_title}: {leak}; Δ: the difference from vanilla in percentage points, with its interval "
     "(same: it contains 0). {under} {shield} {deaf} {dual} {paper}"
 )
-PAPER = "Paper: base return and compliance ± σ as the paper reports them, 5 seeds, its own conditions{note}."
+PAPER = "Paper: base return and compliance ± σ as the paper reports them, 5 seeds{note}."
 SHARE = "Of optimum: {caption}, {optimum} (≥: the worst seed)."
 UNDER_MAIN = (
     "Under: one kind that leaves the task on holds from start to end; {share}, mean over kinds and seeds; worst: the "
@@ -175,7 +176,11 @@ def _setup(rows: Sequence[Row]) -> str:
     }
     facts += [text for name, text in switches.items() if getattr(config, name)]
     facts += [f"{name} {value}" for name, value in config.options.items()]
-    facts += [f"kinds {', '.join(config.kinds)}"] if config.kinds else []
+    facts += [
+        f"{name} {part.write(getattr(config, name)).replace('+', ', ')}"
+        for name, part in conditions.PARTS.items()
+        if getattr(config, name) != part.default
+    ]
     seeds = _by_label(rows, lambda row: _seeds(row.seeds) + _left_out(row.diverged))
     return SETUP.format(
         world=world.title or world.name,

@@ -23,7 +23,7 @@ from typing import Any
 from mavic.apps.commands.command import UserError
 from mavic.hints import suggest
 
-TABLES = ("options", "numbers")
+TABLES = ("options", "weights", "numbers")
 
 
 def read(path: Path, options: Mapping[str, Any], numbers: tuple[str, ...]) -> list[str]:
@@ -55,7 +55,7 @@ def _arguments(found: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator
         flag = f"--{name.replace('_', '-')}"
         if name in ("world", "numbers"):
             continue
-        if name == "options":
+        if name in ("options", "weights"):
             yield flag
             yield from (str(part) for pair in value.items() for part in pair)
         elif name in options and isinstance(options[name], bool):
