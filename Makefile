@@ -6,6 +6,7 @@ GOLDEN ?= $(MAVIC_GOLDEN)
 DEMO := runs/demo/box_pushing
 METHODS := mavic naive vanilla
 
+STUDY ?= table1
 JAX ?= 0.6.2
 JAX_VENV = .venv-jax/$(JAX)
 # Training, acting, several devices, the cache and the memory estimate: what depends on JAX's inner workings.
@@ -106,26 +107,12 @@ slow: $(VENV)/dev  ## Learning thresholds and long proofs (tens of minutes)
 bench: $(VENV)/run  ## Measure speed here: environment alone, training with learning, compile time, memory
 	@$(BIN)/mavic bench
 
-reproduce: $(VENV)/play  ## All tables of the README from nothing (for a GPU; days on two cores)
-	@$(BIN)/mavic train box_pushing --methods all --networks protected shared \
-	  --conditions live/by-kind paper/by-kind live/by-kind/overlap live/add --seeds 10 --first-seed 50 --out runs/all
-	@$(BIN)/mavic train box_pushing --preset paper --methods all --networks shared --conditions live/by-kind paper/by-kind \
-	  --seeds 10 --first-seed 50 --out runs/all
-	@$(BIN)/mavic train warehouse --methods all --networks protected --conditions live/by-kind paper/by-kind \
-	  --seeds 10 --first-seed 10 --out runs/all
-	@$(BIN)/mavic train warehouse --methods all --networks shared --seeds 10 --first-seed 10 --out runs/all
-	@$(BIN)/mavic train warehouse --preset paper --methods all --networks shared --conditions live/by-kind paper/by-kind \
-	  --seeds 10 --first-seed 20 --out runs/all
-	@$(BIN)/mavic train overcooked --methods all --conditions live/by-kind live/by-kind/extras --words \
-	  --seeds 10 --first-seed 20 --out runs/all
-	@$(BIN)/mavic train overcooked --methods all --networks shared --seeds 10 --first-seed 20 --out runs/all
-	@$(BIN)/mavic train overcooked --preset paper --episodes 112000 --methods all --networks shared \
-	  --conditions live/by-kind paper/by-kind --seeds 10 --first-seed 20 --out runs/all
-	@for world in box_pushing warehouse overcooked; do $(BIN)/mavic report runs/all/$$world; done
+reproduce: $(VENV)/play  ## The paper's Table 1 from nothing (for a GPU; a day on two cores); STUDY=heatmap for another study
+	@$(BIN)/mavic reproduce $(STUDY)
 
 report: $(VENV)/run  ## Remake tables and figures from the committed records
 	@for world in results/*/; do $(BIN)/mavic report $$world; done
-	@$(BIN)/python -m mavic.reporting.headline README.md docs/results.md
+	@$(BIN)/python -m mavic.reporting.headline README.md docs/results.md docs/studies.md
 
 clean:  ## Remove .venv and caches; keeps runs/
 	rm -rf $(VENV) .venv-jax .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -20,6 +20,9 @@ from fault_counts import Count, repeat
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from mavic.apps import plugins
+from mavic.apps.commands.evaluate import Evaluate
+from mavic.apps.commands.report import Report
 from mavic.envs import api
 from mavic.experiments import checkpoint, files, policy_file, records, runner
 from mavic.experiments.config import ExperimentConfig
@@ -136,6 +139,9 @@ def policy_samples(folder: Path) -> dict[str, Sample]:
     runner.save_policy(path, trained, trained.group.configs[0], fake_training.SEEDS[0])
 
     def load() -> Any:
+        list(
+            plugins.guess(Evaluate(policy=path))
+        )  # a command looks into the file before it is loaded
         team = policy_file.load(path)
         policy_file.origin(team)
         return plain(team.weights), team.facts
@@ -159,6 +165,7 @@ def record_sample(folder: Path) -> dict[str, Sample]:
     path = sample_records.save(folder, ExperimentConfig(), [1.0, 2.0], [0.5, 0.6], [0.1, 0.2])
 
     def load() -> Any:
+        list(plugins.guess(Report(folder=folder)))
         found = records.read(path)
         rows.table([found])
         return found.run, found.curve, found.score

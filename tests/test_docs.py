@@ -34,6 +34,7 @@ PAGES = (
     "docs/reliability.md",
     "docs/words.md",
     "docs/results.md",
+    "docs/studies.md",
     "docs/theory.md",
 )
 FENCE = re.compile(r"^```(python|toml)( slow)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""From typed words to an instruction: a kind, and the phrase of the lexicon that stands for the words."""
+"""From typed words to an instruction: a kind, and the phrase of the lexicon that stands for the words; or an end."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from mavic.apps import speech
 from mavic.language import lexicon as lexicons
 from mavic.language.lexicon import Lexicon
+from mavic.language.reader.phrase_file import END
 from mavic.language.text import fold
 
 SUGGESTED_KINDS = 3  # offered when a sentence was not understood
-ACTS_FROM = 0.8  # the least probability at which a team acts without asking back
 
 
 class Heard(NamedTuple):
     """What words were understood as."""
 
     text: str
-    kind: str  # the most probable kind, even when unsure
+    kind: str  # the most probable kind or "end", even when unsure
     row: int  # of the lexicon: the training phrase that stands for a free sentence
     own_row: int  # of the lexicon: a free sentence itself, in a spare row
     probability: float
@@ -26,16 +27,26 @@ class Heard(NamedTuple):
     nearest: tuple[tuple[str, str, float], ...]  # phrase, its kind, cosine
     closest: tuple[str, ...]  # kinds, the most probable first
     note: str  # why the text was not understood, where the text itself is the reason
+    nothing: bool = False  # it is known to ask for nothing
+
+    @property
+    def ends(self) -> bool:
+        """Whether the words end what holds."""
+        return self.kind == END and not self.unsure
 
 
 def hear(lexicon: Lexicon, words: str) -> Heard:
     """Return what words are understood as.
 
-    Words are a kind's name, a phrase of the lexicon or a free sentence. A team that hears vectors hears a free sentence
-    as the training phrase of its kind that is nearest to it (`row`). A team that hears kinds hears the sentence itself
-    (`own_row`), which is the reader's probabilities.
+    Words are a kind's name, a phrase of the lexicon, "never mind" and the like, or a free sentence. A team that hears
+    vectors hears a free sentence as the training phrase of its kind that is nearest to it (`row`). A team that hears
+    kinds hears the sentence itself (`own_row`), which is the reader's probabilities.
     """
-    return known(lexicon, words) or _free(lexicon, words)
+    if (phrase := known(lexicon, words)) is not None:
+        return phrase
+    if speech.ends(words):
+        return Heard(words, END, 0, 0, 1.0, False, (), (), "")
+    return _free(lexicon, words)
 
 
 def known(lexicon: Lexicon, words: str) -> Heard | None:
@@ -60,7 +71,8 @@ def clauses(lexicon: Lexicon, words: str) -> tuple[Heard, ...]:
     if len(parts) == 2 and all(parts) and (whole.unsure or whole.probability < 1.0):
         both = tuple(hear(lexicon, part) for part in parts)
         kinds = {heard.kind for heard in both}
-        if len(kinds) == 2 and "none" not in kinds and not any(heard.unsure for heard in both):
+        clear = not any(heard.unsure or heard.ends for heard in both)
+        if len(kinds) == 2 and "none" not in kinds and clear:
             return both
     return (whole,)
 
@@ -75,9 +87,11 @@ def _free(lexicon: Lexicon, words: str) -> Heard:
     found = lexicon.understand(words)
     shares = {kind: share for kind, share in found.probabilities.items() if kind in lexicon.names}
     ranked = sorted(list(lexicon.names[1:]), key=lambda kind: -shares.get(kind, 0.0))
-    unsure = found.unsure or found.probability < ACTS_FROM or found.kind not in lexicon.names[1:]
+    unsure = found.obeyed not in (*lexicon.names[1:], END)
     row = own_row = lexicons.spare_row(lexicon)
-    if not unsure:
+    if not unsure and found.kind == END:
+        row = own_row = 0
+    elif not unsure:
         vector = lexicons.vectors([words], lexicon.encoder)[0]
         row = lexicons.closest(lexicon, vector, lexicon.names.index(found.kind))
     return Heard(
@@ -90,6 +104,7 @@ def _free(lexicon: Lexicon, words: str) -> Heard:
         nearest=found.nearest,
         closest=tuple(ranked[:SUGGESTED_KINDS]),
         note=found.note,
+        nothing=found.nothing,
     )
 
 

@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from mavic.apps.frames import Frame
 from mavic.apps.recording import Recording
 from mavic.envs import painting
 from mavic.envs.api import plain
+from mavic.experiments import files
 from mavic.types import Scene, Sprite
 
 TICKS_PER_SECOND = 3
@@ -133,7 +134,7 @@ def _hashes(tag: str, template: str, parts: dict[str, str]) -> str:
 
 def html(recordings: Recording | Sequence[Recording], path: str | Path, title: str) -> Path:
     """Write the page of one recording, or of two side by side, and return its path."""
-    path = Path(path).with_suffix(".html")
+    path = files.with_ending(path, ".html")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page(recordings, title), encoding="utf-8")
     return path
@@ -157,12 +158,16 @@ def gif(
 
     `longest` keeps only the last ticks. This needs matplotlib and pillow (`mavic[report]`).
     """
-    path = Path(path).with_suffix(".gif")
+    path = files.with_ending(path, ".gif")
     path.parent.mkdir(parents=True, exist_ok=True)
     recordings = _listed(recordings)
     length = max(len(one.frames) for one in recordings)
     first = 0 if longest is None else max(0, length - longest)
-    pictures = [_beside([_still_at(one, i) for one in recordings]) for i in range(first, length)]
+    grounds = [ground_of(one) for one in recordings]
+    pictures = [
+        _beside([_still_at(*pair, i) for pair in zip(recordings, grounds, strict=True)])
+        for i in range(first, length)
+    ]
     # all frames share one table of colours, so that nothing flickers
     colours = max(pictures, key=lambda picture: len(picture.getcolors(1 << 24))).quantize(128)
     pictures = [picture.quantize(palette=colours, dither=0) for picture in pictures]
@@ -178,9 +183,9 @@ def gif(
     return path
 
 
-def _still_at(recording: Recording, index: int) -> Any:
+def _still_at(recording: Recording, ground: Ground, index: int) -> Any:
     """Return the still at `index`; a recording that is shorter stays at its end."""
-    return still(recording, min(index, len(recording.frames) - 1))
+    return still(recording, min(index, len(recording.frames) - 1), ground)
 
 
 def _beside(pictures: Sequence[Any]) -> Any:
@@ -198,22 +203,52 @@ def _beside(pictures: Sequence[Any]) -> Any:
     return row
 
 
-def still(recording: Recording, index: int) -> Any:
-    """Return one frame as a Pillow image: the scene, the instruction, and what each agent does."""
+class Ground(NamedTuple):
+    """What all frames of a recording have in common, drawn once: most of a kitchen stands still."""
+
+    sprites: int  # that are drawn on it
+    picture: np.ndarray  # [height, width, 4]
+
+
+def ground_of(recording: Recording) -> Ground:
+    """Return the picture of the first sprites that are the same in all frames. Later ones lie on top of them."""
+    scenes = [scene_of(frame) for frame in recording.frames]
+    same = 0
+    for sprites in zip(*(scene.sprites for scene in scenes), strict=False):
+        if any(sprite != sprites[0] for sprite in sprites) or sprites[0].shape == "robot":
+            break
+        same += 1
+    figure, axes, _ = _sheet(scenes[0], len(recording.agents))
+    painting.draw(dataclasses.replace(scenes[0], sprites=scenes[0].sprites[:same]), axes)
+    figure.canvas.draw()
+    return Ground(same, np.asarray(figure.canvas.buffer_rgba()).copy())
+
+
+def _sheet(scene: Scene, lines: int) -> tuple[Any, Any, float]:
+    """Return a figure, the axes for the scene in it, and where they start from below in a figure of height 1."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+
+    tall = 4.4 * min(scene.height / scene.width, 1.2)
+    height = 1.0 + tall + 0.24 * lines + 0.35
+    figure = Figure(figsize=(4.8, height), dpi=100, facecolor=painting.PAPER)
+    FigureCanvasAgg(figure)
+    bottom = (0.24 * lines + 0.35) / height
+    return figure, figure.add_axes((0.04, bottom, 0.92, tall / height)), bottom
+
+
+def still(recording: Recording, index: int, ground: Ground | None = None) -> Any:
+    """Return one frame as a Pillow image: the scene, the instruction, and what each agent does."""
     from PIL import Image
 
     frame = recording.frames[index]
     scene = scene_of(frame)
-    lines = len(recording.agents)
-    tall = 4.4 * min(scene.height / scene.width, 1.2)
-    height = 1.0 + tall + 0.24 * lines + 0.35
-    figure = Figure(figsize=(4.8, height), dpi=100, facecolor=painting.PAPER)
-    canvas = FigureCanvasAgg(figure)
-    bottom = (0.24 * lines + 0.35) / height
-    axes = figure.add_axes((0.04, bottom, 0.92, tall / height))
-    painting.draw(scene, axes)
+    ground = ground or ground_of(dataclasses.replace(recording, frames=(frame,)))
+    figure, axes, bottom = _sheet(scene, len(recording.agents))
+    height = figure.get_figheight()
+    figure.figimage(ground.picture)
+    axes.set_axis_off()
+    painting.draw_sprites(scene, axes, ground.sprites)
     words, verdict = caption(recording, index)
     figure.text(
         0.5, 1 - 0.45 / height, "\n".join(textwrap.wrap(words, 44)[:2]), ha="center", va="center",
@@ -229,8 +264,8 @@ def still(recording: Recording, index: int) -> Any:
     figure.text(
         0.05, 0.18 / height, f"{recording.name}   {done}{counted}", fontsize=9.5, va="center"
     )
-    canvas.draw()
-    return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    figure.canvas.draw()
+    return Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
 
 
 def _called(frame: Frame, agent: int) -> str:

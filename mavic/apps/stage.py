@@ -215,7 +215,7 @@ def say(
     hold: int | None = None,
     also: bool = False,
 ) -> Episode:
-    """Return the episode with an instruction given now, or with what is active ended (words "none").
+    """Return the episode with an instruction given now, or with what is active ended (words "none" or "never mind").
 
     `agents` are names or numbers; None addresses all agents that no person drives. `hold` is in ticks; None holds the
     instruction until it is resolved or the episode ends. What the state forbids is not given but noted in `refused`.
@@ -317,8 +317,15 @@ def last_frame(stage: Stage, episode: Episode) -> Frame:
 
 
 def meaning(lexicon: Lexicon, words: str | Heard, own_words: bool = False) -> tuple[int, int, str]:
-    """Return the kind, the row of the lexicon and the text of what is said. Raise `StageError` if it is unclear."""
+    """Return the kind, the row of the lexicon and the text of what is said. Raise `StageError` if it is unclear.
+
+    Words that end what holds give 0, 0 and no text.
+    """
     heard = hear(lexicon, words) if isinstance(words, str) else words
+    if heard.ends:
+        return 0, 0, ""
+    if heard.nothing:
+        raise StageError(f"{heard.text!r} asks for nothing")
     if heard.unsure:
         near = ", ".join(repr(phrase) for phrase, _, _ in heard.nearest)
         raise StageError(

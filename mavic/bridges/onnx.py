@@ -23,6 +23,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from mavic.experiments import files
 from mavic.experiments.policy_file import PolicyError, TeamPolicy
 from mavic.learn.gru import SLOPE
 
@@ -73,8 +74,7 @@ class _Graph:
 
 def export(team: TeamPolicy, path: str | Path) -> Path:
     """Write a team as an ONNX model and return its path, which ends in `.onnx`."""
-    path = Path(path)
-    path = path.with_name(f"{path.name.removesuffix('.onnx')}.onnx")
+    path = files.with_ending(path, ".onnx")
     path.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(model_of(team), str(path))
     return path

@@ -107,25 +107,31 @@ def _free(taken: list[bool], left: int, right: int, length: int) -> int:
 
 def draw(scene: Scene, axes: Axes) -> None:
     """Draw the picture on matplotlib axes, with the notes below it."""
-    axes.set_xlim(0, scene.width)
-    axes.set_ylim(scene.height, 0)
-    axes.set_aspect("equal")
     axes.set_facecolor(PAPER)
     axes.set_xticks(range(int(scene.width) + 1), labels=[])
     axes.set_yticks(range(int(scene.height) + 1), labels=[])
     axes.grid(True, color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(length=0)
+    draw_sprites(scene, axes)
+    if scene.notes:
+        axes.set_xlabel("\n".join(scene.notes), fontsize=9, loc="left")
+
+
+def draw_sprites(scene: Scene, axes: Axes, first: int = 0) -> None:
+    """Draw the sprites of a scene from number `first` on."""
+    axes.set_xlim(0, scene.width)
+    axes.set_ylim(scene.height, 0)
+    axes.set_aspect("equal")
     places = [(s.x, s.y) for s in scene.sprites if s.shape == "robot"]
     drawn: list[tuple[float, float]] = []
-    for layer, sprite in enumerate(scene.sprites, start=2):
+    for number, sprite in enumerate(scene.sprites):
         shift, place = 0.0, (sprite.x, sprite.y)
         if sprite.shape == "robot" and places.count(place) > 1:
             shift = 0.4 * drawn.count(place) - 0.2
             drawn.append(place)
-        _draw_sprite(sprite, axes, layer, shift)
-    if scene.notes:
-        axes.set_xlabel("\n".join(scene.notes), fontsize=9, loc="left")
+        if number >= first:
+            _draw_sprite(sprite, axes, number + 2, shift)
 
 
 def _draw_sprite(sprite: Sprite, axes: Axes, layer: int, shift: float) -> None:

@@ -17,9 +17,11 @@ import jax
 
 from mavic import ranges, renamed
 from mavic.envs import api
+from mavic.experiments import conditions
 from mavic.experiments.methods import METHODS, static_config_of
 from mavic.hints import look_up, suggest
 from mavic.instruct import spec
+from mavic.instruct.schedule import Ticks
 from mavic.instruct.spec import InstructionFile
 from mavic.language import encoder as encoders
 from mavic.language import heard
@@ -30,7 +32,7 @@ from mavic.learn.backbones import BACKBONES
 from mavic.learn.networks import NETWORKS
 from mavic.learn.update import StaticConfig
 from mavic.preset import Preset
-from mavic.ranges import Some
+from mavic.ranges import NotNegative, Share, Some
 from mavic.types import Array
 
 DEFAULT_BACKBONE = "mac-iac"
@@ -43,7 +45,6 @@ OLD_FIELDS = {"network": "protected", "hear": "vectors"}  # of files that do not
 # The parts of a condition that people may ask for. `mavic.instruct` has further schedules, for methods.
 CONDITION_SCHEDULES = ("live", "paper")
 CONDITION_RULES = ("by-kind", "add")  # what an instruction file says, or `add` for every kind
-SWITCHES = ("overlap", "extras")  # of a condition, besides its schedule and rule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +79,17 @@ class ExperimentConfig:
     """An instruction addresses one random agent."""
     kinds: Annotated[tuple[str, ...], Some()] | None = None
     """Only these kinds are given (default: all)."""
+    penalty: NotNegative | None = None
+    """What a forbidden macro costs under the rule add (default: as the instruction file says)."""
+    bonus: NotNegative | None = None
+    """What an allowed macro earns under the rule add (default: as the instruction file says, mostly nothing)."""
+    rate: Share | None = None
+    """The chance per tick that an instruction starts while none is active (default: by the schedule)."""
+    hold: tuple[Ticks, Ticks] | None = None
+    """The least and the largest number of ticks for which one holds (default: by the schedule)."""
+    weights: dict[str, float] = field(default_factory=dict)
+    """How often a kind is given in training, compared with the others, whose weight is 1. Evaluation gives all kinds
+    alike."""
     options: dict[str, Any] = field(default_factory=dict)
     """Options of the world, such as size=8."""
 
@@ -92,6 +104,10 @@ class ExperimentConfig:
         look_up(BACKBONES, self.backbone, "backbone")
         look_up(dict.fromkeys(CONDITION_RULES), self.rule, "rule")
         look_up(dict.fromkeys(CONDITION_SCHEDULES), self.schedule, "schedule")
+        for kind, weight in self.weights.items():
+            ranges.check_value(weight, NotNegative, f"the weight of {kind}")
+        if self.hold is not None and self.hold[0] > self.hold[1]:
+            raise ranges.RangeError(f"hold must be from less to more, not {self.hold}")
         if self.encoder != encoders.DEFAULT and self.hear != "vectors":
             raise ValueError(
                 f"encoder {self.encoder!r} makes vectors, but agents would hear {self.hear}; "
@@ -108,9 +124,9 @@ class ExperimentConfig:
         for name in fields:
             if name not in names:
                 raise ValueError(f"no field is called {name!r}; {suggest(name, names)}")
-        kinds = fields.get("kinds")
         options = renamed.in_present_names(dict(fields.get("options", {})), renamed.WORLD_OPTIONS)
-        changes = {"kinds": None if kinds is None else tuple(kinds), "options": options}
+        lists = {k: tuple(fields[k]) for k in ("kinds", "hold") if fields.get(k) is not None}
+        changes = {**lists, "options": options}
         return cls(**{**OLD_FIELDS, **fields, **changes})
 
     def table_group(self) -> str:
@@ -134,21 +150,17 @@ class ExperimentConfig:
         return [] if self.backbone == DEFAULT_BACKBONE else [self.backbone]
 
     def condition(self) -> str:
-        """Return how the team is instructed: schedule/rule[/overlap][/extras]."""
-        return "/".join(
-            [self.schedule, self.rule, *(name for name in SWITCHES if getattr(self, name))]
-        )
+        """Return how the team is instructed, as `mavic.experiments.conditions` writes it."""
+        return conditions.text_of(self.schedule, self.rule, vars(self))
+
+    def is_papers(self) -> bool:
+        """Return whether backbone, network, hearing and condition are those of the paper's Table 1."""
+        mine = self.backbone, self.network, self.hear, self.condition()
+        return mine == (DEFAULT_BACKBONE, "shared", "vectors", "paper/add")
 
     def with_condition(self, condition: str) -> ExperimentConfig:
         """Return the same experiment under another condition."""
-        schedule, _, rest = condition.partition("/")
-        rule, *more = rest.split("/")
-        if not rule or not set(more) <= set(SWITCHES):
-            raise ValueError(
-                f"condition {condition!r} is not schedule/rule[/overlap][/extras], such as live/by-kind"
-            )
-        switches: dict[str, Any] = {name: name in more for name in SWITCHES}
-        return dataclasses.replace(self, schedule=schedule, rule=rule, **switches)
+        return dataclasses.replace(self, **conditions.read(condition))
 
     def name(self) -> str:
         """Return its name for files and folders."""
@@ -162,9 +174,9 @@ class ExperimentConfig:
         method = METHODS[self.method]
         plain: dict[str, Any] = {"method": "vanilla"} if method.random else {}
         if method.instructions != "interrupt":
-            plain |= dict(schedule="live", overlap=False)
+            plain |= dict(schedule="live", overlap=False, rate=None, hold=None)
         if not method.hears:
-            plain |= dict(rule="by-kind", kinds=None, extras=False, one_agent=False)
+            plain |= conditions.read("live/by-kind")
         return dataclasses.replace(self, **plain)
 
 

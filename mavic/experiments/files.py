@@ -35,6 +35,12 @@ class LockedError(ValueError):
     """Another process works in the folder. The message says which."""
 
 
+def with_ending(path: str | Path, ending: str) -> Path:
+    """Return a path whose name has this ending. Other dots belong to the name: `team.v1` becomes `team.v1.onnx`."""
+    path = Path(path)
+    return path.with_name(path.name.removesuffix(ending) + ending)
+
+
 def digest(data: bytes) -> str:
     """Return the SHA-256 of some bytes, in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()

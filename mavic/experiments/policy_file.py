@@ -48,7 +48,7 @@ Text = str | Sequence[str | None] | None  # one sentence for all, one per agent,
 class Carry:
     """What the team remembers between decisions."""
 
-    actor: Array  # [actors, parts, 1, H]
+    actor: Array  # [3, actors, parts, 1, H] after hearing the first instruction, the second, none
     critic: Array  # [critics, parts, 1, H]
     macro: Array  # [N], -1 before the first
     earlier_macro: Array  # [N] the macro before it
@@ -72,7 +72,7 @@ class Listening(NamedTuple):
     actors: Any
     critics: Any
     phrase: np.ndarray | Array  # [N] row of the networks' phrase tables, 0 for silence
-    also: np.ndarray | Array | None = None  # [N] row of a second instruction; None: there is none
+    also: np.ndarray | Array  # [N] row of a second instruction
 
 
 class TeamPolicy:
@@ -110,7 +110,7 @@ class TeamPolicy:
         """Return the memory at the start of an episode."""
         agents = self.shape.agents
         return Carry(
-            actor=act.empty_memory(self.networks.actor, 1),
+            actor=act.empty_memory(self.networks.actor, 1, second=True),
             critic=act.empty_memory(self.networks.critic, 1),
             macro=jnp.full(agents, -1, jnp.int32),
             earlier_macro=jnp.full(agents, -1, jnp.int32),
@@ -147,8 +147,9 @@ class TeamPolicy:
         do now (`mavic.envs.api.effective_macros`); without it macros are judged by name.
 
         `also` is a second instruction that holds at the same time, in the same form as `text`: "not the left board",
-        also "not the right oven". Agents hear the sum of what they hear of each; no team was trained with two. The
-        shield masks what either forbids. A team that hears kinds refuses two that cannot hold together.
+        also "not the right oven". It may begin at any decision. An agent weighs its macros under each instruction by
+        itself, and what either makes unlikely is unlikely; no team was trained with two. The shield masks what either
+        forbids. A team that hears kinds refuses two that cannot hold together.
         """
         shape = self.shape
         observation = jnp.asarray(observation, jnp.float32)
@@ -193,16 +194,17 @@ class TeamPolicy:
     ) -> dict[str, np.ndarray]:
         """Return the values V(h, c) [N] by kind, "none" first, for the memory before the coming decision.
 
-        With `text` the last entry is "text": the values under what is being said, with `also` under both.
+        With `text` the last entry is "text": the values under what is being said. With `also` critics hear the sum of
+        both, which they were not trained with.
         """
         names = ("none", *self.kinds)
         listening = self.listen(text, also)
         phrases = np.where(self.addressed, np.arange(len(names))[:, None], 0)
         if text is not None:
             names, phrases = (*names, "text"), np.vstack([phrases, listening.phrase])
-        second = None
-        if text is not None and listening.also is not None:
-            second = np.vstack([np.zeros_like(phrases[:-1]), listening.also])
+        second = np.zeros_like(phrases)
+        if text is not None:
+            second[-1] = listening.also
         found = values(
             self.networks,
             listening.critics,
@@ -210,7 +212,7 @@ class TeamPolicy:
             carry,
             jnp.asarray(observation, jnp.float32),
             jnp.asarray(phrases),
-            second,
+            jnp.asarray(second),
         )
         wide = np.broadcast_to(found, (len(names), self.shape.agents))  # one critic speaks for all
         return dict(zip(names, wide, strict=True))
@@ -221,11 +223,11 @@ class TeamPolicy:
         A team that hears kinds hears nothing of a sentence of which the reader is unsure. `also` is a second
         instruction; two that cannot hold together are a `PolicyError`.
         """
-        spoken = [self._said_to_each(one) for one in ((text,) if also is None else (text, also))]
+        spoken = [self._said_to_each(one) for one in (text, also)]
         if self.hear == "kinds":
             clear = {t for texts in spoken for t in texts if t and self._understood(t)[1]}
             spoken = [tuple(t if t in clear else None for t in texts) for texts in spoken]
-            if also is not None and any(spoken[1]):
+            if any(spoken[1]):
                 asked = (self._kinds_asked(texts) for texts in spoken)
                 if why := conflict(self._task.env, self._rules, *asked):
                     raise PolicyError(why)
@@ -302,7 +304,10 @@ class TeamPolicy:
 
 def _same(what: str, mine: Any, its: Any) -> None:
     if mine != its:
-        raise PolicyError(f"the policy's {what} is {mine}, the world's is {its}")
+        raise PolicyError(
+            f"this team does not fit the world, which has {what} {its} where the team has {mine}; choose another team, "
+            "or train one"
+        )
 
 
 @partial(jax.jit, static_argnames="networks")
@@ -337,7 +342,7 @@ def decide(
         earlier_macro=carry.earlier_macro[None],
         time=carry.time[None],
         since=carry.since[None],
-        also=None if listening.also is None else jnp.asarray(listening.also)[None],
+        also=jnp.asarray(listening.also)[None],
     )
     draws = jax.random.uniform(key, (networks.actor.shape.agents,))
     macro, actor = act.decide(
@@ -439,7 +444,8 @@ def load(path: str | Path) -> TeamPolicy:
     if facts["encoder_hash"] != expected:
         raise PolicyError(
             f"{notes}: trained with encoder {facts['encoder']} of hash {facts['encoder_hash'][:12]}, "
-            f"here it has hash {expected[:12]}: its vectors mean something else"
+            f"here it has hash {expected[:12]}, so its vectors mean something else; use the encoder that the team "
+            "was trained with, or train it anew"
         )
     weights = _weights(path, facts)
     try:

@@ -15,6 +15,7 @@ import json
 import math
 import platform
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,10 @@ class Record:
 
     def config(self) -> ExperimentConfig:
         """Return the configuration that was trained."""
+        return self._config
+
+    @cached_property
+    def _config(self) -> ExperimentConfig:
         try:
             return ExperimentConfig.of(self.run["config"])
         except (ValueError, TypeError, AttributeError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from mavic.experiments import (
     divergence,
     evaluate,
     files,
+    infeasible,
     records,
     runner,
     unseen_phrases,
@@ -77,12 +79,19 @@ def configs_of(
     hear: str = "",
     encoder: str = DEFAULT_ENCODER,
     options: Mapping[str, Any] | None = None,
+    every: Mapping[str, Any] | None = None,
+    grid: Mapping[str, Sequence[Any] | None] | None = None,
 ) -> Iterator[ExperimentConfig]:
-    """Yield all combinations of backbones, networks, conditions and methods. "all" stands for every method."""
+    """Yield all combinations of backbones, networks, conditions and methods. "all" stands for every method.
+
+    `every` are fields of all configurations, such as kinds=("push",). `grid` are fields with several values each, such
+    as penalty=(50, 100): all combinations of these values follow.
+    """
     chosen = tuple(METHODS) if _names(methods) == ("all",) else _names(methods)
-    axes = _names(backbones), _names(networks), _names(conditions), chosen
-    for backbone, network, condition, method in product(*axes):
-        yield ExperimentConfig(
+    axes = _names(backbones), _names(networks), _names(conditions)
+    values = {name: found for name, found in (grid or {}).items() if found}
+    for backbone, network, condition, *point, method in product(*axes, *values.values(), chosen):
+        config = ExperimentConfig(
             world=world,
             method=method,
             network=network,
@@ -92,6 +101,7 @@ def configs_of(
             preset=preset,
             options=dict(options or {}),
         ).with_condition(condition)
+        yield dataclasses.replace(config, **(every or {}), **dict(zip(values, point, strict=True)))
 
 
 def _names(given: Names) -> tuple[str, ...]:
@@ -114,15 +124,19 @@ def run(
     """
     if words:  # a missing encoder is reported now and not after the training
         config = group.configs[0]
-        unseen_phrases.sets_of(task_of(config))
+        task = task_of(config)
+        unseen_phrases.sets_of(task)
+        infeasible.understood(task)
     place = None if folder is None else checkpoint_folder(folder, group)
     trained = runner.train_group(group, place, on_point=on_point, console=console)
     if console is not None:
         console.print("evaluating…")
     scale = QUICK if quick else 1.0
     by_phrase = unseen_phrases.evaluate(trained, scale=scale) if words else {}
+    by_request = infeasible.evaluate(trained, scale=scale) if words else {}
     for config, score in evaluate.evaluate(trained, scale=scale).items():
-        score["words"] = divergence.blank_score(by_phrase.get(config, {}), trained.diverged(config))
+        for name, found in (("words", by_phrase), ("requests", by_request)):
+            score[name] = divergence.blank_score(found.get(config, {}), trained.diverged(config))
         yield _result(trained, config, score, folder)
 
 

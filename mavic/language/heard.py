@@ -15,6 +15,7 @@ import numpy as np
 from mavic.language import lexicon as lexicons
 from mavic.language.lexicon import Lexicon
 from mavic.language.reader import read
+from mavic.language.reader.phrase_file import END
 from mavic.language.text import fold
 from mavic.types import Array
 
@@ -25,7 +26,7 @@ class Understood(NamedTuple):
     """What is understood of some sentences."""
 
     shares: np.ndarray  # [S, C - 1] the probability of each kind; "none" has no column
-    kind: np.ndarray  # [S] the most probable kind, or 0 where the reader is unsure
+    kind: np.ndarray  # [S] the most probable kind, or 0 where the reader is unsure or hears an end
 
 
 def phrases_heard(lexicon: Lexicon, hear: str) -> Array:
@@ -53,7 +54,8 @@ def understood(lexicon: Lexicon, texts: Sequence[str]) -> Understood:
         free, read.understand_all(lexicon, [texts[int(i)] for i in free]), strict=True
     ):
         shares[place] = [found.probabilities.get(name, 0.0) for name in lexicon.names]
-        kind[place] = lexicon.names.index(found.asked())
+        asked = found.asked()
+        kind[place] = 0 if asked == END else lexicon.names.index(asked)
     return Understood(shares[:, 1:], kind)
 
 

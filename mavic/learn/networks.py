@@ -83,7 +83,7 @@ class Seen:
     observation: Array  # [..., O]
     last_macro: Array  # [...] the macro that ran before; -1 for none
     phrases: Array  # [..., N] of all agents, the agent's own first; 0 is silence
-    also: Array | None = None  # [..., N] of a second instruction; what is heard is the sum of both
+    also: Array | None = None  # [..., N] of a second instruction, for critics: they hear the sum
 
     @property
     def heard(self) -> tuple[Array, ...]:
@@ -279,8 +279,7 @@ def head_phrase(phrases: Array, is_actor: bool) -> Array:
 
 def teammate_instructed(seen: Seen) -> Array:
     """Return bool [..., 1], whether any teammate is instructed."""
-    told = (phrases[..., 1:] > 0 for phrases in seen.heard)
-    return functools.reduce(jnp.logical_or, told).any(-1, keepdims=True)
+    return (seen.phrases[..., 1:] > 0).any(-1, keepdims=True)
 
 
 def with_kind_heads(

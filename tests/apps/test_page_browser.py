@@ -50,6 +50,21 @@ def test_the_first_screen_says_what_it_is_about(open_page, width, height):  # no
     assert page.locator("#text").input_value() == "" and page.locator("#guide").is_hidden()
 
 
+def test_skip_ends_the_guide_without_a_pointer(open_page):  # noqa: F811
+    """A screen reader clicks a button without moving a pointer or pressing a key."""
+    page = open_page(address="")
+    page.locator("#guide").wait_for()
+    page.locator("#skip").evaluate("button => button.click()")
+    page.locator("#guide").wait_for(state="hidden")
+
+
+def test_an_address_of_an_unknown_world_is_answered(open_page):  # noqa: F811
+    page = open_page(address=KITCHEN)
+    page.evaluate("location.hash = '#world=nowhere'")
+    shows(page, "#answer", "There is no team here for the world “nowhere”")
+    assert page.locator("#world").input_value() == "overcooked"
+
+
 def test_two_shipped_teams_open_side_by_side(browser):  # noqa: F811
     made = Server(open_catalog())
     try:
@@ -175,6 +190,32 @@ def test_names_ends_and_queues(open_page, width, height):  # noqa: F811
     shows(page, "#answer", "to robot 1")
     say(page, "robot 9, stay")
     shows(page, "#answer", "nobody here is called")
+
+
+def test_a_permission_ends_what_holds_and_a_remark_does_nothing(open_page):  # noqa: F811
+    page = open_page(address=PUSHING)
+    say(page, "don't push")
+    page.locator(".said[data-state=active]").wait_for()
+    say(page, "thanks for not pushing")
+    shows(page, "#answer", "Nothing to do.")
+    say(page, "you can push again")
+    shows(page, "#answer", "Ended.")
+    page.locator(".said:not([data-state=active])").wait_for()
+    say(page, "you can push again")
+    shows(page, "#answer", "Nothing holds.")
+
+
+def test_who_stands_in_the_way_is_told(open_page):  # noqa: F811
+    """The person drives agent 1 and stands still. Agent 0 beside it decides anew in every tick and stays."""
+    page = open_page(address=PUSHING)
+    waiting = """({x, decided, macro}) => MavicPad.waiting(Array.from({length: 6}, () => ({
+        over: "", agents: [{decided, macro}, {decided: true, macro: "STAY"}],
+        scene: {sprites: [{shape: "robot", x, y: 2}, {shape: "robot", x: 4, y: 2}]},
+    })), 1)"""
+    blocked = {"x": 3, "decided": True, "macro": "GO_OVEN_1"}
+    assert page.evaluate(waiting, blocked) == 0
+    for other in ({"x": 2}, {"decided": False}, {"macro": "STAY"}):
+        assert page.evaluate(waiting, blocked | other) == -1
 
 
 def test_a_click_on_an_agent_addresses_it(open_page):  # noqa: F811

@@ -156,6 +156,16 @@ def test_a_new_instruction_replaces_the_old_one_and_none_ends_it(task, env):
     assert recording.frames[4]["verdicts"] == [{"number": 2, "kind": "push", "followed": False}]
 
 
+def test_words_end_what_holds_and_a_remark_is_no_instruction(task, env):
+    stay = Planner([[STAY, STAY]])
+    script = [(0, "stay", None, None), (2, "never mind")]
+    recording = record(stay, env, task.lexicon, KEY, script, ticks=3)
+    kinds = [f["instruction"] and f["instruction"]["kind"] for f in recording.frames]
+    assert kinds == ["stay", "stay", None, None]
+    with pytest.raises(StageError, match="'thanks for pushing' asks for nothing"):
+        record(stay, env, task.lexicon, KEY, [(0, "thanks for pushing")], ticks=1)
+
+
 def test_also_holds_beside_the_active_one_and_each_is_judged(task, env):
     team = PairPlanner([[PUSH, STAY]])
     script = [(0, "avoid-small-box-0", None, 4), (1, "dont-push", [0], 2, True)]

@@ -65,7 +65,8 @@ def probabilities(team, carry, observation, kind, idle, available):
     seen = act.Observed(
         observation=observation[None], last_macro=carry.macro[None], phrase=kind[None]
     )
-    heads, memory = act._step(team.networks.actor, actors, carry.actor, seen, idle[None])
+    first = carry.actor[0]  # a model has no room for a second instruction
+    heads, memory = act._step(team.networks.actor, actors, first, seen, idle[None])
     logits = jax.vmap(lambda h: networks.logits(team.shape, h, seen.instructed))(heads)
     _, soft = mixture(logits[:, 0], available, jnp.zeros(len(kind)))
     return jnp.exp(soft), memory
@@ -96,7 +97,7 @@ def test_a_model_decides_as_the_team_does(team, tmp_path):
         np.testing.assert_allclose(found, expected, atol=1e-5)
         np.testing.assert_allclose(memory, after[:, :, 0], atol=1e-5)
         macro = jnp.asarray([int(row.argmax()) for row in found], jnp.int32)
-        carry = dataclasses.replace(carry, actor=after, macro=macro)
+        carry = dataclasses.replace(carry, actor=after[None], macro=macro)
 
 
 @pytest.mark.parametrize(

@@ -390,6 +390,16 @@ def test_what_does_not_fit_says_what_would(needed, free, runs, said):
             memory.check(int(needed), int(free), runs)
 
 
+def test_cached_files_do_not_take_memory_from_a_training(tmp_path):
+    texts = {"max": "1000\n", "current": "900\n"}
+    texts["stat"] = "anon 200\nfile 700\ninactive_file 400\nactive_file 300\n"
+    for name, text in texts.items():
+        (tmp_path / f"memory.{name}").write_text(text)
+    assert memory.left_by_container(tmp_path) == 800
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.left_by_container(tmp_path) is None
+
+
 def test_the_memory_of_this_machine_is_known():
     assert memory.free_bytes() is None or memory.free_bytes() > 1e6
 

@@ -10,7 +10,13 @@ import pytest
 
 from mavic.language.reader import phrase_file
 from mavic.language.reader.data import training_set, training_set_of
-from mavic.language.reader.phrase_file import NONE, SENTENCE_CATEGORIES, PhraseFileError
+from mavic.language.reader.phrase_file import (
+    ACT_CATEGORIES,
+    END,
+    NONE,
+    SENTENCE_CATEGORIES,
+    PhraseFileError,
+)
 from mavic.language.text import fold
 
 PAPER = {
@@ -102,10 +108,29 @@ def test_blind_sets_are_large_enough_and_repeat_no_sentence(world, category):
 @pytest.mark.parametrize("world", built_in.WORLDS)
 def test_each_development_author_wrote_every_category(world):
     phrases = built_in.phrases(world)
-    assert phrases.authors("development") == ("first", "second", "third")
-    for author in phrases.authors("development"):
+    assert phrases.authors("development") == ("first", "second", "third", "sixth")
+    for author in ("first", "second", "third"):
         for category in SENTENCE_CATEGORIES:
             assert len(phrases.sentences("development", category, author)) >= 18
+
+
+@pytest.mark.parametrize("world", built_in.WORLDS)
+def test_sentences_about_acts_ask_for_a_kind_an_end_or_nothing(world):
+    phrases = built_in.phrases(world)
+    for set, least in (("train", 600), ("development", 100)):
+        examples = [e for e in phrases.sentences(set) if e.category in ACT_CATEGORIES]
+        assert len({fold(e.text) for e in examples}) == len(examples) >= least
+        assert {e.category for e in examples} == {*ACT_CATEGORIES}
+        assert {NONE, END} < {e.kind for e in examples}
+    assert all(act.command or act.prohibition for act in phrases.acts)
+
+
+@pytest.mark.parametrize("world", READ)
+def test_the_papers_own_test_phrases_are_in_no_training_sentence(world):
+    published = [fold(e.text) for e in built_in.phrases(world).sentences("published")]
+    assert {"fly", "spin around the room"} <= {*published}
+    seen = [f" {fold(e.text).replace(',', ' ')} " for e in trained(world)]
+    assert not [text for text in seen for phrase in published if f" {phrase} " in text]
 
 
 @pytest.mark.parametrize("world", READ)
@@ -139,7 +164,7 @@ def test_the_training_set_is_the_one_that_the_shipped_head_was_fitted_to(world):
 @pytest.mark.parametrize("world", READ)
 def test_mirrored_kinds_have_equally_many_training_sentences(world):
     counts = collections.Counter(example.kind for example in trained(world))
-    assert set(counts) == {NONE, *built_in.instructions(world).names()}
+    assert set(counts) == {NONE, END, *built_in.instructions(world).names()}
     assert min(counts.values()) >= 90
     for left, right in (("left", "right"), ("box-0", "box-1"), ("spot-0", "spot-1")):
         for kind in counts:
@@ -172,6 +197,26 @@ def test_an_unknown_slot_and_an_unknown_kind_are_named(tmp_path):
         phrase_file.read(path, ["goo"])
 
 
+def test_frames_are_filled_with_a_worlds_acts(tmp_path):
+    path = tmp_path / "phrases.toml"
+    path.write_text(
+        '[[acts]]\ncommand = "dig"\nprohibition = "rest"\nforms = [["dig", "digging", "dug", "dug"]]\n'
+        '[[acts]]\ncommand = "wait"\nprohibition = "end"\nforms = [["wait", "waiting", "waited", "waited"]]\n'
+    )
+    phrases = phrase_file.read(path, ["dig", "rest", "wait"])
+    kinds = {"dig": ["dig"], "rest": ["rest"], "wait": ["wait"]}
+    found = {e.text: e.kind for e in training_set(kinds, seed="mine", phrases=phrases)}
+    assert found["don't stop digging"] == "dig" and found["don't start digging"] == "rest"
+    assert found["you can dig again"] == found["stop waiting"] == found["don't wait"] == END
+    assert found["thanks for digging"] == found["did you dig"] == found["dig later"] == NONE
+    assert found["you should have dug"] == found["i told him to wait"] == NONE
+    assert "you can wait again" not in found and found["never mind"] == END
+    wrong = path.with_name("wrong.toml")
+    wrong.write_text('[[acts]]\nforms = [["dig", "digging"]]\n')
+    with pytest.raises(PhraseFileError, match=r"wrong.toml: act 1: forms must be lists of 4"):
+        phrase_file.read(wrong, ["dig"])
+
+
 def test_one_sentence_cannot_mean_two_kinds(tmp_path):
     path = write(tmp_path, 'kind = "{key}"\nkeys = ["a", "b"]\ntexts = ["do it"]')
     phrases = phrase_file.read(path, ["a", "b"])
@@ -186,6 +231,14 @@ def test_one_sentence_cannot_mean_two_kinds(tmp_path):
         ('set = "blind"\ncategory = "novel"', r"block 1: no author; every block has set, author"),
         ('set = "blind"\nauthor = "me"\ncategory = "spoken"', "category 'spoken' is unknown"),
         ('set = "train"\nauthor = "me"\ncategory = "novel"', "category 'novel' is unknown"),
+        (
+            'set = "train"\nauthor = "me"\ncategory = "past"\ntemplates = []',
+            "category 'past' is unknown",
+        ),
+        (
+            'set = "blind"\nauthor = "me"\ncategory = "past"\nby_kind = { "end or g" = ["go"] }',
+            r"block 1 \(blind, me, past\): kind 'g' is unknown",
+        ),
         (
             'set = "blind"\nauthor = "me"\ncategory = "near"\nby_kind = { g = ["go"] }',
             r"block 1 \(blind, me, near\): kind 'g' is unknown",

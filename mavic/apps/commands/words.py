@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Words(Command):
-    """Print which kind of instruction a sentence asks for, with the probability and the nearest phrases, or "unsure".
+    """Print which kind of instruction a sentence asks for, with the probability and the nearest phrases.
+
+    "end" stands for a sentence that ends what holds, "nothing" for a remark or a question, "unsure" for the rest. In
+    the playground a team acts without asking back from 80 % on.
 
     For example:
       mavic words box_pushing "please do not push anything"
@@ -34,7 +37,7 @@ class Words(Command):
     obey_anyway: bool = False
     """Take the most probable kind even when unsure, as the paper's agents do."""
     json: bool = False
-    """Print one JSON object per sentence: text, kind, probability, unsure, nearest, note."""
+    """Print one JSON object per sentence: text, kind, probability, unsure, nothing, nearest, note."""
     ablation: bool = False
     """Instead, compare encoders, poolings and scalings: how well they tell kinds apart, and left from right."""
     report: bool = False
@@ -96,6 +99,7 @@ class Words(Command):
             "kind": found.asked(self.obey_anyway),
             "probability": round(float(found.probability), 4),
             "unsure": found.unsure,
+            "nothing": found.nothing,
             "nearest": [
                 {"text": near, "kind": kind, "cosine": round(float(cosine), 3)}
                 for near, kind, cosine in found.nearest
@@ -107,8 +111,10 @@ class Words(Command):
     def _print(self, found: Understanding) -> None:
         from mavic.language import text
 
-        answer = "unsure" if found.unsure and not self.obey_anyway else found.kind
-        why = found.note or f"{found.probability:.0%}"
+        answer = found.asked(self.obey_anyway) if self.obey_anyway or not found.unsure else "unsure"
+        answer = "nothing" if found.nothing and not self.obey_anyway else answer
+        sure = found.probabilities["none"] if answer == "nothing" else found.probability
+        why = found.note or f"{sure:.0%}"
         console.OUT.print(
             f"{escape(text.shown(found.text))} → [bold]{answer}[/] ({escape(why)})",
             highlight=False,

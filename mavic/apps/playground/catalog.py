@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from mavic.apps import stage as stages
-from mavic.apps.playground import memory
+from mavic.apps.playground import heaps
 from mavic.apps.playground.messages import WorldListing
 from mavic.apps.playground.orders import names_of
 from mavic.apps.stage import Stage
@@ -70,7 +70,9 @@ def entry_of(path: Path, name: str) -> Entry:
     except PolicyError as error:
         raise CatalogError(str(error)) from None
     if facts["world"] not in api.names():
-        raise CatalogError(f"{path}: its world {facts['world']!r} is unknown")
+        raise CatalogError(
+            f"{path}: its world {facts['world']!r} is unknown; name the module that adds it: --plugins MODULE"
+        )
     return Entry(
         name=name,
         world=facts["world"],
@@ -229,6 +231,6 @@ def words_of(world: str) -> InstructionFile:
 
 def prepare() -> None:
     """Configure JAX and the heaps of threads before anything is compiled: small programs run fastest on the CPU."""
-    memory.share_heaps()
+    heaps.share_heaps()
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")

@@ -200,6 +200,7 @@ class Connection:
         words = session.stage.lexicon, session.names, request.text, request.agents, request.hold
         line = await self.workers.run(self.workers.words, orders.listen, *words)
         refused: list[str] = []
+        ended = False
         clear = not (line.unclear or line.together)
         if clear:
             async with self.turn:
@@ -207,8 +208,9 @@ class Connection:
                     return
                 if session.over:
                     await self._tick_thread(session.reset, session.seed + 1)
-                refused = await self._tick_thread(session.obey, line, request.also)
-        await self.send(messages.understood(line, refused))
+                ended = line.ends and session.instructed
+                refused = await self._tick_thread(session.obey, line)
+        await self.send(messages.understood(line, refused, ended))
         if clear:
             self._hurry()
 
@@ -221,9 +223,9 @@ class Connection:
                 session.check_agents(cue.agents)
                 if cue.text:
                     line = await self.workers.run(self.workers.words, orders.listen, *words)
-                    if line.ends or line.unclear or line.together:
+                    if line.unclear or line.together:
                         continue
-                    order = line.orders[0]
+                    order = None if line.ends else line.orders[0]
             except (SessionError, OrderError, EncoderError):
                 continue
             session.orders.cues.append((cue.time, order))

@@ -80,8 +80,6 @@ class Say(Request):
     hold: int | None = Field(
         default=None, ge=1, le=LONGEST_HOLD, description=f"a whole number from 1 to {LONGEST_HOLD}"
     )
-    also: bool = Field(default=False, description="true or false")
-    """It holds beside the active instruction instead of replacing it."""
 
 
 class End(Request):
@@ -279,7 +277,9 @@ class Understood(BaseModel):
     note: str
     refused: list[str]
     agents: list[int] | None = None  # the addressed agents; None: everybody
-    ends: bool = False  # it ended what held
+    ends: bool = False  # it ends what holds
+    ended: bool = False  # something held and was ended
+    nothing: bool = False  # it is known to ask for nothing
     queued: list[str] = []  # what is said after it
     choices: list[Choice] = []  # instructions that cannot hold at the same time: which is meant?
     also: str = ""  # the kind of a second instruction in the same sentence
@@ -315,10 +315,10 @@ class Failure(BaseModel):
     text: str
 
 
-def understood(line: Line, refused: list[str]) -> Understood:
-    """Return the message that tells a page what its line was understood as."""
+def understood(line: Line, refused: list[str], ended: bool = False) -> Understood:
+    """Return the message that tells a page what its line was understood as, and whether something was ended."""
     if line.ends:
-        return _plain(line.text, ends=True)
+        return _plain(line.text, ends=True, ended=ended)
     if line.together:
         parts = [Choice(text=o.heard.text, agents=_listed(o.agents)) for o in line.orders]
         return _plain(line.text, unsure=True, choices=parts)
@@ -340,6 +340,7 @@ def understood(line: Line, refused: list[str]) -> Understood:
         refused=refused,
         agents=_listed(order.everybody),
         queued=[later.heard.text for later in line.orders[1:]],
+        nothing=heard.nothing,
     )
 
 

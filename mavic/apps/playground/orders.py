@@ -113,10 +113,14 @@ def listen(
         _order(lexicon, part, chosen, hold, text if len(said.parts) == 1 else part.text)
         for part in said.parts
     )
+    kept = tuple(order for order in orders if not order.heard.ends)
+    if orders and not kept:
+        return Line(text, ends=True)
+    orders = kept  # "never mind, then chop": the new instruction ends the old one anyway
     if said.together and len(orders) == AT_ONCE:
         first, second = orders
         return Line(text, (first._replace(line=text, beside=second),))
-    return Line(text, orders, said.together)
+    return Line(text, orders, said.together and len(orders) > AT_ONCE)
 
 
 def _order(

@@ -9,8 +9,21 @@ const MavicPad = (() => {
   const element = (id) => document.getElementById(id);
   const keys = {}; // macros by key
 
-  // `send` sends a message; `blocked` is called when the driven agent cannot move.
-  function start(send, blocked) {
+  // The agent that wants to pass and cannot, because the driven agent stands still beside it; -1 for none.
+  // A macro whose way is blocked ends, so such an agent decides anew in every tick and stays where it is.
+  function waiting(frames, seat) {
+    const last = frames.slice(-BLOCKED);
+    if (last.length < BLOCKED || last.at(-1).over) return -1;
+    const places = last.map((frame) => frame.scene.sprites.filter((s) => s.shape === "robot"));
+    const still = (i) => places.every((at) => at[i] && at[i].x === places[0][i].x && at[i].y === places[0][i].y);
+    const beside = (i) => Math.abs(places[0][i].x - places[0][seat].x) + Math.abs(places[0][i].y - places[0][seat].y) === 1;
+    const tries = (i) => last.every(({ agents }) => agents[i].decided && !MavicStage.RESTS.includes(agents[i].macro));
+    return still(seat) ? last[0].agents.findIndex((_, i) => i !== seat && still(i) && beside(i) && tries(i)) : -1;
+  }
+
+  // `send` sends a message; `blocked` is called when the driven agent cannot move, `inTheWay(agent)` when it stands in
+  // the way of another.
+  function start(send, blocked, inTheWay) {
     function fill(message) {
       const macros = message.seat === null ? [] : message.macros[message.seat];
       element("pad").hidden = !macros.length;
@@ -35,18 +48,20 @@ const MavicPad = (() => {
       element("macros").replaceChildren(...rest.map((macro, i) => button(macro, LETTERS[i], called(macro), "")));
     }
 
-    // Shows what the driven agent does, and says so if its way is blocked.
+    // Shows what the driven agent does, and says so if its way is blocked or if it stands in another's way.
     function tell(frames, seat) {
       const one = frames.at(-1);
       const doing = one.over ? "" : one.agents[seat].macro;
       const places = frames.slice(-BLOCKED).map((frame) => frame.scene.sprites.filter((s) => s.shape === "robot")[seat]);
       const moving = frames.slice(-BLOCKED).every((frame) => frame.agents[seat].macro in SIGNS);
       if (frames.length >= BLOCKED && moving && places.every((at) => at.x === places[0].x && at.y === places[0].y)) blocked();
+      const other = waiting(frames, seat);
+      if (other >= 0 && !moving) inTheWay(other);
       for (const button of element("pad").querySelectorAll("button")) button.classList.toggle("running", button.dataset.macro === doing);
     }
 
     return { fill, tell, keys };
   }
 
-  return { start };
+  return { start, waiting };
 })();

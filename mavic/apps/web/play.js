@@ -2,7 +2,6 @@
 // The playground's page. All that comes from the server is data: it is drawn or set as text, never as markup.
 (() => {
   const KEPT = 300; // frames that can be looked back at
-  const CHARTED = 150; // frames in the charts
   const QUIET = 5000; // milliseconds, at least, between two announcements
   const GLIDE = 220; // milliseconds, at most, in which sprites move to their next places
   const ANSWER_SHOWN = 12000; // milliseconds
@@ -273,7 +272,9 @@
     const percent = Math.round(100 * message.probability) + " %";
     const said = "“" + brief(message.text) + "”";
     if (message.ends) {
-      say("sure", make("span", {}, make("b", { text: "Ended." }), " The team goes back to its work."));
+      say("sure", message.ended
+        ? make("span", {}, make("b", { text: "Ended." }), " The team goes back to its work.")
+        : make("span", {}, make("b", { text: "Nothing holds." }), " " + said + " ends what holds, and nothing does."));
       remember({ text: message.text, kind: "ends what holds", state: "ended" });
       return;
     }
@@ -281,6 +282,11 @@
       const buttons = message.choices.map((one) => sayButton((one.agents ? one.agents.map(nameOf).join(" and ") + ": " : "") + one.text, "Say this one", () => tell(one.text, one.agents)));
       say("unsure", make("b", { text: "Two instructions can hold at once, not more. Which one?" }), make("span", { class: "closest" }, ...buttons));
       remember({ text: message.text, kind: "asked back", state: "unsure" });
+      return;
+    }
+    if (message.nothing) {
+      say("sure", make("span", {}, make("b", { text: "Nothing to do." }), " " + said + " was heard as a remark or a question. The team goes on as before."));
+      remember({ text: message.text, kind: "asks for nothing", state: "heard" });
       return;
     }
     if (message.unsure) {
@@ -391,7 +397,8 @@
   });
   element("hold").addEventListener("change", scopeLabel);
 
-  const pad = MavicPad.start(send, () => say("error", "Your way is blocked. Tell the one in your way to step aside, such as “" + nameOf(0) + ", go left”, or start again with r."));
+  const pad = MavicPad.start(send, () => say("error", "Your way is blocked. Tell the one in your way to step aside, such as “" + nameOf(0) + ", go left”, or start again with r."),
+    (agent) => say("error", "You are in the way: " + nameOf(agent) + " cannot get past you. Step aside."));
 
   // ── controls
 
@@ -407,7 +414,7 @@
     live: () => lookBack(Infinity),
     share,
     tour: () => guide(true),
-    skip: () => {},
+    skip: () => state.guide && state.guide.stop(false), // a screen reader clicks without a pointer
   };
   for (const [id, act] of Object.entries(acts)) element(id).addEventListener("click", act);
   speed.addEventListener("change", () => hasten(0));
@@ -465,6 +472,10 @@
   addEventListener("hashchange", () => {
     const shared = MavicAddress.read(location.hash);
     if (!shared || !state.hello) return;
+    if (!state.hello.listing.some(({ world }) => world === shared.world)) {
+      say("error", "There is no team here for the world “" + shared.world + "” of this address.");
+      return;
+    }
     const wish = follow(shared);
     element("world").value = wish.world;
     chooseWorld(wish);

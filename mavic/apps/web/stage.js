@@ -373,5 +373,5 @@ const MavicStage = (() => {
     return { views, tell, trace, chart, paint, measure, legend, spoken, address };
   }
 
-  return { board, bubble, workOf, frameOf, make, list, plural };
+  return { board, bubble, workOf, frameOf, make, list, plural, RESTS };
 })();

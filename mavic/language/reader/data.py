@@ -1,7 +1,8 @@
-"""The reader's training set: training phrases, filled templates, everyday requests, development sentences.
+"""The reader's training set: training phrases, filled templates, everyday requests, acts, development sentences.
 
 Most sentences also appear as people type them: with an opening, a closing, a reason or a typing error. All choices are
-drawn with a fixed seed, so a world's training set is always the same. Held-out and blind sentences are never in it.
+drawn with a fixed seed, so a world's training set is always the same. Held-out and blind sentences are never in it, and
+no sentence that contains one of the paper's own test phrases.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from typing import Any
 from mavic.instruct.spec import InstructionFile
 from mavic.language import shipped
 from mavic.language.reader.phrase_file import (
+    ACT_CATEGORIES,
+    END,
     NONE,
+    Act,
     Block,
     Example,
     PhraseFile,
@@ -31,8 +35,11 @@ DRAWS_OF_NONE = 8
 EVERYDAY_REQUESTS = 700  # pairs of an everyday verb and object
 CASUAL_COPIES = 3  # of a phrase that is no filled template: with an opening, a closing or both
 REASON_SHARE = 0.15  # of the sentences are also trained on with a reason
+ACTS_OF_A_FRAME = 3  # how many acts fill each frame
+ACTS_OF_A_NEGATION = 8  # which differ by a word or two and mean the opposite
 TYPO_SHARE = 0.4  # of the sentences are also trained on with a typing error
 SLOT = re.compile(r"\{(\w+)\}")
+WORDS = re.compile(r"[a-z0-9']+")
 
 Frames = dict[str, Any]
 
@@ -58,22 +65,35 @@ def training_set(
 
     `train` lists the training phrases by kind; `phrases` adds templates and development sentences.
     """
-    rng = random.Random(seed)
     frames = read_toml(shipped.FOLDER / "frames.toml")
-    examples = [
+    acts = read_toml(shipped.FOLDER / "acts.toml")
+    rng = random.Random(seed)
+    requests = [
         Example(text=text, kind=kind, group=text) for kind, texts in train.items() for text in texts
     ]
     for block in phrases.blocks if phrases else ():
-        examples += _filled(block, frames, rng)
-    examples += _everyday(frames, rng)
-    examples += phrases.sentences("development") if phrases else []
+        requests += _filled(block, frames, rng)
+    requests += _everyday(frames, rng)
+    own = random.Random(f"{seed} acts")  # so that a new sentence here changes no request
+    about = list(_acts(acts, phrases.acts if phrases else (), own))
+    written = phrases.sentences("train") + phrases.sentences("development") if phrases else []
+    requests += [e for e in written if e.category not in ACT_CATEGORIES]
+    about += [e for e in written if e.category in ACT_CATEGORIES]
     blind = [example.text for example in phrases.sentences("blind")] if phrases else []
     reserved = {fold(text) for text in (*held_out, *blind)}
-    examples = _distinct(examples, reserved)
+    unseen = [fold(e.text) for e in phrases.sentences("published")] if phrases else []
+    examples = [e for e in _distinct(requests + about, reserved) if not _contains(e.text, unseen)]
+    typed = []
+    for is_about, around, drawn in (
+        (False, {part: frames[part]["texts"] for part in ("openings", "closings")}, rng),
+        (True, acts["asides"], own),
+    ):
+        part = [e for e in examples if (e.category in ACT_CATEGORIES) == is_about]
+        typed += _as_typed(part, around, frames["reasons"], drawn)
     known = known_words([example.text for example in examples])
     reserved |= {correct(text, known) for text in reserved}
     by_text: dict[str, Example] = {}
-    for example in examples + _as_typed(examples, frames, rng):
+    for example in examples + typed:
         text = correct(example.text, known)
         if text not in reserved:  # of equal sentences the first is kept
             by_text.setdefault(text, dataclasses.replace(example, text=text))
@@ -126,10 +146,49 @@ def _everyday(frames: Frames, rng: random.Random) -> Iterator[Example]:
         yield Example(text=f"{opening}{verb} {thing}{closing}", kind=NONE, group=verb)
 
 
-def _as_typed(examples: list[Example], frames: Frames, rng: random.Random) -> list[Example]:
-    """Return copies of sentences, of every kind and of none, as people type and explain them."""
+def _acts(acts: Frames, done: Sequence[Act], rng: random.Random) -> Iterator[Example]:
+    """Return the ends that all worlds share, and the frames filled with acts of a world."""
+    for text in acts["ends"]["texts"]:
+        yield Example(text=text, kind=END, group=text, category="permission")
+    for frame in acts["frames"]:
+        able = [act for act in done if _fits(act, frame.get("needs", "").split())]
+        for text in frame["texts"] if able else ():
+            many = ACTS_OF_A_NEGATION if frame["category"] == "negation" else ACTS_OF_A_FRAME
+            for act in rng.sample(able, min(len(able), many)):
+                words = dict(
+                    zip(("do", "doing", "did", "done"), rng.choice(act.forms), strict=True)
+                )
+                words["x"] = rng.choice(act.names or ("",))
+                kinds = {"command": act.command, "prohibition": act.prohibition}
+                kind = kinds.get(frame["kind"], frame["kind"]) or NONE
+                yield Example(
+                    text=text.format(**words), kind=kind, group=text, category=frame["category"]
+                )
+
+
+def _fits(act: Act, needs: Collection[str]) -> bool:
+    """Return whether an act has what a frame needs."""
+    has = {
+        "command": bool(act.command),
+        "forbidden": act.prohibition not in ("", END),
+        "free": act.prohibition in ("", END),
+        "x": bool(act.names),
+    }
+    return all(has[need] for need in needs)
+
+
+def _contains(text: str, phrases: Collection[str]) -> bool:
+    """Return whether a text has one of the phrases in it, word for word."""
+    words = f" {' '.join(WORDS.findall(fold(text)))} "
+    return any(f" {phrase} " in words for phrase in phrases)
+
+
+def _as_typed(
+    examples: list[Example], around: Frames, reasons: Frames, rng: random.Random
+) -> list[Example]:
+    """Return copies of sentences as people type and explain them; `around` has openings and closings."""
     openings, closings = (
-        [text for text in frames[part]["texts"] if text] for part in ("openings", "closings")
+        [text for text in around[part] if text] for part in ("openings", "closings")
     )
     copies = []
     for example in examples:
@@ -140,7 +199,7 @@ def _as_typed(examples: list[Example], frames: Frames, rng: random.Random) -> li
             copies.append(_copy(example, opening + example.text + closing))
     for example in examples:
         if rng.random() < REASON_SHARE:
-            reason, join = (rng.choice(frames["reasons"][part]) for part in ("texts", "joins"))
+            reason, join = (rng.choice(reasons[part]) for part in ("texts", "joins"))
             text = join.replace("{reason}", reason).replace("{x}", example.text)
             copies.append(_copy(example, text))
     mistyped = [example for example in examples + copies if rng.random() < TYPO_SHARE]
@@ -152,12 +211,12 @@ def _copy(example: Example, text: str) -> Example:
 
 
 def _distinct(examples: Iterable[Example], reserved: Collection[str]) -> list[Example]:
-    """Return each sentence once and none that is reserved. A sentence of a kind and of "none" counts for the kind."""
+    """Return each sentence once and none that is reserved. Kinds go before "end", and "end" goes before "none"."""
     by_text: dict[str, Example] = {}
-    for example in sorted(examples, key=lambda e: e.kind == NONE):
+    for example in sorted(examples, key=lambda e: (e.kind == NONE) - (e.kind not in (NONE, END))):
         text = fold(example.text)
         if text and text not in reserved:
             first = by_text.setdefault(text, example)
-            if example.kind not in (NONE, first.kind):
+            if example.kind not in (NONE, END, first.kind):
                 raise PhraseFileError(f"{text!r} stands for {first.kind} and for {example.kind}")
     return list(by_text.values())

@@ -1,4 +1,8 @@
-"""How often the reader's answers are right, with targets for sentences that were never used for any choice."""
+"""How often the reader's answers are right, with targets for sentences that were never used for any choice.
+
+A sentence about an act is heard as meant if what is done without asking back is what its author means: a kind, an end,
+or nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,13 @@ from dataclasses import dataclass
 from mavic.instruct.spec import InstructionFile
 from mavic.language import encoder as encoders
 from mavic.language import lexicon as lexicons
-from mavic.language.reader.phrase_file import Example, PhraseFile, held_out_examples
+from mavic.language.reader.phrase_file import (
+    ACT_CATEGORIES,
+    NONE,
+    Example,
+    PhraseFile,
+    held_out_examples,
+)
 from mavic.language.reader.read import Understanding, understand_all
 
 # The shares of the blind sentences that each world must reach.
@@ -17,6 +27,7 @@ TARGETS = {
     "near-domain flagged": 0.80,
     "novel kept": 0.95,
     "novel right of kept": 0.93,
+    "acts heard as meant": 0.90,
 }
 
 
@@ -53,7 +64,7 @@ class Miss:
     text: str
     meant: str
     understood: str
-    """The kind, or "none" when unsure."""
+    """The kind or "end", or "none" when unsure."""
     probability: float
 
 
@@ -95,19 +106,20 @@ def measure(
                 total=len(results),
                 low=low,
                 high=high,
-                target=TARGETS.get(measure) if set == "blind" else None,
+                target=TARGETS.get(measure) if set == "blind" and results else None,
             )
         )
 
-    def answers(examples: list[Example]) -> list[Understanding]:
+    def answers(examples: list[Example], acts: bool = False) -> list[Understanding]:
         found = understand_all(lexicon, [example.text for example in examples])
         for example, answer in zip(examples, found, strict=True):
-            if answer.asked() != example.kind:
+            understood = answer.obeyed if acts else answer.asked()
+            if understood not in (example.kind, *example.also):
                 misses.append(
                     Miss(
                         text=example.text,
-                        meant=example.kind,
-                        understood=answer.asked(),
+                        meant=" or ".join((example.kind, *example.also)),
+                        understood=understood,
                         probability=answer.probability,
                     )
                 )
@@ -129,4 +141,24 @@ def measure(
         add(f"{measure} kept", source, [not answer.unsure for _, answer in pairs])
         kept = [answer.kind == example.kind for example, answer in pairs if not answer.unsure]
         add(f"{measure} right of kept", source, kept)
+    by_category = {name: sentences(name) for name in ACT_CATEGORIES}
+    pairs_of = {
+        name: (source, list(zip(examples, answers(examples, acts=True), strict=True)))
+        for name, (source, examples) in by_category.items()
+        if examples
+    }
+    heard = {
+        name: [answer.obeyed in (e.kind, *e.also) for e, answer in pairs]
+        for name, (_, pairs) in pairs_of.items()
+    }
+    if not heard:
+        return tuple(shares), tuple(misses)
+    for name, results in heard.items():
+        add(f"{name} heard as meant", pairs_of[name][0], results)
+    every = [pair for _, pairs in pairs_of.values() for pair in pairs]
+    nothing = [answer.nothing for e, answer in every if e.kind == NONE]
+    wrongly = [answer.obeyed not in (NONE, e.kind, *e.also) for e, answer in every]
+    add("acts heard as meant", f"{where}, acts", [r for results in heard.values() for r in results])
+    add("acts wrongly obeyed", f"{where}, acts", wrongly)
+    add("remarks known as such", f"{where}, acts", nothing)
     return tuple(shares), tuple(misses)

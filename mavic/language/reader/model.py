@@ -24,7 +24,7 @@ KERNEL = 3  # word pieces that a convolution sees; the second one skips every ot
 MAX_WORDS = 40  # known words and pairs that are read of one sentence
 BATCH = 128
 
-FORMAT = 2  # version of saved heads, raised when older files can no longer be read
+FORMAT = 3  # version of saved heads, raised when older files can no longer be read
 
 Weights = dict[str, np.ndarray]
 
@@ -55,7 +55,7 @@ NO_DROPOUT = Dropout()
 class Head:
     """The weights of all members, the words they know, and the calibration."""
 
-    names: tuple[str, ...]  # of the kinds; the first is "none"
+    names: tuple[str, ...]  # of the kinds; the first is "none", the last "end"
     words: dict[str, int]
     weights: Weights  # each [members, ...]
     temperature: float

@@ -1,8 +1,10 @@
 """Reads `phrases.toml`, the file of sentences for the reader that lies beside a world's `instructions.toml`.
 
 The file is a list of blocks. Each block has a `set` (what it is used for), an `author` and a `category`. A block of the
-set `train` holds templates, which `data` fills in. All other blocks list sentences by the kind they ask for; the kind
-"none" is for sentences that ask for nothing the team can be asked. The head of each file explains sets and authors.
+set `train` holds templates, which `data` fills in, or sentences. All other blocks list sentences by the kind they ask
+for; the kind "none" is for sentences that ask for nothing the team can be asked, "end" for those that end what holds.
+The file also lists the acts of its world, which fill the frames in `mavic/language/data/acts.toml`. The head of each
+file explains sets and authors.
 """
 
 from __future__ import annotations
@@ -17,9 +19,18 @@ from mavic.hints import suggest
 from mavic.instruct.spec import InstructionFile
 
 NONE = "none"  # the kind of sentences that ask for nothing the team can be asked
+END = "end"  # the kind of sentences that end what holds
 SETS = ("train", "development", "blind", "published")
 TEMPLATE_CATEGORIES = ("contrasts", "spoken", "negatives", "impossible")
 SENTENCE_CATEGORIES = ("novel", "instead", "infeasible", "near")
+# Sentences that speak of an act without plainly asking for it, by what they do.
+ACT_CATEGORIES = (
+    *("negation", "permission", "remark", "question"),
+    *("postponement", "addressee", "past"),
+)
+
+
+FORMS = 4  # of a verb: do, doing, did, done
 
 
 class PhraseFileError(ValueError):
@@ -37,9 +48,24 @@ class Example:
     author: str = ""
     """Who wrote it; empty for phrases of the instruction file and for filled templates."""
     category: str = ""
-    """One of `SENTENCE_CATEGORIES`, where the sentence stands in a block of sentences."""
+    """One of `SENTENCE_CATEGORIES` or `ACT_CATEGORIES`, where the sentence stands in a block of sentences."""
+    also: tuple[str, ...] = ()
+    """Other kinds that it may be heard as, where its author finds both right."""
     copy: bool = False
     """Whether it was made from another sentence by adding an opening, a closing, a reason or a typing error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """Something that can be done in a world, and the kinds that command and forbid it."""
+
+    forms: tuple[tuple[str, str, str, str], ...]
+    """Verbs for it, each as: do, doing, did, done."""
+    names: tuple[str, ...] = ()
+    """Names of the thing that it is done with."""
+    command: str = ""
+    prohibition: str = ""
+    """A kind, or "end" where forbidding it is to end it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +88,7 @@ class PhraseFile:
 
     path: Path
     blocks: tuple[Block, ...]
+    acts: tuple[Act, ...] = ()
 
     def sentences(self, set: str, category: str = "", author: str = "") -> list[Example]:
         """Return the sentences of a set in the file's order, of one category and one author if these are given."""
@@ -86,7 +113,11 @@ def read(path: Path, kinds: Sequence[str]) -> PhraseFile:
         _block(f"{path}: block {number}", block, kinds)
         for number, block in enumerate(raw.get("phrases", ()), start=1)
     )
-    return PhraseFile(path=path, blocks=blocks)
+    acts = tuple(
+        _act(f"{path}: act {number}", act, kinds)
+        for number, act in enumerate(raw.get("acts", ()), 1)
+    )
+    return PhraseFile(path=path, blocks=blocks, acts=acts)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -120,28 +151,50 @@ def _block(place: str, raw: Mapping[str, Any], kinds: Sequence[str]) -> Block:
     names = {key: raw[key] for key in ("set", "author", "category")}
     place = f"{place} ({', '.join(names.values())})"
     _check(place, "set", names["set"], SETS)
-    if names["set"] == "train":
+    if names["set"] == "train" and "templates" in raw:
         _check(place, "category", names["category"], TEMPLATE_CATEGORIES)
         templates = tuple(raw.get("templates", ()))
         for template in templates:
             for key in template.get("keys", [""]):
                 _check(place, "kind", template["kind"].format(key=key), (NONE, *kinds))
         return Block(place=place, **names, templates=templates, slots=raw.get("slots", {}))
-    _check(place, "category", names["category"], SENTENCE_CATEGORIES)
+    trained = names["set"] == "train"
+    allowed = ACT_CATEGORIES if trained else SENTENCE_CATEGORIES + ACT_CATEGORIES
+    _check(place, "category", names["category"], allowed)
     sentences = []
-    for kind, texts in raw.get("by_kind", {}).items():
-        _check(place, "kind", kind, (NONE, *kinds))
+    for asked, texts in raw.get("by_kind", {}).items():
+        kind, *also = asked.split(" or ")
+        for one in (kind, *also):
+            _check(place, "kind", one, (NONE, END, *kinds))
         sentences += [
             Example(
                 text=text,
                 kind=kind,
                 group=text,
-                author=names["author"],
+                author="" if trained else names["author"],
                 category=names["category"],
+                also=tuple(also),
             )
             for text in texts
         ]
     return Block(place=place, **names, sentences=tuple(sentences))
+
+
+def _act(place: str, raw: Mapping[str, Any], kinds: Sequence[str]) -> Act:
+    forms = tuple(map(tuple, raw.get("forms", ())))
+    if not forms or any(len(form) != FORMS for form in forms):
+        raise PhraseFileError(
+            f"{place}: forms must be lists of {FORMS} texts: do, doing, did, done"
+        )
+    for key in ("command", "prohibition"):
+        if key in raw:
+            _check(place, key, raw[key], (END, *kinds))
+    return Act(
+        forms=forms,
+        names=tuple(raw.get("names", ())),
+        command=raw.get("command", ""),
+        prohibition=raw.get("prohibition", ""),
+    )
 
 
 def _check(place: str, what: str, name: str, allowed: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""A sentence to an `Understanding`: the kind of instruction it asks for, or unsure.
+"""A sentence to an `Understanding`: the kind of instruction it asks for, an end of what holds, nothing, or unsure.
 
 Each built-in world has a shipped head, which reads the default encoder's states whatever encoder a policy uses. For an
 instruction file with kinds of its own a head is fitted once and kept on disk.
@@ -20,12 +20,16 @@ from mavic.language.lexicon import Lexicon
 from mavic.language.reader import model
 from mavic.language.reader.data import training_set
 from mavic.language.reader.model import Head
-from mavic.language.reader.phrase_file import NONE
+from mavic.language.reader.phrase_file import END, NONE
 from mavic.language.reader.spelling import WORD, correct
 from mavic.language.text import TextError, check
 
 MAX_CHARACTERS = 400  # a longer text is no instruction
 NEAREST = 3
+ACTS_FROM = 0.8  # the least probability at which a team acts without asking back
+NOTHING_FROM = (
+    0.8  # the least probability of "none" at which a sentence is known to ask for nothing
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +38,7 @@ class Understanding:
 
     text: str
     kind: str
-    """The most probable kind, even when unsure; "none" if the text is no sentence."""
+    """The most probable kind or "end", even when unsure; "none" if the text is no sentence."""
     probability: float
     """Of `kind`."""
     unsure: bool
@@ -42,13 +46,29 @@ class Understanding:
     nearest: tuple[tuple[str, str, float], ...]
     """The nearest known phrases, each with its kind and the cosine of the two vectors."""
     probabilities: dict[str, float]
-    """By kind; "none" stands for what the team cannot be asked."""
+    """By kind; "none" stands for what asks for nothing, "end" for what ends the instruction that holds."""
     note: str = ""
     """Why the text is no sentence, if it is none."""
 
+    @property
+    def nothing(self) -> bool:
+        """Whether the sentence is known to ask for nothing: a remark, a question, a word to somebody else."""
+        return self.unsure and not self.note and self.probabilities[NONE] >= NOTHING_FROM
+
+    @property
+    def obeyed(self) -> str:
+        """The kind that is acted on without asking back, or "end"; "none" if there is no such kind."""
+        return NONE if self.unsure or self.probability < ACTS_FROM else self.kind
+
     def asked(self, obey_anyway: bool = False) -> str:
-        """Return the kind to act on: "none" when unsure; with `obey_anyway` the most probable kind, as in the paper."""
-        return NONE if self.unsure and not obey_anyway else self.kind
+        """Return the kind to act on, or "end"; "none" when unsure.
+
+        With `obey_anyway` it is the most probable kind, as in the paper.
+        """
+        if not obey_anyway:
+            return NONE if self.unsure else self.kind
+        kinds = {kind: p for kind, p in self.probabilities.items() if kind not in (NONE, END)}
+        return max(kinds, key=kinds.__getitem__) if kinds else NONE
 
 
 def understand(lexicon: Lexicon, text: str) -> Understanding:
@@ -70,16 +90,16 @@ def understand_all(lexicon: Lexicon, texts: Sequence[str]) -> list[Understanding
     corrected = [correct(sentence, head.words) for sentence in sentences]
     states = lexicons.states(corrected, lexicon.encoder if same_encoder else encoders.DEFAULT)
     shares = _in_order_of(lexicon, head, head.probabilities(corrected, states))
-    known = np.asarray(lexicon.vectors)
+    known, names = np.asarray(lexicon.vectors), (*lexicon.names, END)
     for row, i in enumerate(readable):
         best = 1 + int(shares[row, 1:].argmax())
         answers[i] = Understanding(
             text=texts[i],
-            kind=lexicon.names[best],
+            kind=names[best],
             probability=float(shares[row, best]),
             unsure=bool(shares[row, best] < head.threshold),
             nearest=_nearest(lexicon, known, vectors[row]),
-            probabilities=dict(zip(lexicon.names, map(float, shares[row]), strict=True)),
+            probabilities=dict(zip(names, map(float, shares[row]), strict=True)),
         )
     return answers
 
@@ -121,10 +141,11 @@ def _no_sentence(text: str, note: str) -> Understanding:
 
 
 def _in_order_of(lexicon: Lexicon, head: Head, shares: np.ndarray) -> np.ndarray:
-    """Return probabilities in the lexicon's order of kinds. A kind that the lexicon lacks counts as "none"."""
-    ordered = np.zeros((len(shares), len(lexicon.names)), np.float32)
+    """Return probabilities in the lexicon's order of kinds, then of "end". A kind it lacks counts as "none"."""
+    names = (*lexicon.names, END)
+    ordered = np.zeros((len(shares), len(names)), np.float32)
     for column, name in enumerate(head.names):
-        ordered[:, lexicon.names.index(name) if name in lexicon.names else 0] += shares[:, column]
+        ordered[:, names.index(name) if name in names else 0] += shares[:, column]
     return ordered
 
 
@@ -163,7 +184,7 @@ def _fitted(
         return model.load(path)
     except (OSError, ValueError, KeyError):
         pass
-    names = (NONE, *(kind for kind, _ in phrases))
+    names = (NONE, *(kind for kind, _ in phrases), END)
     examples = training_set(dict(phrases), seed=world)
     head = fit.fit(examples, names, encoders.open_encoder(encoder), fit.QUICK)
     model.save(head, path)

@@ -20,7 +20,12 @@ from mavic.language import shipped
 from mavic.language.reader import fit, model, phrase_file
 from mavic.language.reader.ablation import TEST_AUTHOR
 from mavic.language.reader.data import training_set_of
-from mavic.language.reader.phrase_file import NONE, PhraseFile
+from mavic.language.reader.phrase_file import (
+    END,
+    NONE,
+    SENTENCE_CATEGORIES,
+    PhraseFile,
+)
 from mavic.language.reader.spelling import correct
 from mavic.language.text import name as text_name
 
@@ -32,13 +37,13 @@ def instruction_phrases(file: InstructionFile) -> list[str]:
 
 def exact_texts(file: InstructionFile, phrases: PhraseFile) -> list[str]:
     """Return the texts whose float32 vectors are shipped, because teams hear them in training or evaluation."""
-    heard = phrases.sentences("blind", "novel") + phrases.sentences("published")
+    heard = phrases.sentences("blind", "novel") + phrases.sentences("published", "novel")
     return instruction_phrases(file) + [example.text for example in heard]
 
 
 def half_texts(phrases: PhraseFile) -> list[str]:
     """Return the texts whose float16 vectors are shipped, so that measuring needs no weights of that encoder."""
-    measured = phrases.sentences("blind")
+    measured = [e for e in phrases.sentences("blind") if e.category in SENTENCE_CATEGORIES]
     measured += phrases.sentences("development", "novel", TEST_AUTHOR)
     return [example.text for example in measured]
 
@@ -92,7 +97,7 @@ def ship_states(file: InstructionFile) -> int:
 def ship_head(file: InstructionFile, phrases: PhraseFile) -> model.Head:
     """Train and write the head of a world on the default encoder's states."""
     examples = training_set_of(file, phrases)
-    head = fit.fit(examples, (NONE, *file.names()), encoders.open_encoder())
+    head = fit.fit(examples, (NONE, *file.names(), END), encoders.open_encoder())
     model.save(head, shipped.head_path(file.world))
     model.load.cache_clear()
     return head

@@ -13,7 +13,7 @@ from mavic.language import encoder as encoders
 from mavic.language import lexicon as lexicons
 from mavic.language import shipped
 from mavic.language.reader import ablation, fit, measure, model, read
-from mavic.language.reader.phrase_file import NONE, Example
+from mavic.language.reader.phrase_file import END, NONE, Example
 
 WORLDS = built_in.WORLDS
 
@@ -42,8 +42,9 @@ def test_blind_sentences_reach_the_targets(world, encoder):
         built_in.instructions(world), built_in.phrases(world), encoder=encoder
     )
     reached = {share.measure: share for share in shares}
-    assert set(measure.TARGETS) < set(reached)
-    for name in measure.TARGETS:
+    measured = [name for name in measure.TARGETS if name in reached]
+    assert len(measured) >= 4
+    for name in measured:
         least = MISSED.get((world, name), measure.TARGETS[name])
         assert reached[name].share >= least, name
         assert reached[name].met is ((world, name) not in MISSED), "docs/words.md is out of date"
@@ -75,6 +76,24 @@ def test_training_phrases_are_understood(world):
     first = answers[0]
     assert first.nearest[0][0] == first.text and first.nearest[0][2] == pytest.approx(1, abs=1e-4)
     assert sum(first.probabilities.values()) == pytest.approx(1, abs=1e-4)
+
+
+# What people were heard to say, and what they mean by it (the examples of the issue tracker).
+MEANT = [
+    ("box_pushing", "dont stop pushing", "push"),
+    ("box_pushing", "don't stay", END),
+    ("box_pushing", "never mind", END),
+    ("overcooked", "you can use the left oven again", END),
+    ("overcooked", "thanks for chopping", NONE),
+    ("warehouse", "tool 0 can wait", NONE),
+]
+
+
+@pytest.mark.parametrize(("world", "text", "meant"), MEANT)
+def test_a_sentence_about_an_act_is_heard_as_it_is_meant(world, text, meant):
+    answer = built_in.lexicon(world).understand(text)
+    assert answer.obeyed == meant
+    assert meant != NONE or answer.nothing
 
 
 def test_unsure_means_no_instruction_unless_obey_anyway():
@@ -155,7 +174,7 @@ def toy_head():
         for b in things
         for one, other, kind in (("left", "right", "l"), ("right", "left", "r"))
     ]
-    return fit.fit(alone + ordered, (NONE, "l", "r"), TOY, TOY_EFFORT)
+    return fit.fit(alone + ordered, (NONE, "l", "r", END), TOY, TOY_EFFORT)
 
 
 @pytest.mark.long
@@ -174,7 +193,7 @@ def test_the_head_reads_which_of_two_words_stands_first(toy_head):
     unread = {name: toy_head.weights[name][:, -1:] for name in ("words", "direct")}
     states_only = dataclasses.replace(toy_head, words={}, weights=toy_head.weights | unread)
     shares = states_only.probabilities(texts, TOY.states(texts))
-    assert list(shares[:, 1:].argmax(1)) == [0, 1]
+    assert list(shares[:, 1:3].argmax(1)) == [0, 1]
 
 
 def test_numpy_and_jax_give_the_same_logits():
@@ -196,12 +215,39 @@ def test_sentences_with_typing_errors_are_understood(text):
 def test_the_threshold_separates_an_unseen_authors_feasible_and_infeasible_sentences():
     """Feasible sentences score at least 0.4 and others 0.1. Every value between serves, so the middle is taken."""
     best = np.array(50 * [0.4] + 50 * [0.9] + 40 * [0.1] + 60 * [0.1])
-    sets = 100 * ["novel"] + 40 * ["infeasible"] + 60 * ["near"]
+    sets = in_categories(100 * ["novel"] + 40 * ["infeasible"] + 60 * ["near"])
     kinds = np.array(100 * [1] + 100 * [0])
-    threshold = fit._threshold(best, np.ones(200), kinds, sets)
+    threshold = fit._threshold(of_one_kind(best), np.ones(200), kinds, sets)
     assert threshold == pytest.approx(0.25, abs=0.01)
     best[-9:] = 0.95  # 15 % of the near-domain sentences score high, which the aim allows
-    assert fit._threshold(best, np.ones(200), kinds, sets) == pytest.approx(threshold, abs=0.01)
+    again = fit._threshold(of_one_kind(best), np.ones(200), kinds, sets)
+    assert again == pytest.approx(threshold, abs=0.01)
+
+
+def in_categories(names):
+    return [Example(text=str(i), kind=NONE, group="", category=c) for i, c in enumerate(names)]
+
+
+def of_one_kind(best):
+    """Probabilities of "none", of one kind and of "end"."""
+    return np.stack([1 - best, best, np.zeros_like(best)], 1)
+
+
+def test_sentences_about_acts_raise_the_threshold_that_lets_them_through():
+    """Remarks score up to 0.5, so they are flagged only above it; feasible sentences score 0.6 and more."""
+    best = np.array(100 * [0.6] + 100 * [0.1] + 50 * [0.5])
+    sets = in_categories(100 * ["novel"] + 40 * ["infeasible"] + 60 * ["near"] + 50 * ["remark"])
+    kinds = np.array(100 * [1] + 150 * [0])
+    assert 0.5 < fit._threshold(of_one_kind(best), np.ones(250), kinds, sets) <= 0.6
+
+
+def test_sentences_about_acts_have_their_share_of_the_batches():
+    examples = in_categories(["", "", "", "remark", "past"])
+    examples.append(Example(text="never mind", kind=END, group="never mind", category="permission"))
+    weight = fit._balance(examples, np.array([0, 1, 1, 0, 0, 2]), 3)
+    assert weight.sum() == pytest.approx(1)
+    assert weight[3:5].sum() == pytest.approx(fit.ACT_SHARES[NONE])
+    assert weight[5] == pytest.approx(fit.ACT_SHARES[END]) and weight[1] == weight[2]
 
 
 def test_an_authors_sentences_are_predicted_by_a_fit_without_that_author(monkeypatch):
@@ -224,18 +270,21 @@ def test_an_authors_sentences_are_predicted_by_a_fit_without_that_author(monkeyp
     read = model.sentences(texts, [np.zeros((2, 4), np.float32)] * 12, {})
     logits, tried = fit._unseen_logits(examples, read, np.zeros(12, int), 0, 2, TOY_EFFORT)
     assert list(tried) == 3 * [False] + 9 * [True] and logits.shape == (1, 9, 2)
+    assert TOY_EFFORT.folds == len(seen_by_seed) == 2  # the first and the third author together
     for row, seed in zip(np.flatnonzero(tried), logits[0, :, 0], strict=True):
-        assert not seen_by_seed[int(seed)][row] and seen_by_seed[int(seed)].sum() == 9
+        seen = seen_by_seed[int(seed)]
+        assert not seen[row] and seen[:3].all() and seen.sum() == (9 if seed else 6)
 
 
 def test_few_phrases_do_not_lower_the_threshold_to_nothing():
     """Half of the kinds' sentences were not recognised; everyday requests lie at 0.001 to 0.1."""
     best = np.concatenate([np.full(10, 0.0005), np.full(10, 0.8), np.linspace(0.001, 0.1, 100)])
     kinds = np.array([1] * 20 + [0] * 100)
-    threshold = fit._threshold(best, np.ones(120), kinds, [""] * 120)
+    sets = in_categories([""] * 120)
+    threshold = fit._threshold(of_one_kind(best), np.ones(120), kinds, sets)
     assert threshold == pytest.approx(0.099, abs=0.002)
     sure = np.where(kinds > 0, 0.5, best)  # recognised sentences set the threshold themselves
-    assert fit._threshold(sure, np.ones(120), kinds, [""] * 120) == 0.5
+    assert fit._threshold(of_one_kind(sure), np.ones(120), kinds, sets) == 0.5
 
 
 SMALL_FILES = {  # training phrases by kind, and other sentences that ask for a kind
