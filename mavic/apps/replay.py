@@ -246,7 +246,9 @@ def still(recording: Recording, index: int, ground: Ground | None = None) -> Any
     ground = ground or ground_of(dataclasses.replace(recording, frames=(frame,)))
     figure, axes, bottom = _sheet(scene, len(recording.agents))
     height = figure.get_figheight()
-    figure.figimage(ground.picture)
+    figure.figimage(
+        ground.picture, zorder=-1
+    )  # below the axes, which matplotlib draws first otherwise
     axes.set_axis_off()
     painting.draw_sprites(scene, axes, ground.sprites)
     words, verdict = caption(recording, index)
