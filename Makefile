@@ -6,11 +6,19 @@ GOLDEN ?= $(MAVIC_GOLDEN)
 DEMO := runs/demo/box_pushing
 METHODS := mavic naive vanilla
 
+STUDY ?= table1
+JAX ?= 0.6.2
+JAX_VENV = .venv-jax/$(JAX)
+# Training, acting, several devices, the cache and the memory estimate: what depends on JAX's inner workings.
+JAX_TESTS := tests/experiments/test_same_numbers.py tests/learn/test_networks.py tests/rollout/test_threefry.py \
+  tests/experiments/test_reliability.py tests/apps/test_cache.py tests/apps/test_own_parts.py \
+  tests/test_docs.py::test_the_readmes_team_obeys
+
 # Two workers, a file on one of them, so that its tests share what they compile; tests/conftest.py says which go first.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
 FAULTS ?= --kills 100 --files 10000 --disk 40 --races 400
 
-.PHONY: help demo play test test-long test-wheel test-browser test-faults docs notebooks slow bench reproduce report clean
+.PHONY: help demo play test test-long test-wheel test-jax test-browser test-faults docs notebooks slow bench reproduce report clean
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -74,6 +82,12 @@ $(VENV)/build: pyproject.toml | $(VENV)/pip
 test-wheel: $(VENV)/build  ## Build the wheel, install it in an empty environment, run the README there
 	JAX_PLATFORMS=cpu $(BIN)/python tests/check_wheel.py
 
+test-jax:  ## A few tests with another JAX, in an environment of its own: make test-jax JAX=0.6.2 PYTHON=python3.11
+	$(PYTHON) -m venv $(JAX_VENV)
+	$(JAX_VENV)/bin/pip install -q --disable-pip-version-check -e '.[dev]' jax==$(JAX)
+	JAX_PLATFORMS=cpu $(JAX_VENV)/bin/python -m pytest -p no:cacheprovider $(JAX_TESTS)
+	JAX_PLATFORMS=cpu $(JAX_VENV)/bin/python -m pytest -p no:cacheprovider -m slow tests/experiments/test_devices.py
+
 $(VENV)/docs: pyproject.toml | $(VENV)/dev
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[docs]'
 	@touch $@
@@ -93,26 +107,12 @@ slow: $(VENV)/dev  ## Learning thresholds and long proofs (tens of minutes)
 bench: $(VENV)/run  ## Measure speed here: environment alone, training with learning, compile time, memory
 	@$(BIN)/mavic bench
 
-reproduce: $(VENV)/play  ## All tables of the README from nothing (for a GPU; days on two cores)
-	@$(BIN)/mavic train box_pushing --methods all --networks protected shared \
-	  --conditions live/by-kind paper/by-kind live/by-kind/overlap live/add --seeds 10 --first-seed 50 --out runs/all
-	@$(BIN)/mavic train box_pushing --preset paper --methods all --networks shared --conditions live/by-kind paper/by-kind \
-	  --seeds 10 --first-seed 50 --out runs/all
-	@$(BIN)/mavic train warehouse --methods all --networks protected --conditions live/by-kind paper/by-kind \
-	  --seeds 10 --first-seed 10 --out runs/all
-	@$(BIN)/mavic train warehouse --methods all --networks shared --seeds 10 --first-seed 10 --out runs/all
-	@$(BIN)/mavic train warehouse --preset paper --methods all --networks shared --conditions live/by-kind paper/by-kind \
-	  --seeds 10 --first-seed 20 --out runs/all
-	@$(BIN)/mavic train overcooked --methods all --conditions live/by-kind live/by-kind/extras --words \
-	  --seeds 10 --first-seed 20 --out runs/all
-	@$(BIN)/mavic train overcooked --methods all --networks shared --seeds 10 --first-seed 20 --out runs/all
-	@$(BIN)/mavic train overcooked --preset paper --episodes 112000 --methods all --networks shared \
-	  --conditions live/by-kind paper/by-kind --seeds 10 --first-seed 20 --out runs/all
-	@for world in box_pushing warehouse overcooked; do $(BIN)/mavic report runs/all/$$world; done
+reproduce: $(VENV)/play  ## The paper's Table 1 from nothing (for a GPU; a day on two cores); STUDY=heatmap for another study
+	@$(BIN)/mavic reproduce $(STUDY)
 
 report: $(VENV)/run  ## Remake tables and figures from the committed records
 	@for world in results/*/; do $(BIN)/mavic report $$world; done
-	@$(BIN)/python -m mavic.reporting.headline README.md docs/results.md
+	@$(BIN)/python -m mavic.reporting.headline README.md docs/results.md docs/studies.md
 
 clean:  ## Remove .venv and caches; keeps runs/
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-jax .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./[^)]*\)")
+OUTSIDE = re.compile(r"!?\[([^\]]+)\]\(\.\./[^)]*\)")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -43,6 +43,7 @@ def train(
     conditions: str | Sequence[str] = "live/by-kind",
     preset: str = "tuned",
     hear: str = "",
+    encoder: str = "minilm-l3",
     seeds: int | Sequence[int] = 3,
     options: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
@@ -64,6 +65,7 @@ def train(
     - `conditions`: `schedule/rule[/overlap][/extras]`, such as "live/by-kind".
     - `preset`: "tuned" or "paper". `numbers` change single numbers of it, such as `episodes=20_000, n_steps=5`.
     - `hear`: "kinds" or "vectors". Empty: by the preset.
+    - `encoder`: of agents that hear vectors: "minilm-l3", "minilm-l6", "path:DIR", "hf:NAME", or one of your own.
     - `seeds`: how many, or which.
     - `options`: of the world, such as {"size": 8}.
     - `out`: the folder for records, policies and checkpoints. None: nothing is written.
@@ -83,6 +85,7 @@ def train(
         conditions=conditions,
         preset=preset,
         hear=hear,
+        encoder=encoder,
         seeds=seeds,
         options=options,
         out=out,

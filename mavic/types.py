@@ -139,6 +139,7 @@ class Rules:
     precondition: Array  # [C] 0, or 1 + the index of the precondition for giving the kind
     effect: Array  # [C] 0, or 1 + the index of what the environment does differently while the kind holds
     given: Array  # [C] bool: whether the schedule gives it
+    weight: Array  # [C] how often it is given, compared with the others that are possible
     names: tuple[str, ...] = static()
 
 

@@ -22,6 +22,7 @@ from mavic.learn import update
 from mavic.learn.backbones import UpdateMetrics
 
 SEEDS, BATCH = (3, 4), 8
+QUIET = Console(quiet=True)
 CONFIG = ExperimentConfig(world="box_pushing", options={"size": 4})
 
 
@@ -84,7 +85,7 @@ def fake(updates=train_updates):
 
 
 def train_group(folder=None, points=4, updates=train_updates, **more):
-    console = more.pop("console", Console(quiet=True))
+    console = more.pop("console", QUIET)
     with fake(updates):
         return runner.train_group(
             group_of(points), folder, points=points, num_envs=4, console=console, **more

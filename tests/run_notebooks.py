@@ -9,12 +9,13 @@ import time
 from pathlib import Path
 
 import nbformat
+from fast_compilation import fast_flags
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parents[1] / "examples" / "notebooks"
 
 # As in the tests: programs run briefly here, so compiling them fast matters most.
-FAST = {"XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+FAST = {"XLA_FLAGS": fast_flags(), "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 
 if __name__ == "__main__":
     os.environ.update(FAST)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import faults
+import numpy as np
 import pytest
 
 from mavic.envs import api
@@ -12,6 +14,7 @@ from mavic.experiments.methods import METHODS
 from mavic.experiments.metrics import METRICS
 from mavic.instruct import spec
 from mavic.language.encoder import OWN
+from mavic.learn.networks import CELLS, NETWORKS
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -31,6 +34,7 @@ PAGES = (
     "docs/reliability.md",
     "docs/words.md",
     "docs/results.md",
+    "docs/studies.md",
     "docs/theory.md",
 )
 FENCE = re.compile(r"^```(python|toml)( slow)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -49,12 +53,13 @@ def blocks() -> list[tuple[str, bool, str]]:
 @pytest.fixture
 def workshop(tmp_path, monkeypatch):
     """An empty folder; worlds and methods that a block adds are gone afterwards."""
-    methods, metrics, encoders = dict(METHODS), dict(METRICS), dict(OWN)
+    tables = (METHODS, METRICS, OWN, CELLS, NETWORKS)
+    before = [dict(table) for table in tables]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(api, "REGISTERED", dict(api.REGISTERED))
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    for table, rows in ((METHODS, methods), (METRICS, metrics), (OWN, encoders)):
+    for table, rows in zip(tables, before, strict=True):
         table.clear()
         table.update(rows)
 
@@ -85,23 +90,44 @@ def test_the_readmes_team_obeys(monkeypatch, capsys, tmp_path):
     assert "reward 299.9" in said.splitlines()[-2]  # the episode ends when the big box is home
 
 
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 1300
+
+
+def test_the_counts_of_faults_are_those_that_were_recorded():
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"<!-- faults -->\n(.*?)<!-- end -->", page, re.DOTALL)
+    assert table == faults.markdown(faults.recorded())
+    assert all(row["tracebacks"] == row["silent"] == 0 for row in faults.recorded())
+
+
 def test_the_page_of_extensions_runs(workshop):
     names = run_blocks(workshop, slow=False)
     assert isinstance(api.make("corridor"), names["Corridor"])
     assert "switch-cut" in METHODS and "asked" in METRICS
+    assert "letters" in OWN and "tanh" in NETWORKS
     kinds = spec.read("slow_corridor.toml").kinds
     assert (kinds[0].effect, kinds[0].resolved_by) == ("hurry", {"solved": 1})
 
 
 @pytest.mark.slow
 def test_the_page_of_extensions_trains(workshop):
-    assert run_blocks(workshop, slow=True)["metrics"].task_return.shape == (4,)
+    results = run_blocks(workshop, slow=True)["results"]
+    assert all(np.isfinite(result.base).all() and len(result.base) == 2 for result in results)
 
 
 def test_the_page_has_all_its_blocks():
     kinds = [kind for kind, _, _ in blocks()]
-    assert kinds == ["python", "python", "toml", "toml", *["python"] * 7]
-    assert [slow for _, slow, _ in blocks()] == [False] * 10 + [True]
+    assert kinds == ["python", "python", "toml", "toml", *["python"] * 8]
+    assert [slow for _, slow, _ in blocks()] == [False] * 11 + [True]
+
+
+@pytest.mark.parametrize(
+    "row", ['METHODS["switch-cut"]', 'METRICS["asked"]', 'OWN["letters"]', 'NETWORKS["tanh"]']
+)
+def test_what_is_ones_own_takes_fewer_than_ten_lines(row):
+    (text,) = (text for _, _, text in blocks() if f"{row} = " in text)
+    assert len([line for line in text.splitlines() if line]) < 10
 
 
 def missing(text: str) -> list[str]:

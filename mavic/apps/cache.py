@@ -66,13 +66,13 @@ def keep_compiled() -> None:
 
 def prune(place: Path, limit: float) -> None:
     """Remove the least recently used files below `place` until at most `limit` megabytes are left."""
-    found = sorted((_last_use(path), path) for path in _files(place))
-    size = sum(path.stat().st_size for _, path in found)
-    for _, path in found:
+    found = sorted(_files(place), key=lambda file: file.last_use)
+    size = sum(file.size for file in found)
+    for file in found:
         if size <= limit * 1e6:
             return
-        size -= path.stat().st_size
-        path.unlink(missing_ok=True)
+        size -= file.size
+        file.path.unlink(missing_ok=True)
 
 
 def parts() -> list[Part]:
@@ -87,17 +87,26 @@ def clear() -> None:
 
 
 def _part(name: str, meaning: str) -> Part:
-    sizes = [path.stat().st_size for path in _files(folder() / name)]
+    sizes = [file.size for file in _files(folder() / name)]
     return Part(name, meaning, len(sizes), sum(sizes) / 1e6)
 
 
-def _files(place: Path) -> list[Path]:
-    return [path for path in place.rglob("*") if path.is_file()]
+class _File(NamedTuple):
+    path: Path
+    size: int
+    last_use: float
 
 
-def _last_use(path: Path) -> float:
-    found = path.stat()
-    return max(found.st_atime, found.st_mtime)
+def _files(place: Path) -> list[_File]:
+    """Return the files below `place`. Those that another command removes meanwhile are left out."""
+    found = []
+    for folder, _, names in os.walk(place):
+        for name in names:
+            path = Path(folder, name)
+            with contextlib.suppress(FileNotFoundError):
+                about = path.stat()
+                found.append(_File(path, about.st_size, max(about.st_atime, about.st_mtime)))
+    return found
 
 
 def _machine() -> str:

@@ -20,12 +20,15 @@ from mavic.apps.commands.help_texts import join_lines
 from mavic.apps.commands.play import Play
 from mavic.apps.commands.replay import Replay
 from mavic.apps.commands.report import Report
+from mavic.apps.commands.reproduce import Reproduce
 from mavic.apps.commands.train import Train, from_file
 from mavic.apps.commands.words import Words
 from mavic.apps.commands.worlds import Worlds
 from mavic.experiments import stopping
 
-COMMANDS = Train | Evaluate | Report | Replay | Play | Worlds | Words | Export | Bench | Cache
+COMMANDS = (
+    Train | Evaluate | Report | Reproduce | Replay | Play | Worlds | Words | Export | Bench | Cache
+)
 
 
 def main(args: Sequence[str] | None = None) -> None:

@@ -24,6 +24,7 @@ from mavic.apps.frames import Frame
 from mavic.apps.recording import Recording
 from mavic.envs import painting
 from mavic.envs.api import plain
+from mavic.experiments import files
 from mavic.types import Scene, Sprite
 
 TICKS_PER_SECOND = 3
@@ -133,7 +134,7 @@ def _hashes(tag: str, template: str, parts: dict[str, str]) -> str:
 
 def html(recordings: Recording | Sequence[Recording], path: str | Path, title: str) -> Path:
     """Write the page of one recording, or of two side by side, and return its path."""
-    path = Path(path).with_suffix(".html")
+    path = files.with_ending(path, ".html")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page(recordings, title), encoding="utf-8")
     return path
@@ -157,7 +158,7 @@ def gif(
 
     `longest` keeps only the last ticks. This needs matplotlib and pillow (`mavic[report]`).
     """
-    path = Path(path).with_suffix(".gif")
+    path = files.with_ending(path, ".gif")
     path.parent.mkdir(parents=True, exist_ok=True)
     recordings = _listed(recordings)
     length = max(len(one.frames) for one in recordings)
@@ -245,7 +246,9 @@ def still(recording: Recording, index: int, ground: Ground | None = None) -> Any
     ground = ground or ground_of(dataclasses.replace(recording, frames=(frame,)))
     figure, axes, bottom = _sheet(scene, len(recording.agents))
     height = figure.get_figheight()
-    figure.figimage(ground.picture)
+    figure.figimage(
+        ground.picture, zorder=-1
+    )  # below the axes, which matplotlib draws first otherwise
     axes.set_axis_off()
     painting.draw_sprites(scene, axes, ground.sprites)
     words, verdict = caption(recording, index)

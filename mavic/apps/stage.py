@@ -284,8 +284,7 @@ def advance(
     if row.also is not None:
         told, complied = told | (row.also.kind > 0), complied & row.also.complied
     complies = [bool(c) if k else None for c, k in zip(complied, told, strict=True)]
-    if values is not None:
-        values = dict(zip(stage.kinds, values.tolist(), strict=True))
+    values = None if values is None else dict(zip(stage.kinds, values.tolist(), strict=True))
     frame = _frame(stage, episode, before, row.macro, row.fresh, complies, values)
     following = episode.now(
         instruction,

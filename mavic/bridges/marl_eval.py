@@ -1,6 +1,7 @@
 """Records as the JSON of marl-eval: environment, task, algorithm, run, step.
 
-A run is a seed. `step_count` counts training episodes. The metrics are `base_return` and `compliance`.
+A run is a seed; seeds that diverged are left out. `step_count` counts training episodes. The metrics are `base_return`
+and `compliance`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ ENVIRONMENT = "mavic"
 
 def export(folder: str | Path) -> dict[str, Any]:
     """Return all finished records of a folder as one dictionary."""
-    return export_records([record for record in read_folder(folder) if record.score is not None])
+    return export_records(read_folder(folder))
 
 
 def export_records(records: Sequence[Record]) -> dict[str, Any]:
     """Return records by task (world/preset/network/condition) and algorithm."""
     tasks: dict[str, Any] = {}
-    for record in records:
+    for record in (record.finite() for record in records):
+        if record.score is None:  # unfinished, or every seed diverged
+            continue
         config = record.config()
         task = tasks.setdefault(f"{config.world}/{config.table_group()}", {})
         task[label(config)] = {

@@ -9,7 +9,8 @@
 | `idle` | [N] bool | who decides now; the memory of the others stays |
 | `memory` | [N, R, H] float | zeros at the start of an episode |
 
-The outputs are `probabilities` [N, M] and the new `memory`. The model's metadata names agents, macros and kinds (JSON).
+The outputs are `probabilities` [N, M] and `next_memory` [N, R, H], which is the `memory` of the next call. The model's
+metadata names agents, macros and kinds (JSON).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from mavic.experiments import files
 from mavic.experiments.policy_file import PolicyError, TeamPolicy
 from mavic.learn.gru import SLOPE
 
@@ -71,8 +73,8 @@ class _Graph:
 
 
 def export(team: TeamPolicy, path: str | Path) -> Path:
-    """Write a team as an ONNX model and return its path."""
-    path = Path(path).with_suffix(".onnx")
+    """Write a team as an ONNX model and return its path, which ends in `.onnx`."""
+    path = files.with_ending(path, ".onnx")
     path.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(model_of(team), str(path))
     return path
@@ -83,7 +85,14 @@ def model_of(team: TeamPolicy) -> onnx.ModelProto:
     shape, actor = team.shape, team.weights.actor
     own_actors = (shape.agents, shape.parts, shape.hidden, team.macro_count)
     if "gru" not in actor or actor["head"]["w"].shape != own_actors:
-        raise PolicyError("only teams in which each agent has its own actor can be exported")
+        raise PolicyError(
+            "only teams in which each agent has its own actor, a GRU, can be exported"
+        )
+    if shape.view != "own" or shape.layer_norm:
+        raise PolicyError(
+            f"actors of {team.facts['config']['backbone']} cannot be exported: they see more than their own "
+            "observation, or normalise a layer"
+        )
     weights = {name: _plain(layer) for name, layer in actor.items()}
     sizes = dict(N=shape.agents, M=shape.macros, R=shape.parts, H=shape.hidden, O=shape.observation)
     graph = _Graph()

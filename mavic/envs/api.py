@@ -152,6 +152,8 @@ class World:
     """Pairs of prohibitions under which the task cannot be completed, though it can under each of the two."""
     paper: Mapping[str, PaperFigures] = field(default_factory=dict)
     """The paper's figures by method."""
+    paper_phrases: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """The paper's compliance with unseen phrases: mean and standard deviation."""
     paper_note: str = ""
     """A remark that tables print beside the paper's figures."""
     followed_means: str = ""
@@ -200,6 +202,7 @@ def built_in(folder: Path, make: Callable[..., Env], **more: Any) -> World:
         instructions=folder / "instructions.toml",
         phrases=folder / "phrases.toml",
         paper={method: PaperFigures(**row) for method, row in paper["methods"].items()},
+        paper_phrases={text: tuple(pair) for text, pair in paper.get("phrases", {}).items()},
         paper_note=paper.get("note", ""),
         **more,
     )

@@ -24,6 +24,7 @@ from safetensors.numpy import save as weights_bytes
 from mavic.experiments import files, json_shape, records
 from mavic.experiments.config import ExperimentConfig, instructions_of
 from mavic.instruct import spec
+from mavic.language import lexicon as lexicons
 from mavic.learn.update import TrainState
 from mavic.preset import Preset
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from mavic.experiments.runner import Group
 
 
+NEWER_FIELDS = ("backbone", "encoder")  # of configurations
 KEPT = 2  # checkpoints: the second is used if the first is damaged
 PER_RUN = ("base", "compliance", "value", "entropy")  # entries of a point with one entry per run
 SHAPE = {
@@ -94,18 +96,20 @@ def identity(group: Group) -> dict[str, Any]:
                 "seeds": group.seeds,
                 "preset": {name: value for name, value in own.items() if value != default[name]},
                 "instructions": hashlib.sha256(asked.encode()).hexdigest(),
-                **({"initial": group.initial} if group.initial else {}),
+                **({"initial": group.initial_sha256} if group.initial else {}),
             }
         )
     )
 
 
 def _identity(config: ExperimentConfig) -> dict[str, Any]:
-    """Return a configuration's fields. Mac-IAC is left out, so that older checkpoints stay valid."""
-    fields = dataclasses.asdict(config)
-    return (
-        fields if config.backbone_name() else {k: v for k, v in fields.items() if k != "backbone"}
-    )
+    """Return a configuration's fields. Newer ones are left out at their defaults: older checkpoints stay valid."""
+    default = ExperimentConfig()
+    newer = [name for name in NEWER_FIELDS if getattr(config, name) == getattr(default, name)]
+    fields = {k: v for k, v in dataclasses.asdict(config).items() if k not in newer}
+    if "encoder" in fields:  # a folder's weights may change; those of the default may not
+        fields["encoder_hash"] = lexicons.encoder_hash(config.encoder)
+    return fields
 
 
 def name_of(group: Group) -> str:

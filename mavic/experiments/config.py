@@ -17,18 +17,22 @@ import jax
 
 from mavic import ranges, renamed
 from mavic.envs import api
-from mavic.experiments.methods import METHODS, NETWORKS, static_config_of
+from mavic.experiments import conditions
+from mavic.experiments.methods import METHODS, static_config_of
 from mavic.hints import look_up, suggest
 from mavic.instruct import spec
+from mavic.instruct.schedule import Ticks
 from mavic.instruct.spec import InstructionFile
+from mavic.language import encoder as encoders
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
 from mavic.language.heard import HEARINGS
 from mavic.language.lexicon import Lexicon
 from mavic.learn.backbones import BACKBONES
+from mavic.learn.networks import NETWORKS
 from mavic.learn.update import StaticConfig
 from mavic.preset import Preset
-from mavic.ranges import Some
+from mavic.ranges import NotNegative, Share, Some
 from mavic.types import Array
 
 DEFAULT_BACKBONE = "mac-iac"
@@ -41,7 +45,6 @@ OLD_FIELDS = {"network": "protected", "hear": "vectors"}  # of files that do not
 # The parts of a condition that people may ask for. `mavic.instruct` has further schedules, for methods.
 CONDITION_SCHEDULES = ("live", "paper")
 CONDITION_RULES = ("by-kind", "add")  # what an instruction file says, or `add` for every kind
-SWITCHES = ("overlap", "extras")  # of a condition, besides its schedule and rule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +63,8 @@ class ExperimentConfig:
     hear: str = ""
     """What agents hear: kinds (what was understood: the probability of each kind) or vectors (a sentence's vector, the
     paper's way). Empty: by the preset."""
+    encoder: str = encoders.DEFAULT
+    """The frozen encoder of agents that hear vectors: minilm-l3, minilm-l6, path:DIR, hf:NAME, or one of your own."""
     preset: str = "tuned"
     """The learner's numbers: tuned or paper."""
     schedule: str = "live"
@@ -74,6 +79,17 @@ class ExperimentConfig:
     """An instruction addresses one random agent."""
     kinds: Annotated[tuple[str, ...], Some()] | None = None
     """Only these kinds are given (default: all)."""
+    penalty: NotNegative | None = None
+    """What a forbidden macro costs under the rule add (default: as the instruction file says)."""
+    bonus: NotNegative | None = None
+    """What an allowed macro earns under the rule add (default: as the instruction file says, mostly nothing)."""
+    rate: Share | None = None
+    """The chance per tick that an instruction starts while none is active (default: by the schedule)."""
+    hold: tuple[Ticks, Ticks] | None = None
+    """The least and the largest number of ticks for which one holds (default: by the schedule)."""
+    weights: dict[str, float] = field(default_factory=dict)
+    """How often a kind is given in training, compared with the others, whose weight is 1. Evaluation gives all kinds
+    alike."""
     options: dict[str, Any] = field(default_factory=dict)
     """Options of the world, such as size=8."""
 
@@ -84,10 +100,19 @@ class ExperimentConfig:
                 object.__setattr__(self, name, value)
         look_up(dict.fromkeys(HEARINGS), self.hear, "hearing")
         look_up(METHODS, self.method, "method")
-        look_up(dict.fromkeys(NETWORKS), self.network, "network")
+        look_up(NETWORKS, self.network, "network")
         look_up(BACKBONES, self.backbone, "backbone")
         look_up(dict.fromkeys(CONDITION_RULES), self.rule, "rule")
         look_up(dict.fromkeys(CONDITION_SCHEDULES), self.schedule, "schedule")
+        for kind, weight in self.weights.items():
+            ranges.check_value(weight, NotNegative, f"the weight of {kind}")
+        if self.hold is not None and self.hold[0] > self.hold[1]:
+            raise ranges.RangeError(f"hold must be from less to more, not {self.hold}")
+        if self.encoder != encoders.DEFAULT and self.hear != "vectors":
+            raise ValueError(
+                f"encoder {self.encoder!r} makes vectors, but agents would hear {self.hear}; "
+                "hear must be 'vectors'"
+            )
 
     def __hash__(self) -> int:
         return hash(json.dumps(asdict(self), sort_keys=True))
@@ -99,16 +124,16 @@ class ExperimentConfig:
         for name in fields:
             if name not in names:
                 raise ValueError(f"no field is called {name!r}; {suggest(name, names)}")
-        kinds = fields.get("kinds")
         options = renamed.in_present_names(dict(fields.get("options", {})), renamed.WORLD_OPTIONS)
-        changes = {"kinds": None if kinds is None else tuple(kinds), "options": options}
+        lists = {k: tuple(fields[k]) for k in ("kinds", "hold") if fields.get(k) is not None}
+        changes = {**lists, "options": options}
         return cls(**{**OLD_FIELDS, **fields, **changes})
 
     def table_group(self) -> str:
         """Return the name of its group of rows in `table.json`: preset/[backbone/]network/condition.
 
         The backbone is named if it is not Mac-IAC. The network's name tells how agents hear if that is not what one
-        expects of it.
+        expects of it, and their encoder if it is not the default.
         """
         return "/".join([self.preset, *self.team_names(), self.condition()])
 
@@ -116,6 +141,8 @@ class ExperimentConfig:
         """Return the backbone, if it is not Mac-IAC, and the network, as parts of a name."""
         expected = "kinds" if (self.network, self.preset) == ("residual", "tuned") else "vectors"
         hearing = "" if self.hear == expected else f"+{self.hear}"
+        if self.encoder != encoders.DEFAULT:
+            hearing += f"+{encoders.short_name(self.encoder)}"
         return [*self.backbone_name(), f"{self.network}{hearing}"]
 
     def backbone_name(self) -> list[str]:
@@ -123,21 +150,17 @@ class ExperimentConfig:
         return [] if self.backbone == DEFAULT_BACKBONE else [self.backbone]
 
     def condition(self) -> str:
-        """Return how the team is instructed: schedule/rule[/overlap][/extras]."""
-        return "/".join(
-            [self.schedule, self.rule, *(name for name in SWITCHES if getattr(self, name))]
-        )
+        """Return how the team is instructed, as `mavic.experiments.conditions` writes it."""
+        return conditions.text_of(self.schedule, self.rule, vars(self))
+
+    def is_papers(self) -> bool:
+        """Return whether backbone, network, hearing and condition are those of the paper's Table 1."""
+        mine = self.backbone, self.network, self.hear, self.condition()
+        return mine == (DEFAULT_BACKBONE, "shared", "vectors", "paper/add")
 
     def with_condition(self, condition: str) -> ExperimentConfig:
         """Return the same experiment under another condition."""
-        schedule, _, rest = condition.partition("/")
-        rule, *more = rest.split("/")
-        if not rule or not set(more) <= set(SWITCHES):
-            raise ValueError(
-                f"condition {condition!r} is not schedule/rule[/overlap][/extras], such as live/by-kind"
-            )
-        switches: dict[str, Any] = {name: name in more for name in SWITCHES}
-        return dataclasses.replace(self, schedule=schedule, rule=rule, **switches)
+        return dataclasses.replace(self, **conditions.read(condition))
 
     def name(self) -> str:
         """Return its name for files and folders."""
@@ -151,9 +174,9 @@ class ExperimentConfig:
         method = METHODS[self.method]
         plain: dict[str, Any] = {"method": "vanilla"} if method.random else {}
         if method.instructions != "interrupt":
-            plain |= dict(schedule="live", overlap=False)
+            plain |= dict(schedule="live", overlap=False, rate=None, hold=None)
         if not method.hears:
-            plain |= dict(rule="by-kind", kinds=None, extras=False, one_agent=False)
+            plain |= conditions.read("live/by-kind")
         return dataclasses.replace(self, **plain)
 
 
@@ -206,15 +229,15 @@ def instructions_of(world: str) -> Path:
 
 def make_task(world: str, /, *, hear: str = "vectors", **options: Any) -> Task:
     """Return the task of a world with its own instruction file. `options` go to the environment."""
-    return _task(world, hear, options)
+    return _task(world, hear, encoders.DEFAULT, options)
 
 
 def task_of(config: ExperimentConfig, /, **options: Any) -> Task:
     """Return the task of a configuration. `options` change those of its environment."""
-    return _task(config.world, config.hear, {**config.options, **options})
+    return _task(config.world, config.hear, config.encoder, {**config.options, **options})
 
 
-def _task(world: str, hear: str, options: Mapping[str, Any]) -> Task:
+def _task(world: str, hear: str, encoder: str, options: Mapping[str, Any]) -> Task:
     env = api.make(world, **options)
     file = spec.read(instructions_of(world))
-    return Task(env=env, lexicon=lexicons.make(file), file=file, hear=hear)
+    return Task(env=env, lexicon=lexicons.make(file, encoder), file=file, hear=hear)

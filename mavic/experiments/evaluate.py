@@ -101,7 +101,7 @@ def twins_of(rules: Rules, file: InstructionFile) -> Array:
     return jnp.asarray(found)
 
 
-def _rows(
+def rows_of(
     static: StaticConfig,
     num_envs: int,
     episodes: int,
@@ -122,9 +122,8 @@ def _rows(
     schedule = replace(schedule, shield=which.shield)
     only = jnp.arange(rules.given.shape[0]) == which.kind
     given = jnp.where(which.instructed, rules.given, only)
-    policy = rollout_policy(
-        static, state.actor, vectors, epsilon, which.greedy & (run.eval_epsilon == 0)
-    )
+    greedy, second = which.greedy & (run.eval_epsilon == 0), which.also is not None
+    policy = rollout_policy(static, state.actor, vectors, epsilon, greedy, second)
     env = replace(test, schedule=schedule, rules=replace(rules, given=given), also=which.also)
     return rollout(env, policy, key, episodes=episodes, num_envs=num_envs, first=first).rows
 
@@ -136,6 +135,7 @@ def _played(run: Run, rows: Timestep, which: Episodes, **more: Array) -> Played:
         gamma=run.hyper.gamma,
         kinds=rules.allowed.shape[0],
         twins=which.twins,
+        named=jnp.where(rules.lists_allowed[:, None, None], rules.allowed, ~rules.allowed),
         addressed=rules.addressed,
         **more,
     )
@@ -161,7 +161,7 @@ def play(
 
     def one_run(run: Run, state: TrainState) -> Totals:
         epsilon = jnp.stack([run.eval_epsilon] * CONTEXTS)
-        rows = _rows(static, num_envs, episodes, vectors, run, state, key, first, which, epsilon)
+        rows = rows_of(static, num_envs, episodes, vectors, run, state, key, first, which, epsilon)
         played = _played(run, rows, which)
         return Totals(episodes=episodes_over(played), ratios=metrics.measure(measured, played))
 
@@ -187,7 +187,7 @@ def evaluate_held_instruction(
 
     def one_run(run: Run, state: TrainState) -> dict[str, Ratio]:
         epsilon = jnp.maximum(run.hyper.epsilon_end, run.eval_epsilon)
-        rows = _rows(static, num_envs, episodes, vectors, run, state, key, 0, which, epsilon)
+        rows = rows_of(static, num_envs, episodes, vectors, run, state, key, 0, which, epsilon)
         gamma = run.hyper.gamma
         error, realised = value_errors(static, vectors, state, rows, gamma, which.kind)
         played = _played(run, rows, which, value_error=error, realised=realised)
@@ -264,20 +264,22 @@ def _instructions(total: Totals) -> np.ndarray:
 def progress(
     static: StaticConfig, num_envs: int, vectors: Array, runs: Run, state: TrainState
 ) -> dict[str, np.ndarray]:
-    """Return a point of the learning curve: `base` return and `compliance`, [runs] each; 0 if nothing was asked."""
+    """Return a point of the learning curve: the metrics of `metrics.CURVES`, [runs] each; 0 if nothing was asked."""
     key = jax.random.key(EVALUATION_KEY + 1)
     no_twins = jnp.zeros(runs.test_env.rules.allowed.shape[1:], bool)
-
-    def played(metric: Metric) -> np.ndarray:
-        instructed = SECTIONS[metric.section].instructed
-        which = episodes_of(no_twins, instructed=instructed, also=None)
-        totals = play(
+    played = {
+        instructed: play(
             static, num_envs, PROGRESS_EPISODES, metrics.measured(SECTIONS), vectors, runs, state,
-            key, jnp.int32(0), which,
-        )  # fmt: skip
-        return np.nan_to_num(divide(totals.ratios[metric.name]))
-
-    return {metric.name: played(metric) for metric in (metrics.BASE, metrics.COMPLIANCE)}
+            key, jnp.int32(0), episodes_of(no_twins, instructed=instructed, also=None),
+        )
+        for instructed in (False, True)
+    }  # fmt: skip
+    return {
+        metric.name: np.nan_to_num(
+            divide(played[SECTIONS[metric.section].instructed].ratios[metric.name])
+        )
+        for metric in metrics.CURVES
+    }
 
 
 def evaluate(

@@ -13,7 +13,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,12 @@ class StorageError(OSError):
 
 class LockedError(ValueError):
     """Another process works in the folder. The message says which."""
+
+
+def with_ending(path: str | Path, ending: str) -> Path:
+    """Return a path whose name has this ending. Other dots belong to the name: `team.v1` becomes `team.v1.onnx`."""
+    path = Path(path)
+    return path.with_name(path.name.removesuffix(ending) + ending)
 
 
 def digest(data: bytes) -> str:
@@ -77,7 +84,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put a renamed file's new name on the disk. Some file systems do not offer this; they need it not."""
+    """Put a renamed file's new name on the disk. File systems that cannot do this are left alone."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -127,10 +134,11 @@ def check_writable(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, say: Callable[[str], Any] = warnings.warn) -> Iterator[None]:
     """Hold the folder alone, and sweep what killed writes left there. A killed process holds it no longer.
 
-    If another process holds it, a `LockedError` says which.
+    If another process holds it, a `LockedError` says which. Some file systems cannot lock: this is said, and the folder
+    is used without a lock and not swept.
     """
     check_writable(folder)
     if fcntl is None:
@@ -139,20 +147,33 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
-        raise StorageError(f"{folder / LOCK}: {error.strerror or error}") from None
+        raise StorageError(
+            f"{folder / LOCK}: {error.strerror or error}; choose another folder, or remove this file if nothing "
+            "trains there"
+        ) from None
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise LockedError(
-                f"{folder} is in use by {_holder(folder / LOCK)}; wait for it, or choose another folder"
-            ) from None
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, json.dumps(_myself()).encode(), 0)
-        sweep(folder)
+        if _lock(handle, folder, say):
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, json.dumps(_myself()).encode(), 0)
+            sweep(folder)
         yield
     finally:
         os.close(handle)  # this also unlocks; the file stays, because removing it would race
+
+
+def _lock(handle: int, folder: Path, say: Callable[[str], Any]) -> bool:
+    """Return whether the folder is locked now. File systems that cannot lock are named."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise LockedError(
+            f"{folder} is in use by {_holder(folder / LOCK)}; wait for it, or choose another folder"
+        ) from None
+    except OSError as error:
+        why = error.strerror or error
+        say(f"{folder} cannot be locked ({why}); let only one training write there at a time")
+        return False
+    return True
 
 
 def _myself() -> dict[str, Any]:

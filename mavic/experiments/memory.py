@@ -74,6 +74,7 @@ FUSED = frozenset(
     ]
 )
 GB = 1e9
+CACHED_FILES = ("active_file", "inactive_file")  # entries of memory.stat
 
 
 class NotEnoughMemoryError(ValueError):
@@ -147,12 +148,22 @@ def _free_of_machine() -> int | None:
         )
     except (OSError, StopIteration, ValueError):
         return None
+    left = left_by_container()
+    return free if left is None else min(free, left)
+
+
+def left_by_container(group: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Return what the limit of a control group leaves; None if there is none.
+
+    Cached files count as used there, but the system gives their memory back when it is needed.
+    """
     try:
-        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
-        free = min(free, limit - int(Path("/sys/fs/cgroup/memory.current").read_text()))
-    except (OSError, ValueError):  # no limit
-        pass
-    return free
+        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
+        lines = (group / "memory.stat").read_text().splitlines()
+        cached = sum(int(line.split()[1]) for line in lines if line.split()[0] in CACHED_FILES)
+    except (OSError, ValueError, IndexError):  # "max" stands for no limit
+        return None
+    return limit - used + cached
 
 
 def check(needed: int, free: int | None, runs: int) -> str:

@@ -62,15 +62,18 @@ METHODS = {
     ),
     "random": Method(instructions="none", correction="none", random=True),
 }
-NETWORKS = tuple(networks.NETWORKS)
+
+
+FOLLOW_EPISODES = ("epsilon_episodes", "entropy_episodes")
+"""Numbers of a preset that change in proportion if `episodes` changes."""
 
 
 def preset_of(name: str, world: str, backbone: str = "mac-iac", **changes: Any) -> Preset:
     """Return a world's preset with some numbers changed. A world without presets gets the general ones.
 
     A preset may have numbers of its own for a backbone, under the name preset/backbone. Otherwise the numbers that
-    belong to the backbone's algorithm replace those of the preset. If `episodes` changes, `epsilon_episodes` and
-    `entropy_episodes` change in proportion.
+    belong to the backbone's algorithm replace those of the preset. If `episodes` changes, those of
+    `FOLLOW_EPISODES` change in proportion.
     """
     presets = api.world(world).presets
     numbers = look_up(backbones.BACKBONES, backbone, "backbone").numbers
@@ -79,10 +82,7 @@ def preset_of(name: str, world: str, backbone: str = "mac-iac", **changes: Any) 
         general = presets.get(name) or look_up(GENERAL, name, "preset")
         preset = dataclasses.replace(general, **numbers)
     share = dataclasses.replace(preset, **changes).episodes / preset.episodes
-    along = {
-        k: max(1, round(getattr(preset, k) * share))
-        for k in ("epsilon_episodes", "entropy_episodes")
-    }
+    along = {name: max(1, round(getattr(preset, name) * share)) for name in FOLLOW_EPISODES}
     return dataclasses.replace(preset, **{**along, **changes})
 
 

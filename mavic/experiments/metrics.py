@@ -25,6 +25,7 @@ from mavic.experiments.quantities import (
     SOLVED,
     TICKS,
     TWIN,
+    USE,
     Played,
     Quantity,
     addressed_ticks,
@@ -229,6 +230,14 @@ UNDER_TWIN = Metric(
     format=Format(percent=True),
     optional=True,
 )
+UNDER_USE = replace(
+    UNDER_TWIN,
+    name="under_use",
+    key="use",
+    numerator=USE,
+    title="Use",
+    caption="the share of addressed agents' ticks in which a macro runs that the kind names",
+)
 _ROWS = (
     BASE,
     replace(
@@ -411,6 +420,15 @@ _ROWS = (
         title="Twin, nothing asked",
         caption="the same share in episodes without instructions",
     ),
+    UNDER_USE,
+    replace(
+        UNDER_USE,
+        name="use_uninstructed",
+        key="use_uninstructed",
+        episodes="base",
+        title="Use, nothing asked",
+        caption="the same share in episodes without instructions",
+    ),
     replace(UNDER_TASK, name="pairs_task", section=PAIRS),
     Metric(
         name="pairs_solved",
@@ -436,6 +454,8 @@ _ROWS = (
     ),
 )
 METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}
+CURVES = (BASE, COMPLIANCE, LIVE)
+"""The metrics that are measured during training too. Older records have no live return there."""
 
 
 def definitions() -> str:

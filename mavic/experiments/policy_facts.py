@@ -41,6 +41,7 @@ MORE_FACTS = {
     "weights_sha256": str,
     "sha256": str,
 }
+ENTRIES = ("format", *renamed.FIELDS, *FACTS, *MORE_FACTS, "needs", "module")
 Size = Annotated[int, Range(0, 10**6)] | bool | str | None
 UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError)
 """What the makers of records raise for values that have the wrong type."""
@@ -55,12 +56,12 @@ def write_facts(path: Path, facts: dict[str, Any]) -> None:
     content = json.loads(json.dumps({"format": FORMAT, **facts}))
     content.pop("sha256", None)
     text = json.dumps({**content, "sha256": files.digest_of(content)}, indent=1) + "\n"
-    files.write_text(path.with_suffix(".json"), text)
+    files.write_text(shipped_teams.notes_of(path), text)
 
 
 def read_facts(path: str | Path) -> dict[str, Any]:
     """Return the description of a policy in the names of format 2. The path may have an ending or none."""
-    notes = shipped_teams.find(path).with_suffix(".json")
+    notes = shipped_teams.notes_of(shipped_teams.find(path))
     try:
         facts = json_shape.parse(notes.read_bytes())
         json_shape.check(facts, {"format": int})
@@ -77,8 +78,13 @@ def read_facts(path: str | Path) -> dict[str, Any]:
             f"({made_by.get('mavic', 'unknown') if isinstance(made_by, dict) else 'unknown'})"
         )
     hashed = facts.pop("sha256", None)
+    odd = [name for name in facts if name not in ENTRIES]
+    if hashed is None and odd:  # the name of the hash itself may be damaged
+        raise PolicyError(
+            f"{notes}: damaged: no hash, and an entry {odd[0]!r} that mavic never writes"
+        )
     if hashed is not None and hashed != files.digest_of(facts):
-        edited = f"{notes}: damaged or edited (its hash differs); if you edited it, remove its line sha256"
+        edited = f'{notes}: damaged or edited (its hash differs); if you edited it, set its "sha256" to null'
     else:
         edited = ""
     facts = renamed.in_present_names(facts, renamed.FIELDS)

@@ -31,6 +31,7 @@ from mavic.instruct import reward, schedule
 from mavic.instruct.pairs import conflict
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
+from mavic.language.encoder import EncoderError
 from mavic.language.heard import Understood
 from mavic.learn import act, networks
 from mavic.learn.networks import Network, Scale
@@ -47,7 +48,7 @@ Text = str | Sequence[str | None] | None  # one sentence for all, one per agent,
 class Carry:
     """What the team remembers between decisions."""
 
-    actor: Array  # [actors, parts, 1, H]
+    actor: Array  # [3, actors, parts, 1, H] after hearing the first instruction, the second, none
     critic: Array  # [critics, parts, 1, H]
     macro: Array  # [N], -1 before the first
     earlier_macro: Array  # [N] the macro before it
@@ -71,7 +72,7 @@ class Listening(NamedTuple):
     actors: Any
     critics: Any
     phrase: np.ndarray | Array  # [N] row of the networks' phrase tables, 0 for silence
-    also: np.ndarray | Array | None = None  # [N] row of a second instruction; None: there is none
+    also: np.ndarray | Array  # [N] row of a second instruction
 
 
 class TeamPolicy:
@@ -109,7 +110,7 @@ class TeamPolicy:
         """Return the memory at the start of an episode."""
         agents = self.shape.agents
         return Carry(
-            actor=act.empty_memory(self.networks.actor, 1),
+            actor=act.empty_memory(self.networks.actor, 1, second=True),
             critic=act.empty_memory(self.networks.critic, 1),
             macro=jnp.full(agents, -1, jnp.int32),
             earlier_macro=jnp.full(agents, -1, jnp.int32),
@@ -146,8 +147,9 @@ class TeamPolicy:
         do now (`mavic.envs.api.effective_macros`); without it macros are judged by name.
 
         `also` is a second instruction that holds at the same time, in the same form as `text`: "not the left board",
-        also "not the right oven". Agents hear the sum of what they hear of each; no team was trained with two. The
-        shield masks what either forbids. A team that hears kinds refuses two that cannot hold together.
+        also "not the right oven". It may begin at any decision. An agent weighs its macros under each instruction by
+        itself, and what either makes unlikely is unlikely; no team was trained with two. The shield masks what either
+        forbids. A team that hears kinds refuses two that cannot hold together.
         """
         shape = self.shape
         observation = jnp.asarray(observation, jnp.float32)
@@ -192,16 +194,17 @@ class TeamPolicy:
     ) -> dict[str, np.ndarray]:
         """Return the values V(h, c) [N] by kind, "none" first, for the memory before the coming decision.
 
-        With `text` the last entry is "text": the values under what is being said, with `also` under both.
+        With `text` the last entry is "text": the values under what is being said. With `also` critics hear the sum of
+        both, which they were not trained with.
         """
         names = ("none", *self.kinds)
         listening = self.listen(text, also)
         phrases = np.where(self.addressed, np.arange(len(names))[:, None], 0)
         if text is not None:
             names, phrases = (*names, "text"), np.vstack([phrases, listening.phrase])
-        second = None
-        if text is not None and listening.also is not None:
-            second = np.vstack([np.zeros_like(phrases[:-1]), listening.also])
+        second = np.zeros_like(phrases)
+        if text is not None:
+            second[-1] = listening.also
         found = values(
             self.networks,
             listening.critics,
@@ -209,7 +212,7 @@ class TeamPolicy:
             carry,
             jnp.asarray(observation, jnp.float32),
             jnp.asarray(phrases),
-            second,
+            jnp.asarray(second),
         )
         wide = np.broadcast_to(found, (len(names), self.shape.agents))  # one critic speaks for all
         return dict(zip(names, wide, strict=True))
@@ -220,11 +223,11 @@ class TeamPolicy:
         A team that hears kinds hears nothing of a sentence of which the reader is unsure. `also` is a second
         instruction; two that cannot hold together are a `PolicyError`.
         """
-        spoken = [self._said_to_each(one) for one in ((text,) if also is None else (text, also))]
+        spoken = [self._said_to_each(one) for one in (text, also)]
         if self.hear == "kinds":
             clear = {t for texts in spoken for t in texts if t and self._understood(t)[1]}
             spoken = [tuple(t if t in clear else None for t in texts) for texts in spoken]
-            if also is not None and any(spoken[1]):
+            if any(spoken[1]):
                 asked = (self._kinds_asked(texts) for texts in spoken)
                 if why := conflict(self._task.env, self._rules, *asked):
                     raise PolicyError(why)
@@ -301,7 +304,10 @@ class TeamPolicy:
 
 def _same(what: str, mine: Any, its: Any) -> None:
     if mine != its:
-        raise PolicyError(f"the policy's {what} is {mine}, the world's is {its}")
+        raise PolicyError(
+            f"this team does not fit the world, which has {what} {its} where the team has {mine}; choose another team, "
+            "or train one"
+        )
 
 
 @partial(jax.jit, static_argnames="networks")
@@ -336,7 +342,7 @@ def decide(
         earlier_macro=carry.earlier_macro[None],
         time=carry.time[None],
         since=carry.since[None],
-        also=None if listening.also is None else jnp.asarray(listening.also)[None],
+        also=jnp.asarray(listening.also)[None],
     )
     draws = jax.random.uniform(key, (networks.actor.shape.agents,))
     macro, actor = act.decide(
@@ -405,12 +411,12 @@ def origin(team: TeamPolicy) -> tuple[ExperimentConfig, Task, Preset]:
         raise PolicyError(f"{team.source}: {error}") from None
 
 
-def save(path: str | Path, state: TrainState, facts: dict[str, Any]) -> Path:
+def save(path: str | Path, state: TrainState | Weights, facts: dict[str, Any]) -> Path:
     """Write the team of one run and return its path. `facts` come from `runner.facts_of`.
 
     The description has the hash of the weights, so that a team of which only one file is new is not loaded.
     """
-    path = Path(path).with_suffix(".safetensors")
+    path = shipped_teams.weights_of(path)
     named = flatten(Weights(actor=state.actor, critic=state.critic, scale=state.scale))
     if wrong := [name for name, leaf in named.items() if not np.isfinite(leaf).all()]:
         raise PolicyError(f"{path}: not written, {wrong[0]} holds numbers that are not finite")
@@ -425,20 +431,21 @@ def load(path: str | Path) -> TeamPolicy:
 
     Files that are damaged are refused. Files of older versions have no hashes; only their shapes are checked.
     """
-    path = shipped_teams.find(path).with_suffix(".safetensors")
-    notes = path.with_suffix(".json")
+    bare = shipped_teams.find(path)
+    path, notes = shipped_teams.weights_of(bare), shipped_teams.notes_of(bare)
     for needed in (path, notes):
         if not needed.is_file():
             raise PolicyError(shipped_teams.no_such_file(needed))
     facts = read_facts(path)
     try:
         expected = lexicons.encoder_hash(facts["encoder"])
-    except ValueError as error:
+    except (ValueError, EncoderError) as error:
         raise PolicyError(f"{notes}: {error}") from None
     if facts["encoder_hash"] != expected:
         raise PolicyError(
             f"{notes}: trained with encoder {facts['encoder']} of hash {facts['encoder_hash'][:12]}, "
-            f"here it has hash {expected[:12]}: its vectors mean something else"
+            f"here it has hash {expected[:12]}, so its vectors mean something else; use the encoder that the team "
+            "was trained with, or train it anew"
         )
     weights = _weights(path, facts)
     try:
@@ -447,16 +454,27 @@ def load(path: str | Path) -> TeamPolicy:
         raise PolicyError(f"{notes}: not a policy's description ({error!r})") from None
 
 
-def _weights(path: Path, facts: dict[str, Any]) -> Weights:
-    """Return the weights of a policy. Their hash must be the one in the description, where it has one."""
+def weights_digest(path: str | Path) -> str:
+    """Return the SHA-256 of the weights of a policy file or of a shipped team."""
+    return files.digest(_weights_bytes(shipped_teams.weights_of(shipped_teams.find(path))))
+
+
+def _weights_bytes(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise PolicyError(shipped_teams.no_such_file(path)) from None
     except OSError as error:
         raise PolicyError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def _weights(path: Path, facts: dict[str, Any]) -> Weights:
+    """Return the weights of a policy. Their hash must be the one in the description, where it has one."""
+    data = _weights_bytes(path)
     hashed = facts.get("weights_sha256")
     if hashed is not None and files.digest(data) != hashed:
         raise PolicyError(
-            f"{path}: damaged, or of another team than {path.with_suffix('.json').name} describes "
+            f"{path}: damaged, or of another team than {shipped_teams.notes_of(path).name} describes "
             "(its hash differs)"
         )
     try:

@@ -19,6 +19,7 @@ class Played:
     gamma: Array  # []
     kinds: int = static()  # C, "none" included
     twins: Array | None = None  # [C, N, M] bool: what a kind's twin forbids and the kind allows
+    named: Array | None = None  # [C, N, M] bool: what a kind names, to forbid it or to ask for it
     addressed: Array | None = None  # [C, N] bool: the agents that a kind is meant for
     value_error: Array | None = None  # [N] mean of V − G; only where one instruction is held
     realised: Array | None = None  # [N] mean of G; only where one instruction is held
@@ -73,19 +74,22 @@ def decides(played: Played) -> Array:
     return addressed_ticks(played) & played.rows.fresh
 
 
-def _macro_ticks(played: Played, twin: bool) -> Array:
-    """Return [C], the ticks of the agents that each kind addresses; with `twin` those in which a twin's macro runs.
+def _macro_ticks(played: Played, only: str = "") -> Array:
+    """Return [C], the ticks of the agents that each kind addresses.
 
-    In these episodes one kind holds, or none. If one does, only the ticks under it are counted.
+    With `only`, "twins" or "named", those in which such a macro runs. In these episodes one kind holds, or none. If one
+    does, only the ticks under it are counted.
     """
     rows = played.rows
-    if played.twins is None or played.addressed is None:
-        raise ValueError("the use of twins is known only with the macros of each kind's twin")
+    if played.twins is None or played.named is None or played.addressed is None:
+        raise ValueError("the use of macros is known only with those that each kind names")
     told = rows.kind > 0
     counted = rows.alive[..., None] & (told == told.any())
     ran = jax.nn.one_hot(rows.macro, played.twins.shape[-1]) * counted[..., None]
     by_macro = ran.sum((0, 1))[None] * played.addressed[..., None]
-    return (by_macro * played.twins if twin else by_macro).sum((1, 2))
+    if only:
+        by_macro *= {"twins": played.twins, "named": played.named}[only]
+    return by_macro.sum((1, 2))
 
 
 def agents_mean(values: Array | None) -> Array:
@@ -113,7 +117,11 @@ FOLLOWED_BOTH = Quantity(
 DECISIONS = Quantity("decisions of addressed agents", lambda p: count(decides(p)))
 TWIN = Quantity(
     "ticks × addressed agents that run what the kind's twin forbids",
-    lambda p: _macro_ticks(p, twin=True),
+    lambda p: _macro_ticks(p, "twins"),
 )
-MACRO_TICKS = Quantity("ticks × addressed agents", lambda p: _macro_ticks(p, twin=False))
+USE = Quantity(
+    "ticks × addressed agents that run what the kind names, to forbid it or to ask for it",
+    lambda p: _macro_ticks(p, "named"),
+)
+MACRO_TICKS = Quantity("ticks × addressed agents", _macro_ticks)
 TICKS = Quantity("ticks × addressed agents", lambda p: count(addressed_ticks(p)))

@@ -15,6 +15,7 @@ import json
 import math
 import platform
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,15 @@ RUN = {  # the shapes of lines
     "seeds": [int],
     "versions": json_shape.Map(str),
 }
+ENTRIES = (
+    "type",
+    *RUN,
+    *renamed.FIELDS,
+    "steps_per_second",
+    "initial",
+    "initial_sha256",
+    "sha256",
+)  # of the first line
 NUMBER = (float, type(None))
 CURVE = {"episodes": int, "base": [NUMBER], "compliance": [NUMBER]}
 SCORE = {"episodes": int}
@@ -106,6 +116,10 @@ class Record:
 
     def config(self) -> ExperimentConfig:
         """Return the configuration that was trained."""
+        return self._config
+
+    @cached_property
+    def _config(self) -> ExperimentConfig:
         try:
             return ExperimentConfig.of(self.run["config"])
         except (ValueError, TypeError, AttributeError) as error:
@@ -164,9 +178,14 @@ def read(path: str | Path) -> Record:
     if not lines or lines[0]["type"] != "run":
         raise RecordError(f"{path}:1: the first line must be of type run")
     hashed = lines[0].get("sha256")
+    odd = [name for name in lines[0] if name not in ENTRIES]
+    if hashed is None and odd:  # the name of the hash itself may be damaged
+        raise RecordError(
+            f"{path}:1: damaged: no hash, and an entry {odd[0]!r} that mavic never writes"
+        )
     if hashed is not None and hashed != _digest(lines):
         raise RecordError(
-            f"{path}: damaged or edited (its hash differs from that in its first line)"
+            f'{path}: damaged or edited (its hash differs); if you edited it, set "sha256" in its first line to null'
         )
     run = lines[0] = renamed.in_present_names(lines[0], renamed.FIELDS)
     for number, line in enumerate(lines, start=1):

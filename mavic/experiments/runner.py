@@ -48,18 +48,19 @@ from mavic.preset import Preset
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Configurations of one world, backbone, network, hearing and preset, with their seeds."""
+    """Configurations of one world, backbone, network, hearing, encoder and preset, with their seeds."""
 
     configs: tuple[ExperimentConfig, ...]
     seeds: tuple[int, ...]
     preset: Preset
     initial: str = ""  # a policy whose weights every run starts from; empty: random weights
+    initial_sha256: str = ""  # the hash of these weights: the file may change
 
     def __post_init__(self) -> None:
         if len({(_program(c), json.dumps(c.options)) for c in self.configs}) != 1:
             raise ValueError(
-                "configurations of one group must share world, backbone, network, hearing, preset "
-                "and options"
+                "configurations of one group must share world, backbone, network, hearing, encoder, "
+                "preset and options"
             )
 
     def trained(self) -> tuple[ExperimentConfig, ...]:
@@ -86,6 +87,7 @@ def groups_of(
             seeds=tuple(seeds),
             preset=preset_of(members[0].preset, members[0].world, members[0].backbone, **changes),
             initial=str(initial or ""),
+            initial_sha256="" if initial is None else policy_file.weights_digest(initial),
         )
         for members in found.values()
     ]
@@ -93,14 +95,21 @@ def groups_of(
 
 def _program(config: ExperimentConfig) -> tuple[str, ...]:
     """Return what configurations must share to train in one compiled program."""
-    return config.world, config.backbone, config.network, config.hear, config.preset
+    return (
+        config.world,
+        config.backbone,
+        config.network,
+        config.hear,
+        config.encoder,
+        config.preset,
+    )
 
 
 def conflicting_records(groups: Iterable[Group], folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield each record in `folder` that these groups would replace by a different one, and what differs.
 
-    What differs is "options", "seeds" or "numbers". The name of a record tells only its method, preset, network and
-    condition.
+    What differs is "options", "encoder", "seeds", "numbers" or "initial weights". The name of a record tells only its
+    method, preset, network and condition.
     """
     for group in groups:
         for config in group.configs:
@@ -110,15 +119,24 @@ def conflicting_records(groups: Iterable[Group], folder: Path) -> Iterator[tuple
             old = records.read(path)
             pairs = {
                 "options": (old.config().options, config.options),
+                "encoder": (old.config().encoder, config.encoder),
                 "seeds": (old.run["seeds"], group.seeds),
                 "numbers": (
                     dataclasses.asdict(old.preset()),
                     dataclasses.asdict(group.preset),
                 ),
+                "initial weights": _initial_weights(old, group),
             }
             for what, (before, now) in pairs.items():
                 if records.plain(before) != records.plain(now):
                     yield path, what
+
+
+def _initial_weights(old: records.Record, group: Group) -> tuple[str, str]:
+    """Return what a record and a group start from: hashes, or names of files where the record has no hash."""
+    if "initial" in old.run and "initial_sha256" not in old.run:
+        return old.run["initial"], group.initial
+    return old.run.get("initial_sha256", ""), group.initial_sha256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -455,5 +473,8 @@ def record_lines(
         config, trained.group.preset, trained.group.seeds, steps_per_second=trained.steps_per_second
     )
     if trained.group.initial:
-        run["initial"] = trained.group.initial
+        run |= {
+            "initial": trained.group.initial,
+            "initial_sha256": trained.group.initial_sha256,
+        }
     return [run, *curve, *([score] if score else [])]

@@ -38,6 +38,10 @@ def schedule_of(config: ExperimentConfig, name: str) -> Schedule:
     numbers: dict[str, Any] = {**SCHEDULES[name], **api.world(config.world).schedules.get(name, {})}
     if name in ("live", "paper"):
         numbers |= dict(overlap=config.overlap)
+        if config.rate is not None:
+            numbers["rate"] = config.rate
+        if config.hold is not None:
+            numbers["hold_min"], numbers["hold_max"] = config.hold
     if name != "off":
         numbers |= dict(one_agent=config.one_agent)
     return make_schedule(**numbers)
@@ -47,7 +51,13 @@ def make_run(config: ExperimentConfig, preset: Preset, task: Task, seed: int) ->
     """Return the run of one seed of a configuration."""
     method = METHODS[config.method]
     rules = reward.rules_of(
-        task.env, task.file, rule=config.rule, only=config.kinds, extras=config.extras
+        task.env,
+        task.file,
+        rule=config.rule,
+        only=config.kinds,
+        extras=config.extras,
+        penalty=config.penalty,
+        bonus=config.bonus,
     )
     phrases = Phrases(table=task.lexicon.table, count=task.lexicon.count)
     if (
@@ -84,10 +94,11 @@ def make_run(config: ExperimentConfig, preset: Preset, task: Task, seed: int) ->
     trained_in = environment(
         trained_under[method.instructions], asks, **training[method.instructions]
     )
+    weighted = replace(rules, weight=reward.weights_of(task.file, config.weights))
     return Run(
         hyper=hyperparams_of(preset),
         correction=jax.tree.map(jnp.float32, CORRECTIONS[method.correction]),
-        train_env=trained_in,
+        train_env=replace(trained_in, rules=weighted),
         test_env=environment(config.schedule),
         eval_epsilon=jnp.float32(method.random),
         key=jax.random.key(seed),
@@ -100,17 +111,23 @@ def stack(runs: list[Run]) -> Run:
 
 
 def rollout_policy(
-    static: StaticConfig, actor: Any, vectors: Array, epsilon: Array, greedy: Array | bool = False
+    static: StaticConfig,
+    actor: Any,
+    vectors: Array,
+    epsilon: Array,
+    greedy: Array | bool = False,
+    second: bool = False,
 ) -> Policy:
     """Return a team as a rollout policy. `epsilon` [CONTEXTS] is by context.
 
-    To a team that hears nothing, nothing is asked.
+    To a team that hears nothing, nothing is asked. `second` says whether there is room for a second instruction.
     """
     network = static.network
     actors = act.project(network, actor, vectors)
 
     def policy(memory: Array, state: InstructedState, draws: Array) -> tuple[Array, Array]:
-        memory = jnp.where((state.time == 0)[None, None, :, None], 0.0, memory)
+        begins = jax.lax.broadcast_to_rank((state.time == 0)[:, None], memory.ndim)  # [..., W, 1]
+        memory = jnp.where(begins, 0.0, memory)
         observed = act.Observed(
             observation=state.observation,
             last_macro=state.macro,
@@ -135,4 +152,4 @@ def rollout_policy(
             greedy,
         )
 
-    return Policy(start=lambda num_envs: act.empty_memory(network, num_envs), act=policy)
+    return Policy(start=lambda num_envs: act.empty_memory(network, num_envs, second), act=policy)

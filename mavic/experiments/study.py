@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+import dataclasses
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -10,12 +13,22 @@ from typing import Any
 
 from rich.console import Console
 
-from mavic.experiments import checkpoint, divergence, evaluate, records, runner, unseen_phrases
-from mavic.experiments.config import DEFAULT_BACKBONE, ExperimentConfig, make_task
+from mavic.experiments import (
+    checkpoint,
+    divergence,
+    evaluate,
+    files,
+    infeasible,
+    records,
+    runner,
+    unseen_phrases,
+)
+from mavic.experiments.config import DEFAULT_BACKBONE, ExperimentConfig, task_of
 from mavic.experiments.loggers import OnPoint
 from mavic.experiments.methods import METHODS
 from mavic.experiments.policy_file import TeamPolicy
 from mavic.experiments.runner import Group, Trained
+from mavic.language.encoder import DEFAULT as DEFAULT_ENCODER
 
 QUICK = 0.25  # share of the test episodes in a quick evaluation
 Names = str | Sequence[str]
@@ -64,21 +77,31 @@ def configs_of(
     conditions: Names = "live/by-kind",
     preset: str = "tuned",
     hear: str = "",
+    encoder: str = DEFAULT_ENCODER,
     options: Mapping[str, Any] | None = None,
+    every: Mapping[str, Any] | None = None,
+    grid: Mapping[str, Sequence[Any] | None] | None = None,
 ) -> Iterator[ExperimentConfig]:
-    """Yield all combinations of backbones, networks, conditions and methods. "all" stands for every method."""
+    """Yield all combinations of backbones, networks, conditions and methods. "all" stands for every method.
+
+    `every` are fields of all configurations, such as kinds=("push",). `grid` are fields with several values each, such
+    as penalty=(50, 100): all combinations of these values follow.
+    """
     chosen = tuple(METHODS) if _names(methods) == ("all",) else _names(methods)
-    axes = _names(backbones), _names(networks), _names(conditions), chosen
-    for backbone, network, condition, method in product(*axes):
-        yield ExperimentConfig(
+    axes = _names(backbones), _names(networks), _names(conditions)
+    values = {name: found for name, found in (grid or {}).items() if found}
+    for backbone, network, condition, *point, method in product(*axes, *values.values(), chosen):
+        config = ExperimentConfig(
             world=world,
             method=method,
             network=network,
             backbone=backbone,
             hear=hear,
+            encoder=encoder,
             preset=preset,
             options=dict(options or {}),
         ).with_condition(condition)
+        yield dataclasses.replace(config, **(every or {}), **dict(zip(values, point, strict=True)))
 
 
 def _names(given: Names) -> tuple[str, ...]:
@@ -101,15 +124,19 @@ def run(
     """
     if words:  # a missing encoder is reported now and not after the training
         config = group.configs[0]
-        unseen_phrases.sets_of(make_task(config.world, **config.options))
+        task = task_of(config)
+        unseen_phrases.sets_of(task)
+        infeasible.understood(task)
     place = None if folder is None else checkpoint_folder(folder, group)
     trained = runner.train_group(group, place, on_point=on_point, console=console)
     if console is not None:
         console.print("evaluating…")
     scale = QUICK if quick else 1.0
     by_phrase = unseen_phrases.evaluate(trained, scale=scale) if words else {}
+    by_request = infeasible.evaluate(trained, scale=scale) if words else {}
     for config, score in evaluate.evaluate(trained, scale=scale).items():
-        score["words"] = divergence.blank_score(by_phrase.get(config, {}), trained.diverged(config))
+        for name, found in (("words", by_phrase), ("requests", by_request)):
+            score[name] = divergence.blank_score(found.get(config, {}), trained.diverged(config))
         yield _result(trained, config, score, folder)
 
 
@@ -139,6 +166,28 @@ def check_records(groups: Sequence[Group], folder: Path) -> None:
         )
 
 
+@contextlib.contextmanager
+def holding(
+    folder: Path | None,
+    groups: Sequence[Group],
+    *,
+    overwrite: bool = False,
+    say: Callable[[str], Any] = warnings.warn,
+) -> Iterator[None]:
+    """Hold the folder in which these groups will be trained. Without a folder there is nothing to hold.
+
+    Raise an error if it cannot be written, if another process trains there, or if a record would be replaced by a
+    different one without `overwrite`.
+    """
+    if folder is None:
+        yield
+        return
+    with files.locked(folder, say):
+        if not overwrite:
+            check_records(groups, folder)
+        yield
+
+
 def train(
     world: str,
     *,
@@ -159,12 +208,11 @@ def train(
         configs_of(world, **choices), seeds, initial=initial, **dict(numbers or {})
     )
     folder = None if out is None else Path(out) / world
-    if folder is not None and not overwrite:
-        check_records(groups, folder)
     calls = (on_point,) if callable(on_point) else tuple(on_point)
     console = console or Console(quiet=True)
     options: dict[str, Any] = dict(quick=quick, words=words, on_point=calls, console=console)
-    return [result for group in groups for result in run(group, folder, **options)]
+    with holding(folder, groups, overwrite=overwrite):
+        return [result for group in groups for result in run(group, folder, **options)]
 
 
 def evaluate_policy(

@@ -47,7 +47,7 @@ def _shape_of(fields: dict[str, Any]) -> Shape:
 
 
 def shape_fact(shape: Shape) -> dict[str, Any]:
-    """Return a shape as a policy file holds it. What is as always in later fields is left out."""
+    """Return a shape as a policy file holds it. Later fields are left out where they have their defaults."""
     defaults = {field.name: field.default for field in dataclasses.fields(shape)}
     own = dataclasses.asdict(shape)
     return {k: v for k, v in own.items() if k in FIRST_FIELDS or v != defaults[k]}

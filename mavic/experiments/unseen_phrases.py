@@ -9,7 +9,7 @@ own vector (the paper's). A team that hears kinds hears the reader's probabiliti
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from mavic.language.reader.phrase_file import Example
 from mavic.types import Phrases, replace
 
 SETS = {"novel": "blind", "paper": "published"}  # name in records → set in a world's phrases.toml
+ONE_BY_ONE = ("paper",)  # sets whose phrases are evaluated singly too
 
 
 class Way(NamedTuple):
@@ -105,14 +106,22 @@ def counts(unseen: Unseen, given: np.ndarray) -> dict[str, int]:
     }
 
 
-def phrase_table(unseen: Unseen, first: int, kinds: int, longest: int, way: Way) -> Phrases:
-    """Return the phrases as a schedule draws them: rows [kinds, longest] and counts [kinds].
+def phrase_table(
+    unseen: Unseen,
+    first: int,
+    kinds: int,
+    longest: int,
+    way: Way,
+    places: Sequence[int] | None = None,
+) -> Phrases:
+    """Return the phrases at `places` (default: all) as a schedule draws them: rows [kinds, longest], counts [kinds].
 
     What is heard of the phrases themselves lies from row `first` on.
     """
     own, anyway = way
     rows: list[list[int]] = [[] for _ in range(kinds)]
-    for place, kind in enumerate(unseen.kinds):
+    for place in range(len(unseen.texts)) if places is None else places:
+        kind = unseen.kinds[place]
         if unseen.understood[place] or anyway:
             rows[kind].append(first + place if own else unseen.trained[place])
     table = [[mine[i % len(mine)] if mine else 0 for i in range(longest)] for mine in rows]
@@ -125,57 +134,93 @@ def phrase_table(unseen: Unseen, first: int, kinds: int, longest: int, way: Way)
 def evaluate(
     trained: Trained, *, num_envs: int = 256, scale: float = 1.0
 ) -> dict[ExperimentConfig, dict[str, Any]]:
-    """Return the compliance in each set of unseen phrases, per seed, for each config that hears instructions."""
+    """Return the compliance in each set of unseen phrases, per seed, for each config that hears instructions.
+
+    For the paper's own phrases there is also the compliance in each of them alone, under `each`.
+    """
     group, task = trained.group, trained.task
     hearing = [config for config in group.configs if METHODS[config.method].hears]
     sets = sets_of(task)
     if not hearing or not sets:
         return {}
-    places = np.array([place for config in hearing for place in trained.places(config)])
-    state = jax.tree.map(lambda x: x[places], trained.state)
-    runs = stack([make_run(c, group.preset, task, s) for c in hearing for s in group.seeds])
-    texts = [text for unseen in sets.values() for text in unseen.texts]
-    own = heard.texts_heard(task.lexicon, texts, task.hear)
-    vectors = jnp.concatenate([task.vectors, jnp.asarray(own)])
-    kinds = len(task.lexicon.names)
-    longest = max(int(np.bincount(unseen.kinds).max()) for unseen in sets.values())
-    first = task.vectors.shape[0]
+    followed = _Spoken(trained, hearing, sets, num_envs=num_envs, scale=scale)
     found: dict[str, dict[str, Any]] = {}
     for name, unseen in sets.items():
-        by_way: dict[Way, np.ndarray] = {}
-        for way in WAYS[task.hear].values():
-            if way in by_way:
-                continue
-            spoken = phrase_table(unseen, first, kinds, longest, way)
-            rules = runs.test_env.rules
-            test = replace(
-                runs.test_env,
-                phrases=jax.tree.map(
-                    lambda x: jnp.broadcast_to(x, (len(places), *x.shape)), spoken
-                ),
-                rules=replace(rules, given=rules.given & (spoken.count > 0)[None]),
-            )
-            section = metrics.SECTIONS[metrics.COMPLIANCE.section]
-            section = dataclasses.replace(section, enough=section.enough * scale)
-            which = evaluation.episodes_of(
-                jnp.zeros(rules.allowed.shape[1:], bool), instructed=True
-            )
-            spoken_to = replace(runs, test_env=test)
-            totals = evaluation.until_enough(
-                trained.static, num_envs, vectors, spoken_to, state, section, which
-            )
-            by_way[way] = metrics.divide(totals.ratios[metrics.COMPLIANCE.name])
-        first += len(unseen.texts)
-        found[name] = {key: by_way[way] for key, way in WAYS[task.hear].items()}
+        found[name] = followed.by_way(name, range(len(unseen.texts)))
+        if name in ONE_BY_ONE:
+            each = {text: followed.by_way(name, [i]) for i, text in enumerate(unseen.texts)}
+            found[name]["each"] = each
     seeds = len(group.seeds)
 
     def of_config(number: int) -> dict[str, Any]:
-        given = np.asarray(runs.test_env.rules.given)[number * seeds]
         part = slice(number * seeds, (number + 1) * seeds)
         return {
-            name: {**counted, **{way: share[part] for way, share in found[name].items()}}
+            name: {**counted, **jax.tree.map(lambda share: share[part], found[name])}
             for name, unseen in sets.items()
-            if (counted := counts(unseen, given))["phrases"]
+            if (counted := counts(unseen, followed.given[number * seeds]))["phrases"]
         }
 
     return {config: of_config(number) for number, config in enumerate(hearing)}
+
+
+class _Spoken:
+    """The runs of all configs that hear, and how they follow instructions in chosen phrases."""
+
+    def __init__(
+        self,
+        trained: Trained,
+        hearing: Sequence[ExperimentConfig],
+        sets: Mapping[str, Unseen],
+        *,
+        num_envs: int,
+        scale: float,
+    ) -> None:
+        group, task = trained.group, trained.task
+        places = np.array([place for config in hearing for place in trained.places(config)])
+        self.static, self.num_envs, self.sets, self.hear = trained.static, num_envs, sets, task.hear
+        self.state = jax.tree.map(lambda x: x[places], trained.state)
+        every = [make_run(c, group.preset, task, s) for c in hearing for s in group.seeds]
+        self.runs = stack(every)
+        texts = [text for unseen in sets.values() for text in unseen.texts]
+        own = heard.texts_heard(task.lexicon, texts, task.hear)
+        self.vectors = jnp.concatenate([task.vectors, jnp.asarray(own)])
+        self.kinds = len(task.lexicon.names)
+        self.longest = max(int(np.bincount(unseen.kinds).max()) for unseen in sets.values())
+        ends = np.cumsum([len(unseen.texts) for unseen in sets.values()])
+        self.ends = dict(zip(sets, ends + task.vectors.shape[0], strict=True))
+        self.given = np.asarray(self.runs.test_env.rules.given)
+        section = metrics.SECTIONS[metrics.COMPLIANCE.section]
+        self.section = dataclasses.replace(section, enough=section.enough * scale)
+
+    def by_way(self, name: str, places: Sequence[int]) -> dict[str, np.ndarray]:
+        """Return the share followed [runs] of some phrases of a set, by way of hearing; nan if nothing was asked."""
+        unseen = self.sets[name]
+        found: dict[Way, np.ndarray] = {}
+        for way in dict.fromkeys(WAYS[self.hear].values()):
+            first = int(self.ends[name]) - len(unseen.texts)
+            spoken = phrase_table(unseen, first, self.kinds, self.longest, way, places)
+            found[way] = self._followed(spoken, share=len(places) / len(unseen.texts))
+        return {key: found[way] for key, way in WAYS[self.hear].items()}
+
+    def _followed(self, spoken: Phrases, share: float) -> np.ndarray:
+        runs = self.runs
+        rules = runs.test_env.rules
+        test = replace(
+            runs.test_env,
+            phrases=jax.tree.map(
+                lambda x: jnp.broadcast_to(x, (len(self.given), *x.shape)), spoken
+            ),
+            rules=replace(rules, given=rules.given & (spoken.count > 0)[None]),
+        )
+        section = dataclasses.replace(self.section, enough=self.section.enough * share)
+        which = evaluation.episodes_of(jnp.zeros(rules.allowed.shape[1:], bool), instructed=True)
+        totals = evaluation.until_enough(
+            self.static,
+            self.num_envs,
+            self.vectors,
+            replace(runs, test_env=test),
+            self.state,
+            section,
+            which,
+        )
+        return metrics.divide(totals.ratios[metrics.COMPLIANCE.name])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import jax
@@ -21,12 +22,14 @@ def rules_of(
     rule: str = "by-kind",
     only: tuple[str, ...] | None = None,
     extras: bool = False,
+    penalty: float | None = None,
+    bonus: float | None = None,
 ) -> Rules:
     """Return a file's kinds as arrays for an environment.
 
     `rule` is "by-kind" (as the file says) or "add" (for every kind, with the paper's penalty and bonus). `only` names
     the kinds that the schedule gives. By default these are all kinds that are not `extra`; with `extras` they are all
-    kinds.
+    kinds. `penalty` and `bonus` replace those of every kind; a penalty is what disobeying costs, 0 or more.
     """
     if not isinstance(file, InstructionFile):
         file = read(file)
@@ -74,15 +77,32 @@ def rules_of(
             np.array([False] + [k.rule == "replace" and rule == "by-kind" for k in every])
         ),
         pay=column([k.pay for k in every]),
-        penalty=column([k.paper_penalty if rule == "add" else k.penalty for k in every]),
-        bonus=column([k.paper_bonus if rule == "add" else k.bonus for k in every]),
+        penalty=column(
+            [k.paper_penalty if rule == "add" else k.penalty for k in every]
+            if penalty is None
+            else [-penalty] * len(every)
+        ),
+        bonus=column(
+            [k.paper_bonus if rule == "add" else k.bonus for k in every]
+            if bonus is None
+            else [bonus] * len(every)
+        ),
         outcome=jnp.asarray(outcome),
         credit=column([k.credit for k in every]),
         precondition=jnp.asarray(precondition),
         effect=jnp.asarray(effect),
         given=jnp.asarray(np.array([False] + [k.name in given_names for k in every])),
+        weight=weights_of(file, {}),
         names=("none", *file.names()),
     )
+
+
+def weights_of(file: InstructionFile, weights: Mapping[str, float]) -> Array:
+    """Return [C], how often each kind is given compared with the others; 1 for those that are not named."""
+    for name in weights:
+        if name not in file.names():
+            raise ValueError(f"kind {name!r} is unknown; {suggest(name, file.names())}")
+    return jnp.asarray([1.0, *(weights.get(name, 1.0) for name in file.names())], jnp.float32)
 
 
 def _check_possible(allowed: np.ndarray, addressed: np.ndarray, env: Env, where: str) -> None:

@@ -266,13 +266,14 @@ def _draw(
     phrases: Phrases,
     to_end: bool = False,
 ) -> tuple[Instruction, Array]:
-    """Return a new instruction, uniform over the possible kinds and then over phrases, and whether any was possible.
+    """Return a new instruction and whether any was possible. Kinds are drawn by their weights, phrases uniformly.
 
     `to_end` says that it holds to the end of the episode. Of the prohibitions with rule add that do, some are drills:
     they are enforced, so that the team meets the states in which something else must do.
     """
-    rank = jnp.floor(draws[1] * possible.sum())
-    kind = jnp.argmax(jnp.cumsum(possible) > rank).astype(jnp.int32)
+    possible &= rules.weight > 0
+    upto = jnp.cumsum(possible * rules.weight)
+    kind = jnp.argmax(upto > draws[1] * upto[-1]).astype(jnp.int32)
     phrase = _phrase_of(kind, draws[2], phrases)
     span = schedule.hold_max - schedule.hold_min + 1
     lasts = ~rules.replaces[kind] & (draws[3] < schedule.hold_to_end_prob)

@@ -19,6 +19,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -125,17 +126,58 @@ def built_in_hash(name: str, pooling: str = "mean") -> str:
     return join_hash(BUILT_IN[name].sha, VOCABULARY_SHA, pooling)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FromFunction(Encoder):
+    """An encoder from any function of texts to vectors."""
+
+    function: Callable[[Sequence[str]], Any]
+
+    def states(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Return each text's vector as its only state, [1, D]."""
+        return [row[None] for row in _rows(self.id, self.function, texts)]
+
+
+def from_function(
+    name: str, function: Callable[[Sequence[str]], Any], version: str = "1"
+) -> Encoder:
+    """Return an encoder from a function of P texts to vectors [P, D].
+
+    Cached vectors and policies belong to the name and the version: raise the version when the function changes.
+    """
+    return FromFunction(
+        id=name,
+        hash=join_hash(f"function {name}", version, "mean"),
+        dimension=_rows(name, function, ["a word"]).shape[1],
+        pooling="mean",
+        tokenizer=None,
+        hidden=lambda tokens, mask: tokens,
+        function=function,
+    )
+
+
+def _rows(name: str, function: Callable[[Sequence[str]], Any], texts: Sequence[str]) -> np.ndarray:
+    rows = np.asarray(function(list(texts)), np.float32)
+    if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
+        raise EncoderError(
+            f"encoder {name!r}: {len(texts)} texts should give {len(texts)} rows of finite numbers, "
+            f"but gave an array of shape {list(rows.shape)}"
+        )
+    return rows
+
+
 OWN: dict[str, Encoder] = {}
-"""Encoders of one's own by name: a row `OWN["mine"] = Encoder(…)`, or a subclass with its own `states`."""
+"""Encoders of one's own by name: a row `OWN["mine"] = from_function("mine", …)`."""
 
 
-@cache
 def open_encoder(name: str = DEFAULT, pooling: str = "mean") -> Encoder:
     """Find, check and load an encoder; an `EncoderError` says how to install it."""
     if pooling not in POOLINGS:
         raise EncoderError(f"pooling {pooling!r} is unknown; {suggest(pooling, POOLINGS)}")
-    if name in OWN:
-        return OWN[name]
+    return OWN[name] if name in OWN else _opened(name, pooling)
+
+
+@cache
+def _opened(name: str, pooling: str) -> Encoder:
     if name in BUILT_IN:
         return _built_in(name, pooling)
     if name.startswith("path:"):
@@ -144,6 +186,17 @@ def open_encoder(name: str = DEFAULT, pooling: str = "mean") -> Encoder:
         return _folder(name, _download(name.removeprefix("hf:")), pooling)
     allowed = (*BUILT_IN, *OWN, "path:DIR", "hf:NAME")
     raise EncoderError(f"encoder {name!r} is unknown; {suggest(name, allowed)}")
+
+
+def known(name: str) -> bool:
+    """Return whether a name is that of an encoder; the weights may still be missing."""
+    return name in OWN or name in BUILT_IN or name.startswith(("path:", "hf:"))
+
+
+def short_name(name: str) -> str:
+    """Return an encoder's name as a part of file names: of a folder or of the hub, only the last part."""
+    last = name.rstrip("/\\").replace("\\", "/").rpartition("/")[2].rpartition(":")[2]
+    return re.sub(r"[^\w.]+", "-", last) or "encoder"
 
 
 def encode(texts: Sequence[str], encoder: str = DEFAULT) -> np.ndarray:

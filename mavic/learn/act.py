@@ -6,6 +6,7 @@ a network, `H` memory. What a network sees is a matter of its view (`mavic.learn
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -15,12 +16,17 @@ from mavic.learn import networks
 from mavic.learn.losses import mixture
 from mavic.learn.networks import Network, Scale
 from mavic.learn.views import Observed, joint_available, split_macro, view_of
-from mavic.types import Array, Bool, Float, Int, assert_rank
+from mavic.types import Array, Bool, Float, Int, assert_rank, replace
 
 
-def empty_memory(network: Network, num_envs: int) -> Array:
-    """Return the memory [G, R, W, H] of all networks at the start of an episode."""
-    return jnp.zeros((network.shape.count, *network.empty(num_envs).shape))
+def empty_memory(network: Network, num_envs: int, second: bool = False) -> Array:
+    """Return the memory [G, R, W, H] of all networks at the start of an episode.
+
+    With room for a `second` instruction there are three, [3, G, R, W, H]: of what happens while the first instruction
+    alone is heard, the second alone, and nothing.
+    """
+    one = jnp.zeros((network.shape.count, *network.empty(num_envs).shape))
+    return jnp.stack([one] * 3) if second else one
 
 
 def project(network: Network, params: Any, vectors: Array) -> Any:
@@ -31,33 +37,105 @@ def project(network: Network, params: Any, vectors: Array) -> Any:
 def decide(
     network: Network,
     actors: Any,
-    memory: Float[Array, "G R W H"],
+    memory: Float[Array, "*heard G R W H"],
     observed: Observed,
     idle: Bool[Array, "W N"],
     available: Bool[Array, "W N M"],
     epsilon: Float[Array, " W"],
     draws: Float[Array, "W N"],
     greedy: Bool[Array, ""] | bool = False,
-) -> tuple[Int[Array, "W N"], Float[Array, "G R W H"]]:
+) -> tuple[Int[Array, "W N"], Float[Array, "*heard G R W H"]]:
     """Return macros [W, N] and the actors' memory after the decision.
 
     `actors` comes from `project`. Agents that are not `idle` [W, N] keep their macro and memory. A macro is drawn from
     the mixture of the softmax and a uniform choice among `available` [W, N, M], with one uniform number each, `draws`
     [W, N]. `epsilon` [W] is the share of the uniform choice. `greedy` takes the likeliest macro instead. One actor for
-    the whole team chooses a macro for every agent. Its choice is conditional on the macros that still run.
+    the whole team chooses a macro for every agent. Its choice is conditional on the macros that still run. If there is
+    room for a second instruction (`observed.also`), the memory has room for it too (`empty_memory`).
     """
     assert_rank("W N O", observation=observed.observation)
     assert_rank("W N", idle=idle, draws=draws, last_macro=observed.last_macro)
     assert_rank("W N M", available=available)
     assert_rank("W", epsilon=epsilon)
-    heads, memory = _step(network, actors, memory, observed, idle)
-    logits = jax.vmap(lambda h: networks.logits(network.shape, h, observed.instructed))(heads)
+    logits, memory = policy_logits(network, actors, memory, observed, idle, available)
     if network.shape.joint:
         args = (network.shape.macro_counts, observed.last_macro, idle)
         return choose_jointly(*args, logits[0], available, epsilon, draws[:, 0], greedy), memory
     explore = jnp.broadcast_to(epsilon[:, None], draws.shape)
     chosen = choose(logits.swapaxes(0, 1), available, explore, draws, jnp.asarray(greedy))
     return jnp.where(idle, chosen, observed.last_macro), memory
+
+
+def policy_logits(
+    network: Network,
+    actors: Any,
+    memory: Array,
+    observed: Observed,
+    idle: Array,
+    available: Array,
+) -> tuple[Array, Array]:
+    """Return the logits [G, W, M] of what all actors choose, and the memory after the decision.
+
+    With room for a second instruction, an actor runs three times over the true history: it hears the first alone, the
+    second alone, and nothing. If both are said to it, it keeps both (`both_kept`). If one is, it goes by that one. If
+    it is told nothing, it goes by what its teammates are told: by the first instruction if that holds.
+    """
+    shape = network.shape
+
+    def heard(phrase: Array, memory: Array) -> tuple[Array, Array]:
+        alone = replace(observed, phrase=phrase, also=None)
+        heads, memory = _step(network, actors, memory, alone, idle)
+        return jax.vmap(lambda h: networks.logits(shape, h, alone.instructed))(heads), memory
+
+    if observed.also is None:
+        return heard(observed.phrase, memory)
+    phrases = observed.phrase, observed.also, jnp.zeros_like(observed.phrase)
+    # one after another: as one batch, the last digits would differ from those of a single instruction
+    ran = [heard(phrase, memory[i]) for i, phrase in enumerate(phrases)]
+    (one, other, silent), after = zip(*ran, strict=True)
+    told, also = (_told(shape, phrase) for phrase in phrases[:2])
+    second = ~told & (also | ~(observed.phrase > 0).any(-1)[None])
+    both = both_kept(one, other, silent, _choices(shape, observed, idle, available))
+    logits = jnp.where(second[..., None], other, one)
+    return jnp.where((told & also)[..., None], both, logits), jnp.stack(after)
+
+
+def both_kept(
+    one: Float[Array, "*batch M"],
+    other: Float[Array, "*batch M"],
+    silent: Float[Array, "*batch M"],
+    choices: Bool[Array, "*batch M"],
+) -> Float[Array, "*batch M"]:
+    """Return the logits [..., M] under two instructions, from those under each alone and under neither.
+
+    Each macro has the log-probability, among `choices`, that is farther from the one under neither. So what an
+    instruction forbids stays unlikely and what it turns to instead stays likely, unless the other instruction says the
+    opposite of the same macro more strongly. What both change alike is not changed twice.
+    """
+    first, second, neither = (
+        jax.nn.log_softmax(jnp.where(choices, logits, -1e9)) for logits in (one, other, silent)
+    )
+    return jnp.where(jnp.abs(first - neither) >= jnp.abs(second - neither), first, second)
+
+
+def _told(shape: networks.Shape, phrase: Array) -> Array:
+    """Return bool [G, W], whether an instruction is said to each network: to its agent, or to anybody of its team."""
+    said = phrase > 0
+    return said.any(-1)[None] if shape.hears_each else said.swapaxes(0, 1)
+
+
+def _choices(shape: networks.Shape, observed: Observed, idle: Array, available: Array) -> Array:
+    """Return bool [G, W, M], what each network can choose now."""
+    if not shape.joint:
+        return available.swapaxes(0, 1)
+    counts = shape.macro_counts
+    return (joint_available(counts, available) & _goes_on(counts, observed.last_macro, idle))[None]
+
+
+def _goes_on(counts: tuple[int, ...], running: Array, idle: Array) -> Array:
+    """Return bool [W, A], the combinations of macros in which busy agents keep the `running` ones."""
+    macros = split_macro(counts, jnp.arange(math.prod(counts)))
+    return (idle[:, None] | (macros[None] == running[:, None])).all(-1)
 
 
 def values(
@@ -121,8 +199,7 @@ def choose_jointly(
     """
     allowed = joint_available(counts, available)
     mixed, soft = mixture(logits, allowed, epsilon)
-    macros = split_macro(counts, jnp.arange(logits.shape[-1]))
-    fits = (idle[:, None] | (macros[None] == running[:, None])).all(-1)
+    fits = _goes_on(counts, running, idle)
     likeliest = jnp.argmax(jnp.where(fits, soft, -jnp.inf), -1)
     # The restricted policy may underflow to 0 everywhere; then all that fits is equally likely.
     floor = jnp.where(allowed, 1e-12, 1e-30)

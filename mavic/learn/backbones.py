@@ -93,6 +93,8 @@ def networks_of(name: str, shape: Shape) -> tuple[Network, Network | None]:
     The second is None where critics have the actors' shape.
     """
     backbone = look_up(BACKBONES, name, "backbone")
+    if shape.cell and backbone.attends:
+        raise ValueError(f"backbone {name} has networks of its own; it cannot have {shape.cell!r}")
     actor = replace(VIEWS[backbone.actor].widen(shape), layer_norm=backbone.actor_norm)
     critic = VIEWS[backbone.critic].widen(shape)
     if backbone.critic_per_agent:
@@ -104,6 +106,8 @@ def networks_of(name: str, shape: Shape) -> tuple[Network, Network | None]:
 def network_of(name: str, role: str, shape: Shape) -> Network:
     """Return the network of a backbone's actors or critics, which have this shape."""
     attends = role == "critic" and look_up(BACKBONES, name, "backbone").attends
+    if shape.cell:
+        return networks.of_own_cell(shape)
     return acac.critic(shape) if attends else gru.network(shape)
 
 

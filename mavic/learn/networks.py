@@ -18,14 +18,26 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from mavic.hints import look_up
 from mavic.types import Array, record, static
 
-NETWORKS = {  # by name, the fields of `Shape` that differ
+NETWORKS: dict[str, dict[str, Any]] = {  # by name, the fields of `Shape` that differ
     "shared": {"parts": 1},
     "protected": {"parts": 2},
     "residual": {"parts": 2, "residual": True},
 }
 VALUE_HEADS = 2  # of a critic: uninstructed, instructed
+
+
+class Cell(NamedTuple):
+    """A recurrent cell of one's own; `from_cell` says what its functions take and return."""
+
+    init: Callable[[Array, int, int], Any]
+    step: Callable[[Any, Array, Array], tuple[Array, Array]]
+
+
+CELLS: dict[str, Cell] = {}
+"""Cells by name, for rows of `NETWORKS` such as {"parts": 2, "cell": "mine"}."""
 
 
 @record
@@ -51,6 +63,7 @@ class Shape:
     hears_each: bool = static(default=False)  # every agent's phrase has inputs of its own
     layer_norm: bool = static(default=False)  # before the actor's head
     memory: int | None = static(default=None)  # numbers that a network remembers; None: `hidden`
+    cell: str = static(default="")  # a row of `CELLS`; empty: the GRU of `mavic.learn.gru`
 
     @property
     def count(self) -> int:
@@ -70,7 +83,7 @@ class Seen:
     observation: Array  # [..., O]
     last_macro: Array  # [...] the macro that ran before; -1 for none
     phrases: Array  # [..., N] of all agents, the agent's own first; 0 is silence
-    also: Array | None = None  # [..., N] of a second instruction; what is heard is the sum of both
+    also: Array | None = None  # [..., N] of a second instruction, for critics: they hear the sum
 
     @property
     def heard(self) -> tuple[Array, ...]:
@@ -120,6 +133,12 @@ def from_cell(
     the features of many memories at once; without it the cell's own features are taken.
     """
     return Network(shape, *_cell_functions(init, cell, read))
+
+
+@functools.lru_cache
+def of_own_cell(shape: Shape) -> Network:
+    """Return the network of the cell that a shape names. Equal shapes have the same network."""
+    return from_cell(shape, *look_up(CELLS, shape.cell, "cell"))
 
 
 def projections_of(shape: Shape, role: str) -> tuple[tuple[str, ...], int]:
@@ -260,8 +279,7 @@ def head_phrase(phrases: Array, is_actor: bool) -> Array:
 
 def teammate_instructed(seen: Seen) -> Array:
     """Return bool [..., 1], whether any teammate is instructed."""
-    told = (phrases[..., 1:] > 0 for phrases in seen.heard)
-    return functools.reduce(jnp.logical_or, told).any(-1, keepdims=True)
+    return (seen.phrases[..., 1:] > 0).any(-1, keepdims=True)
 
 
 def with_kind_heads(

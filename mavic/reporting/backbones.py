@@ -42,10 +42,17 @@ COLUMNS = (
 
 
 def table_of(folder: Path) -> Table:
-    """Return the numbers of all finished records in the folders below `folder`."""
+    """Return the numbers of all finished records in the folders below `folder`.
+
+    A backbone with several presets, networks or conditions has the numbers of the one that tables show first.
+    """
     found: Table = {}
     for world in record_folders(folder):
+        first: dict[tuple[str, str], str] = {}  # rows are in the order of tables
         for row in table(read_folder(world)):
+            team = row.config.world, row.config.backbone
+            if first.setdefault(team, row.group) != row.group:
+                continue
             methods = found.setdefault(row.config.world, {}).setdefault(row.config.backbone, {})
             methods[row.name] = _numbers(row)
     return found

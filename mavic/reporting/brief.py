@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich import box
 from rich.console import Console
@@ -14,23 +14,26 @@ from mavic.reporting.rows import Row
 from mavic.reporting.styles import BASELINE
 from mavic.reporting.tables import group_tables
 
+COLUMNS: dict[str, Callable[[Row], str]] = {
+    "base return": lambda row: number(row.estimate("base").mean),
+    "followed": lambda row: percent(row.estimate("compliance").mean),
+    "task under an instruction": lambda row: percent(row.over_kinds("under_share")[0]),
+    "obeyed while held": lambda row: percent(row.over_kinds("under_obeyed")[0]),
+}
+"""The task and obedience under a held instruction belong together: who disobeys keeps all of the task."""
+
 
 def show(rows: Sequence[Row], console: Console) -> None:
-    """Print the headline group: base return, instructions followed and the task under an instruction."""
+    """Print the headline group: base return, instructions followed, the task under an instruction, and obedience."""
     own = _headline(rows)
     table = Table(
         box=box.SIMPLE, title=own[0].world.title or own[0].config.world, title_justify="left"
     )
-    for title, justify in (("", "left"), ("base return", "right"), ("followed", "right")):
-        table.add_column(title, justify=justify)  # type: ignore[arg-type]
-    table.add_column("task under an instruction", justify="right")
+    table.add_column("")
+    for title in COLUMNS:
+        table.add_column(title, justify="right")
     for row in own:
-        table.add_row(
-            row.full_label,
-            number(row.estimate("base").mean),
-            percent(row.estimate("compliance").mean),
-            percent(row.over_kinds("under_share")[0]),
-        )
+        table.add_row(row.full_label, *(cell(row) for cell in COLUMNS.values()))
     console.print(table)
     console.print(sentence(own), highlight=False)
 

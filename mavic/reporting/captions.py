@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from mavic.experiments import conditions
 from mavic.experiments.metrics import METRICS, Metric
 from mavic.experiments.records import plain
 from mavic.reporting import styles
@@ -26,7 +27,7 @@ MAIN = (
     "{leak_title}: {leak}; Δ: the difference from vanilla in percentage points, with its interval "
     "(same: it contains 0). {under} {shield} {deaf} {dual} {paper}"
 )
-PAPER = "Paper: base return and compliance ± σ as the paper reports them, 5 seeds, its own conditions{note}."
+PAPER = "Paper: base return and compliance ± σ as the paper reports them, 5 seeds{note}."
 SHARE = "Of optimum: {caption}, {optimum} (≥: the worst seed)."
 UNDER_MAIN = (
     "Under: one kind that leaves the task on holds from start to end; {share}, mean over kinds and seeds; worst: the "
@@ -57,17 +58,20 @@ UNDER = (
 )
 PAIRS = (
     "Two prohibitions are given at the start of an episode and hold to its end, each to all agents that it is meant "
-    "for. No team was trained with two at once: agents hear the sum of what they hear of each. Policies are sampled "
-    "without exploration. {lines}, each as the mean over seeds (worst seed). Best: the return of the best plan that "
-    "obeys both, where it is known."
+    "for. No team was trained with two at once. Policies are sampled without exploration. {lines}, each as the mean "
+    "over seeds (worst seed). Best: the return of the best plan that obeys both, where it is known."
 )
 TWIN = "Twin, for mirrored kinds: {twin} (without an instruction)."
 UNSEEN = (
     "Instructions in phrases that were not in training. Understood: phrases of which the reader is sure; the others "
-    "ask for nothing. Followed: instructions followed / given in understood phrases, each heard as the nearest "
-    "training phrase of its kind. Own vector: the same, but each phrase is heard as its own vector. Unsure too: "
-    "all phrases, understood or not, each heard as its own vector."
+    "ask for nothing. Followed: instructions followed / given in understood phrases, {heard}"
 )
+UNSEEN_HEARD = {  # by what a team hears
+    "vectors": "each heard as the nearest training phrase of its kind. Own vector: the same, but each phrase is heard "
+    "as its own vector. Unsure too: all phrases, understood or not, each heard as its own vector.",
+    "kinds": "each heard as the reader's probability of each kind. Unsure too: all phrases, understood or not, heard "
+    "in the same way.",
+}
 
 
 def _join(*sentences: str) -> str:
@@ -147,7 +151,8 @@ def pairs(rows: Sequence[Row], metrics: Mapping[Metric, str]) -> str:
 
 def unseen(rows: Sequence[Row]) -> str:
     """Return the caption of the table of phrases that were not in training."""
-    return _with_facts(rows, UNSEEN, SPREAD)
+    text = UNSEEN.format(heard=UNSEEN_HEARD[rows[0].config.hear])
+    return _with_facts(rows, text, SPREAD)
 
 
 def _explained(metrics: Iterable[Metric]) -> str:
@@ -159,6 +164,7 @@ def _setup(rows: Sequence[Row]) -> str:
     config, world = rows[0].config, rows[0].world
     facts = [
         f"{config.preset} preset",
+        *(f"{name} backbone" for name in config.backbone_name()),
         f"{config.network} network",
         f"{config.schedule} schedule",
         "rule by kind" if config.rule == "by-kind" else f"rule {config.rule} for all kinds",
@@ -170,7 +176,11 @@ def _setup(rows: Sequence[Row]) -> str:
     }
     facts += [text for name, text in switches.items() if getattr(config, name)]
     facts += [f"{name} {value}" for name, value in config.options.items()]
-    facts += [f"kinds {', '.join(config.kinds)}"] if config.kinds else []
+    facts += [
+        f"{name} {part.write(getattr(config, name)).replace('+', ', ')}"
+        for name, part in conditions.PARTS.items()
+        if getattr(config, name) != part.default
+    ]
     seeds = _by_label(rows, lambda row: _seeds(row.seeds) + _left_out(row.diverged))
     return SETUP.format(
         world=world.title or world.name,

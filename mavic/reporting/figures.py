@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from mavic.reporting.extras import require
 from mavic.reporting.formats import hundredths, number
 from mavic.reporting.rows import CURVES, Row, grouped, known_kinds
 from mavic.reporting.stats import Estimate, interval
-from mavic.reporting.styles import MARKERS, MISSING, look
+from mavic.reporting.styles import MISSING, look
 
 WIDTH = 9  # inches
 UNDER_SHARE = "under_share"
@@ -33,23 +34,28 @@ RC = {
 
 def write_figures(rows: Sequence[Row], folder: Path) -> tuple[Path, ...]:
     """Draw every figure of every preset and condition, as SVG and PNG. Networks share a figure."""
-    matplotlib = require("matplotlib")
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    written: list[Path] = []
     for key, found in grouped(rows, _figure_key).items():
         for name, draw in FIGURES.items():
             if name == "under" and not known_kinds(found, UNDER_SHARE):
                 continue
             stem = "-".join([name, *key.split("/")])
-            svg, png = folder / f"{stem}.svg", folder / f"{stem}.png"
-            with matplotlib.rc_context({**matplotlib.rcParamsDefault, **RC}):
-                figure = draw(found)
-                figure.draw_without_rendering()
-                figure.set_layout_engine("none")  # the layout is final; both formats share it
-                figure.savefig(svg, metadata={"Date": None, "Creator": None})
-                figure.savefig(png, dpi=150, metadata={"Software": None})
-            written += [svg, png]
+            written += save(folder / stem, partial(draw, found))
     return tuple(written)
+
+
+def save(stem: Path, draw: Callable[[], Any]) -> list[Path]:
+    """Draw a figure and write it as SVG and PNG. The same data give the same bytes."""
+    matplotlib = require("matplotlib")
+    svg, png = (stem.with_name(f"{stem.name}.{ending}") for ending in ("svg", "png"))
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **RC}):
+        figure = draw()
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # the layout is final; both formats share it
+        figure.savefig(svg, metadata={"Date": None, "Creator": None})
+        figure.savefig(png, dpi=150, metadata={"Software": None})
+    return [svg, png]
 
 
 def _figure_key(row: Row) -> str:
@@ -61,31 +67,40 @@ def draw_curves(rows: Sequence[Row]) -> Any:
     rows = _learners(rows)
     ticker = require("matplotlib.ticker")
     networks = grouped(rows, lambda row: row.network)
-    figure = _figure(0.7 + 2.7 * len(networks))
-    panels = figure.subplots(len(networks), len(CURVES), squeeze=False, sharex=True)
+    shown = [name for name in CURVES if any(has_curve(row, name) for row in rows)] or CURVES[:2]
+    figure = plain_figure(0.7 + 2.7 * len(networks))
+    panels = figure.subplots(len(networks), len(shown), squeeze=False, sharex=True)
     for line, (network, found) in zip(panels, networks.items(), strict=True):
-        for axes, name in zip(line, CURVES, strict=True):
+        for axes, name in zip(line, shown, strict=True):
             for row in found:  # dashed lines lie on the solid first one, which shows between dashes
-                _draw_curve(axes, row, row.curve.points[name])
-            _panel(axes, f"{METRICS[name].title} · {network} network")
+                draw_curve(axes, row, name)
+            panel(axes, f"{METRICS[name].title} · {network}{' network' * (len(shown) < 3)}")
             if METRICS[name].format.percent:
-                _in_percent(axes.yaxis)
+                in_percent(axes.yaxis)
                 axes.set_ylim(-0.03, 1.03)
     for axes in panels[-1]:
         axes.set_xlim(left=0)
         axes.set_xlabel("training episodes")
         axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
         axes.xaxis.set_major_locator(ticker.MaxNLocator(6))
-    handles = _method_handles(rows, linewidth=2)
-    base = panels[:, CURVES.index(BASE.name)]
+    handles = method_handles(rows, linewidth=2)
+    base = panels[:, shown.index(BASE.name)] if BASE.name in shown else []
     handles += _optimum_lines(base, rows[0].optimum, vertical=False)
-    _legend(figure, handles)
+    legend(figure, handles)
     return figure
 
 
-def _draw_curve(axes: Any, row: Row, points: np.ndarray) -> None:
-    if not len(points) or np.isnan(points).all():
+def has_curve(row: Row, name: str) -> bool:
+    """Return whether a metric was measured during this row's training."""
+    points = row.curve.points[name]
+    return bool(len(points)) and not bool(np.isnan(points).all())
+
+
+def draw_curve(axes: Any, row: Row, name: str) -> None:
+    """Draw one row's curve of a metric: the mean and the 95 % interval over seeds."""
+    if not has_curve(row, name):
         return
+    points = row.curve.points[name]
     low, high = interval(points.T)
     episodes, style = row.curve.episodes, look(row.config.method)
     axes.fill_between(episodes, low, high, color=style.colour, alpha=0.18, linewidth=0, zorder=2)
@@ -108,7 +123,7 @@ def draw_kinds(rows: Sequence[Row]) -> Any:
     networks = [row.network for row in rows]
     left = np.array([0.0, *(1.35 + np.arange(len(kinds)))])
     top = np.array([i + 0.25 * (network != networks[0]) for i, network in enumerate(networks)])
-    figure = _figure(1.75 + 0.36 * (top[-1] + 1))
+    figure = plain_figure(1.75 + 0.36 * (top[-1] + 1))
     axes = figure.subplots()
     for y, row in zip(top, rows, strict=True):
         for x, estimate in zip(
@@ -162,21 +177,21 @@ def draw_both(rows: Sequence[Row]) -> Any:
     zoom = zoom_from(shares)
     near = shares >= zoom
     zoomed = near.any() and not near.all()
-    figure = _figure(4.9)
+    figure = plain_figure(4.9)
     panels = figure.subplots(1, 1 + zoomed, squeeze=False, sharey=True)[0]
     for axes in panels:
         _draw_points(axes, rows)
         axes.set_xlabel("base return (uninstructed, discounted)")
-    _panel(panels[0], "One point per seed: upper right has both")
+    panel(panels[0], "One point per seed: upper right has both")
     panels[0].set_ylabel("instructions followed")
-    _in_percent(panels[0].yaxis)
+    in_percent(panels[0].yaxis)
     panels[0].set_ylim(-0.04, 1.04)
     if zoomed and optimum is not None:
-        _panel(panels[1], f"The same, from {zoom:.0%} of the optimum on")
+        panel(panels[1], f"The same, from {zoom:.0%} of the optimum on")
         reach = max(optimum, bases.max()) - zoom * optimum
         panels[1].set_xlim(zoom * optimum, zoom * optimum + 1.06 * reach)
     handles = _point_handles(rows) + _optimum_lines(panels, optimum, vertical=True)
-    _legend(figure, handles)
+    legend(figure, handles)
     return figure
 
 
@@ -187,12 +202,13 @@ def _in_paper(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _draw_points(axes: Any, rows: Sequence[Row]) -> None:
+    markers = styles.markers(row.network for row in rows)
     for row in reversed(rows):  # the first row of the table lies on top
         axes.scatter(
             row.estimate(BASE.name).values,
             row.estimate(COMPLIANCE.name).values,
             s=46,
-            marker=MARKERS.get(row.config.network, "^"),
+            marker=markers[row.network],
             color=look(row.config.method).colour,
             edgecolor="white",
             linewidth=0.6,
@@ -215,9 +231,9 @@ def _draw_points(axes: Any, rows: Sequence[Row]) -> None:
 def _point_handles(rows: Sequence[Row]) -> list[Any]:
     line = require("matplotlib.lines").Line2D
     point = {"linestyle": "none", "markersize": 7}
-    handles = _method_handles(rows, marker="o", **point)
-    for network in dict.fromkeys(row.config.network for row in rows):
-        mark = {"color": PALETTE["grey"], "marker": MARKERS.get(network, "^")}
+    handles = method_handles(rows, marker="o", **point)
+    for network, marker in styles.markers(row.network for row in rows).items():
+        mark = {"color": PALETTE["grey"], "marker": marker}
         handles.append(line([], [], label=f"{network} network", **mark, **point))
     if _in_paper(rows):
         mark = {"color": PALETTE["black"], "marker": "D", "markerfacecolor": "none"}
@@ -225,7 +241,7 @@ def _point_handles(rows: Sequence[Row]) -> list[Any]:
     return handles
 
 
-def _method_handles(rows: Sequence[Row], **style: Any) -> list[Any]:
+def method_handles(rows: Sequence[Row], **style: Any) -> list[Any]:
     """Return legend entries, one per method, in the order of tables."""
     line = require("matplotlib.lines").Line2D
     handles = []
@@ -262,7 +278,7 @@ def draw_under(rows: Sequence[Row]) -> Any:
     rows = [row for row in rows if not row.method.random]
     kinds = known_kinds(rows, UNDER_SHARE)
     networks = grouped([row for row in rows if row.kinds(UNDER_SHARE)], lambda row: row.network)
-    figure = _figure(1.6 + 2.6 * len(networks))
+    figure = plain_figure(1.6 + 2.6 * len(networks))
     panels = figure.subplots(len(networks), 1, squeeze=False, sharex=True)[:, 0]
     for axes, (network, found) in zip(panels, networks.items(), strict=True):
         step = 0.8 / len(found)
@@ -272,23 +288,23 @@ def draw_under(rows: Sequence[Row]) -> Any:
                 _draw_seeds(axes, x, step, row, row.estimate(UNDER_SHARE, kind))
         for place in range(1, len(kinds)):
             axes.axvline(place - 0.5, color=PALETTE["grey"], linewidth=0.6, alpha=0.5)
-        _panel(
+        panel(
             axes, f"Task return under an instruction, of the best obedient plan · {network} network"
         )
         axes.grid(visible=False, axis="x")
-        _in_percent(axes.yaxis)
+        in_percent(axes.yaxis)
         axes.set_ylim(-0.06, 1.06)
         axes.axhline(1.0, color=PALETTE["black"], linewidth=1, linestyle=(0, (2, 2)), zorder=1)
     panels[-1].set_xlim(-0.5, len(kinds) - 0.5)
     panels[-1].set_xticks(range(len(kinds)), kinds)
     panels[-1].tick_params(axis="x", length=0, rotation=0 if len(kinds) < 5 else 20)
     point = {"marker": "o", "linestyle": "none", "markersize": 7}
-    handles = _method_handles([row for row in rows if not row.shield], **point)
+    handles = method_handles([row for row in rows if not row.shield], **point)
     if any(row.shield for row in rows):
         line = require("matplotlib.lines").Line2D
         hollow = {"color": PALETTE["black"], "markerfacecolor": "none"}
         handles.append(line([], [], label="the same team with the shield", **point, **hollow))
-    _legend(figure, handles)
+    legend(figure, handles)
     return figure
 
 
@@ -305,22 +321,26 @@ def _draw_seeds(axes: Any, x: float, width: float, row: Row, estimate: Estimate)
     axes.plot(ends, [max(estimate.mean, -0.03)] * 2, color=colour, linewidth=1.4, zorder=2)
 
 
-def _figure(height: float) -> Any:
+def plain_figure(height: float) -> Any:
+    """Return an empty figure."""
     return require("matplotlib.figure").Figure(figsize=(WIDTH, height), layout="constrained")
 
 
-def _legend(figure: Any, handles: Sequence[Any]) -> None:
+def legend(figure: Any, handles: Sequence[Any]) -> None:
+    """Put a legend below a figure."""
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
 
 
-def _panel(axes: Any, title: str) -> None:
+def panel(axes: Any, title: str) -> None:
+    """Give a panel its title, and its frame and grid."""
     axes.set_title(title, loc="left", fontsize=11)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#E6E6E6", linewidth=0.8)
     axes.set_axisbelow(True)
 
 
-def _in_percent(axis: Any) -> None:
+def in_percent(axis: Any) -> None:
+    """Write an axis of shares in percent."""
     axis.set_major_formatter(require("matplotlib.ticker").PercentFormatter(1.0, decimals=0))
 
 

@@ -3,13 +3,14 @@
     python -m mavic.reporting.headline README.md docs/results.md
 
 rewrites every block between `<!-- headline: WORLD -->` and `<!-- end -->` on these pages. A world may have several
-entries, such as `<!-- headline: overcooked extras -->`. An entry of the file looks like this:
+entries, such as `<!-- headline: overcooked extras -->`. Other blocks are `<!-- study: NAME -->` (the page of a study,
+`results/NAME.md`), `<!-- bias: WORLD -->` (the critics' errors under all conditions) and `<!-- speed -->`. An entry of
+the file looks like this:
 
     "box_pushing": {
         "group": "tuned/protected/live/by-kind",            the group of `table.json` whose rows are shown
         "method": "mavic",                                   the row that is the headline, in bold
         "also": {"tuned/shared/live/by-kind": ["mavic"]},    optional: rows of other groups, after those of their method
-        "paper": false,                                      optional: without the paper's figures
         "columns": ["method", "base return"],                optional: only these columns
         "folder": "repeat/box_pushing"                       optional: the folder of the table (default: the world's)
     }
@@ -28,13 +29,17 @@ from typing import Any
 
 from mavic.experiments.config import ExperimentConfig
 from mavic.experiments.methods import METHODS
-from mavic.reporting import styles
+from mavic.reporting import speed, styles
 from mavic.reporting.formats import hundredths, number, percent
 from mavic.reporting.rows import world_of
 
 HEADLINE = "headline.json"
 SHIELD = "+shield"
 LEFT_OUT = ("random",)
+PAPERS = "shared/paper/add"  # network and condition of the paper
+WHOLE = re.compile(r"(<!-- ((?:study|bias): [\w-]+|speed) -->\n).*?(<!-- end -->)", re.DOTALL)
+PICTURE = re.compile(r"!\[(.*?)\]\((?!\.\.)(.*?)\)")
+SUBTITLE = re.compile(r"^##( .*)$", re.MULTILINE)
 BLOCK = re.compile(r"(<!-- headline: ([\w -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -135,13 +140,6 @@ def markdown(results: Path, entry: str) -> str:
     rank = {name: i for i, name in enumerate(styles.LOOKS)}
     found = [(key, name) for key, names in chosen.items() for name in names]
     found.sort(key=lambda pair: rank.get(pair[1].removesuffix(SHIELD), len(rank)))
-    # The paper's network is `shared`; where that row is not shown, its figures stand in the first row of the method.
-    paper: dict[str, tuple[str, str]] = {}
-    for key, name in found:
-        if name.endswith(SHIELD) or _is_dual(name, key):
-            continue
-        if name not in paper or key.split("/")[1] == "shared":
-            paper[name] = (key, name)
     lines = [
         Line(
             world=world,
@@ -149,7 +147,7 @@ def markdown(results: Path, entry: str) -> str:
             name=name,
             numbers=table[key][name],
             headline=(key, name) == (group, best),
-            has_paper=named.get("paper", True) and paper.get(name) == (key, name),
+            has_paper=key.partition("/")[2] == PAPERS and not name.endswith(SHIELD),
         )
         for key, name in found
     ]
@@ -168,12 +166,44 @@ def markdown(results: Path, entry: str) -> str:
 
 
 def updated(text: str, results: Path) -> str:
-    """Return the text of a page with every headline table made anew."""
+    """Return the text of a page with every headline table, every study and the table of speed made anew."""
 
     def block(match: re.Match[str]) -> str:
         return f"{match[1]}{markdown(results, match[2])}{match[3]}"
 
-    return BLOCK.sub(block, text)
+    def whole(match: re.Match[str]) -> str:
+        name, _, of = match[2].partition(": ")
+        return f"{match[1]}{BLOCKS[name](results, of)}{match[3]}"
+
+    return WHOLE.sub(whole, BLOCK.sub(block, text))
+
+
+def bias(results: Path, world: str) -> str:
+    """Return the critics' errors on uninstructed histories in every group of a world, in Markdown."""
+    table = json.loads((results / world / "table.json").read_text(encoding="utf-8"))
+    methods = [name for name in styles.LOOKS if name not in LEFT_OUT]
+    lines = ["| setting | " + " | ".join(methods) + " |", "|" + "---|" * (1 + len(methods))]
+    for group, rows in table.items():
+        found = [rows.get(method, {}).get("leak") for method in methods]
+        cells = [styles.MISSING if leak is None else percent(leak, 1, True) for leak in found]
+        lines.append(f"| `{group}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def study(results: Path, name: str) -> str:
+    """Return the page of a study below its title, or that it has not been run. Pictures lie beside the page."""
+    page = results / f"{name}.md"
+    if not page.is_file():
+        return "Not run yet.\n"
+    text = page.read_text(encoding="utf-8").partition("\n")[2].lstrip("\n")
+    return PICTURE.sub(r"![\1](../results/\2)", SUBTITLE.sub(r"###\1", text))
+
+
+BLOCKS: dict[str, Callable[[Path, str], str]] = {
+    "speed": speed.markdown,
+    "study": study,
+    "bias": bias,
+}
 
 
 def main() -> None:

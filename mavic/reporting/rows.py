@@ -19,7 +19,7 @@ from mavic.reporting import styles
 from mavic.reporting.extras import require
 from mavic.reporting.stats import UNKNOWN, Difference, Estimate, difference, estimates
 
-CURVES = (metrics.BASE.name, metrics.COMPLIANCE.name)
+CURVES = tuple(metric.name for metric in metrics.CURVES)
 """The metrics that are measured during training, and their names in curve lines."""
 
 
@@ -48,11 +48,12 @@ class UnseenPhrases:
     phrases: int
     understood: int
     followed: Estimate
-    """Of understood phrases, each heard as the nearest training phrase of its kind."""
+    """Of understood phrases, each heard as the nearest training phrase of its kind, or by a team that hears kinds as
+    the reader's probabilities."""
     own_vector: Estimate
-    """Of understood phrases, heard as their own vectors."""
+    """Of understood phrases, heard as their own vectors; the same as `followed` if the team hears kinds."""
     own_vector_anyway: Estimate
-    """Of all phrases, heard as their own vectors."""
+    """Of all phrases, heard as their own vectors or as the reader's probabilities."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +78,10 @@ class Row:
     leak_over_baseline: Difference | None
     """None for the baseline itself, or if the baseline has no record."""
     curve: Curve
+    words: Mapping[str, Any]
+    """The entry `words` of the score line: unseen phrases as they were recorded."""
+    requests: Mapping[str, Any]
+    """The entry `requests` of the score line: macros chosen under requests that nobody can fulfil."""
     optima: Mapping[str, float | None]
     """The return of the best plan that obeys a kind, by kind; None where it is not known."""
     diverged: tuple[int, ...] = ()
@@ -125,8 +130,8 @@ class Row:
 
     @property
     def paper(self) -> api.PaperFigures | None:
-        """What the paper reports for this method; None if it reports nothing."""
-        unlike = self.shield or styles.is_dual(self.config)
+        """What the paper reports for this method; None if it reports nothing, or had another network or condition."""
+        unlike = self.shield or not self.config.is_papers()
         return None if unlike else self.world.paper.get(self.config.method)
 
     @property
@@ -209,12 +214,12 @@ def _checked(make: Callable[..., Row], record: Record, *more: Any) -> Row:
 
 
 def _compared_by(config: ExperimentConfig) -> tuple[str, ...]:
-    names = ("preset", "backbone", "network", "hear", "schedule", "rule")
+    names = ("preset", "backbone", "network", "hear", "encoder", "schedule", "rule")
     return tuple(getattr(config, name) for name in names)
 
 
 def _check_comparable(configs: Mapping[Any, ExperimentConfig]) -> None:
-    """Check that a folder has one world, and a table one row per method with the same kinds, scope and options."""
+    """Check that a folder has one world, and a table one row per method with the same options of the world."""
     worlds = dict.fromkeys(config.world for config in configs.values())
     if len(worlds) > 1:
         raise RecordError(
@@ -230,7 +235,7 @@ def _check_comparable(configs: Mapping[Any, ExperimentConfig]) -> None:
                 f"{twin.name} and {path.name} are both {config.method} of {config.table_group()}"
             )
         first = firsts.setdefault(config.table_group(), path)
-        for name in ("kinds", "one_agent", "options"):
+        for name in ("options", "encoder"):
             mine, theirs = getattr(config, name), getattr(configs[first], name)
             if mine != theirs:
                 raise RecordError(
@@ -270,6 +275,8 @@ def _row(record: Record, config: ExperimentConfig, baseline: Record | None) -> R
         unseen=_unseen(record),
         leak_over_baseline=against,
         curve=_curve(record, config),
+        words=score.get("words", {}),
+        requests=score.get("requests", {}),
         optima=score.get("optima", {}),
     )
 
@@ -334,7 +341,10 @@ def _kinds(record: Record, config: ExperimentConfig, metric: Metric) -> list[str
         return [k for k in kinds if _numbers(record, (metric.section, given, k)).any()]
     if metric.section not in HELD:
         return []
-    kinds = list(score.get(metric.section, {}))  # older records have no section `under`
+    section = score.get(
+        metric.section, {}
+    )  # older records have no section `under`, or not all of it
+    kinds = [kind for kind in section if not metric.optional or metric.key in section[kind]]
     if metric.overall:  # values under an instruction are learnt only by methods that hear it
         return [kind for kind in kinds if kind != OVERALL and METHODS[config.method].hears]
     return [k for k in kinds if np.isfinite(_values_of_kind(record, metric, k)).all()]
@@ -366,15 +376,19 @@ def _floats(values: Iterable[float | None]) -> np.ndarray:
 
 
 def _curve(record: Record, config: ExperimentConfig) -> Curve:
-    """Return the learning curve. Compliance is nan if training measured it under another condition."""
+    """Return the learning curve. What instructed episodes gave is nan if training had another condition."""
     seeds = len(record.run["seeds"])
+    unknown = [None] * seeds
     points = {
-        name: np.asarray([_floats(line[name]) for line in record.curve]).reshape(-1, seeds)
+        name: np.asarray([_floats(line.get(name, unknown)) for line in record.curve]).reshape(
+            -1, seeds
+        )
         for name in CURVES
     }
     if config.as_trained().condition() != config.condition():
-        compliance = metrics.COMPLIANCE.name
-        points[compliance] = np.full_like(points[compliance], math.nan)
+        for metric in metrics.CURVES:
+            if metrics.SECTIONS[metric.section].instructed:
+                points[metric.name] = np.full_like(points[metric.name], math.nan)
     return Curve(
         episodes=tuple(line["episodes"] for line in record.curve),
         points=points,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 from mavic.envs import api
@@ -38,6 +40,7 @@ LOOKS = {  # in the order of tables; hues of Okabe and Ito, each with its own li
     "random": Look("random", PALETTE["grey"], (0, (1, 3))),
 }
 MARKERS = {"protected": "o", "residual": "D", "shared": "s"}
+FURTHER_MARKERS = "^v<>Phd*X"  # of other networks, hearings and backbones
 ORDER = {  # the first of each make up the headline table
     "preset": ("tuned", "paper"),
     "rule": ("by-kind", "add"),
@@ -51,6 +54,13 @@ ORDER = {  # the first of each make up the headline table
 def look(method: str) -> Look:
     """Return a method's look. A method without one gets its own name, in purple and dotted."""
     return LOOKS.get(method, Look(method, PALETTE["purple"], ":"))
+
+
+def markers(networks: Iterable[str]) -> dict[str, str]:
+    """Return a marker for each network, backbone and hearing, as `Row.network` names them."""
+    names = list(dict.fromkeys(networks))
+    further = cycle(FURTHER_MARKERS)
+    return {name: MARKERS.get(name) or next(further) for name in names}
 
 
 def label(config: ExperimentConfig, shield: bool = False) -> str:

@@ -11,7 +11,8 @@ from mavic.experiments.metrics import METRICS, Metric
 from mavic.instruct.pairs import JOINED
 from mavic.reporting import captions, formats, styles
 from mavic.reporting.formats import Lines, hundredths, number, percent
-from mavic.reporting.rows import Row, grouped, known_kinds
+from mavic.reporting.rows import Row, UnseenPhrases, grouped, known_kinds
+from mavic.reporting.stats import Estimate
 from mavic.reporting.styles import MISSING
 
 
@@ -270,20 +271,30 @@ def _kinds_grid(
 
 
 def unseen(rows: Sequence[Row]) -> Grid | None:
-    """Return the table of compliance with unseen phrases; None if no row was evaluated with them."""
+    """Return the table of compliance with unseen phrases; None if no row was evaluated with them.
+
+    All rows hear alike. A team that hears kinds hears of every phrase what the reader makes of it, so for it there is
+    no other way to hear an understood phrase.
+    """
+    columns: dict[str, Callable[[UnseenPhrases], Estimate]] = {
+        "Followed": lambda found: found.followed,
+        "Own vector": lambda found: found.own_vector,
+        "Unsure too": lambda found: found.own_vector_anyway,
+    }
+    if rows[0].config.hear == "kinds":
+        del columns["Own vector"]
     format = METRICS["compliance"].format
     lines: list[tuple[Lines, ...]] = []
     for row in rows:
         for name, found in row.unseen.items():
-            shares = (found.followed, found.own_vector, found.own_vector_anyway)
             understood = f"{found.understood} of {found.phrases}"
-            cells = (formats.cell(share, format) for share in shares)
+            cells = (formats.cell(share(found), format) for share in columns.values())
             lines.append(((row.label,), (name,), (understood,), *cells))
     if not lines:
         return None
     return Grid(
         title="Phrases not seen in training",
-        header=("Method", "Phrases", "Understood", "Followed", "Own vector", "Unsure too"),
+        header=("Method", "Phrases", "Understood", *columns),
         rows=tuple(lines),
         caption=captions.unseen(rows),
     )

@@ -26,6 +26,7 @@ from mavic.reporting.tables import Grid, group_tables
 CONFIG_FIELDS = (
     "world",
     "method",
+    "backbone",
     "network",
     "hear",
     "preset",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import jax
 import pytest
@@ -59,3 +60,20 @@ def test_the_least_recently_used_programs_go_first(tmp_path):
     cache.prune(tmp_path, limit=1.0)
     assert sorted(path.name for path in tmp_path.rglob("new*")) == ["newer", "newest"]
     assert not list(tmp_path.rglob("old*"))
+
+
+def test_a_file_that_another_command_removes_meanwhile_is_left_out(place, monkeypatch):
+    (place / "compiled").mkdir(parents=True)
+    for name in ("kept", "gone"):
+        (place / "compiled" / name).write_bytes(bytes(10))
+    whole = Path.stat
+
+    def stat(path, **how):
+        if path.name == "gone":
+            path.unlink(missing_ok=True)
+        return whole(path, **how)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    cache.prune(place / "compiled", limit=1.0)
+    (part,) = (part for part in cache.parts() if part.name == "compiled")
+    assert part.files == 1

@@ -228,7 +228,12 @@ def test_the_same_command_goes_on_where_it_was(trained, request):
 
 @pytest.mark.parametrize(
     ("change", "what"),
-    [("--first-seed 3", "seeds"), ("--gamma 0.9", "numbers"), ("--options size 6", "options")],
+    [
+        ("--first-seed 3", "seeds"),
+        ("--gamma 0.9", "numbers"),
+        ("--options size 6", "options"),
+        ("--initial box_pushing/mavic", "initial weights"),
+    ],
 )
 def test_a_record_of_something_else_is_not_replaced(trained, monkeypatch, change, what):
     folder, _ = trained
@@ -452,15 +457,32 @@ def test_options_come_from_a_file_and_the_command_line_comes_first(tmp_path):
     assert run(f"train --config {again} --print-config") == (0, said, "")
 
 
+def test_a_printed_file_pins_only_what_holds_for_all_that_is_trained():
+    def printed(line):
+        status, said, complaint = run(f"train box_pushing {line} --print-config")
+        assert (status, complaint) == (0, "")
+        return tomllib.loads(said)
+
+    found = printed("--backbone mac-iac acac --plugins json")
+    assert found["plugins"] == ["json"] and found["numbers"]["batch"] == 128
+    assert not {"td_lambda", "passes", "epsilon_episodes"} & set(found["numbers"])
+    found = printed("--backbone mac-iac acac --passes 3 --epsilon-episodes 9")
+    assert (found["numbers"]["passes"], found["numbers"]["epsilon_episodes"]) == (3, 9)
+    assert printed("--backbone acac")["numbers"]["td_lambda"] == 0.95
+
+
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
         ("sedes = 2", "'sedes' is unknown; did you mean 'seeds'?"),
         ("[numbers]\ngama = 0.9", "'gama' is unknown; did you mean 'gamma'?"),
         ("seeds = ", "Invalid value"),
+        ("numbers = 3", "my.toml: 'numbers' must be a table: a line [numbers]"),
+        ("options = 3", "my.toml: 'options' must be a table"),
+        (b"world = '\xff'", "my.toml: not UTF-8 text (byte 9)"),
     ],
 )
 def test_a_mistake_in_a_file_is_named(tmp_path, text, hint):
-    (tmp_path / "my.toml").write_text(text)
+    (tmp_path / "my.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
     status, _, complaint = run(f"train box_pushing --config {tmp_path / 'my.toml'}")
     assert status == 1 and hint in complaint

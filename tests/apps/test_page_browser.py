@@ -50,6 +50,21 @@ def test_the_first_screen_says_what_it_is_about(open_page, width, height):  # no
     assert page.locator("#text").input_value() == "" and page.locator("#guide").is_hidden()
 
 
+def test_skip_ends_the_guide_without_a_pointer(open_page):  # noqa: F811
+    """A screen reader clicks a button without moving a pointer or pressing a key."""
+    page = open_page(address="")
+    page.locator("#guide").wait_for()
+    page.locator("#skip").evaluate("button => button.click()")
+    page.locator("#guide").wait_for(state="hidden")
+
+
+def test_an_address_of_an_unknown_world_is_answered(open_page):  # noqa: F811
+    page = open_page(address=KITCHEN)
+    page.evaluate("location.hash = '#world=nowhere'")
+    shows(page, "#answer", "There is no team here for the world “nowhere”")
+    assert page.locator("#world").input_value() == "overcooked"
+
+
 def test_two_shipped_teams_open_side_by_side(browser):  # noqa: F811
     made = Server(open_catalog())
     try:

@@ -11,6 +11,7 @@ import threading
 import time
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from teams import untrained
@@ -25,6 +26,7 @@ from mavic.apps.playground.limits import LONGEST_RECORDING
 from mavic.apps.playground.messages import GUEST
 from mavic.apps.playground.orders import OrderError
 from mavic.apps.playground.session import SessionError, open_session
+from mavic.apps.playground.workers import Workers
 from mavic.apps.stage import StageError
 from mavic.envs import api
 from mavic.language.reader import read as reader
@@ -293,6 +295,26 @@ def test_a_shared_address_says_the_same_at_the_same_tick(catalog):
     assert [frame_of(again.tick()) for _ in range(4)] == frames
 
 
+@pytest.mark.parametrize("how", ["queued", "shared"])
+@pytest.mark.parametrize(
+    ("world", "words", "agents"),
+    [("box_pushing", "push, and don't push", None), ("warehouse", "fetch-tool-0-first", (0,))],
+)
+def test_an_order_that_cannot_be_given_in_its_turn_is_dropped_and_said(
+    catalog, world, words, agents, how
+):
+    session = open_session(catalog, world, ["mavic"], 1, None)
+    (order,) = orders.listen(session.stage.lexicon, session.names, words, agents, 3).orders
+    if how == "queued":
+        session.orders.queue = [order]
+    else:
+        session.orders.cues = [(0, order)]
+    frame = frame_of(session.tick())
+    assert frame["refused"] == [words] and frame["instruction"] is None
+    assert not session.orders.queue and not session.orders.log
+    assert not frame_of(session.tick())["refused"]
+
+
 def test_what_an_instruction_is_about_is_named(catalog):
     """The names are those of things in the scene, so that a page can mark them."""
     for world, kind, forbids, wants in [
@@ -307,6 +329,38 @@ def test_what_an_instruction_is_about_is_named(catalog):
         assert (active["forbids"], active["wants"]) == (forbids, wants)
         assert {*forbids, *wants} <= {sprite["name"] for sprite in frame["scene"]["sprites"]}
         assert frame["scene"]["steps"] and all(agent["doing"] for agent in frame["agents"])
+
+
+@pytest.mark.parametrize("shield", [True, False])
+def test_a_static_build_has_the_shield_of_its_catalog(folder, tmp_path, monkeypatch, shield):
+    seen = []
+
+    def record_policy(path, *, shield, **_):
+        seen.append(shield)
+        return SimpleNamespace(frames=range(30))
+
+    monkeypatch.setattr(export.recording, "record_policy", record_policy)
+    monkeypatch.setattr(export.replay, "html", lambda *_: None)
+    export.export(open_catalog(folder, shield=shield), tmp_path, lambda _: None)
+    assert set(seen) == {shield}
+
+
+def test_a_team_that_cannot_be_compiled_does_not_stop_the_others(caplog):
+    def warm(world, name):
+        if name == "bad":
+            raise ValueError("damaged")
+        warmed.append((name, dict(notes)))
+
+    warmed, notes = [], {"words": ""}
+    catalog = SimpleNamespace(
+        teams={"yard": ["bad", "good"]},
+        is_warm=lambda world, name: False,
+        warm=warm,
+        load_encoder=lambda world: "no encoder",
+    )
+    asyncio.run(server._warm(catalog, Workers(), notes))
+    assert [name for name, _ in warmed] == ["good"] and notes["words"] == "no encoder"
+    assert "yard/bad cannot be compiled" in caplog.text and "damaged" in caplog.text
 
 
 @pytest.mark.long

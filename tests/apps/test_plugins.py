@@ -93,3 +93,53 @@ def test_an_instruction_file_lies_beside_its_module(workshop, monkeypatch):
     monkeypatch.syspath_prepend(str(home))
     plugins.load(["beside"])
     assert api.world("lawn").instructions == home / "lawn.toml"
+
+
+@pytest.mark.parametrize(
+    ("line", "alone"),
+    [
+        ('if __name__ == "__main__":\n    mavic.train("yard")', True),
+        ("def start():\n    mavic.train('yard')", True),
+        ("LATER = lambda: mavic.train('yard')", True),
+        ("for name in ('a', 'b'):\n    api.register(name, Own)", True),
+        ("mavic.train('yard')", False),
+        ("found = mavic.train('yard')", False),
+        ("for _ in range(3):\n    mavic.train('yard')", False),
+        ("while True:\n    pass", False),
+        ("class Two(made()):\n    pass", False),
+        ("print(1", False),
+    ],
+)
+def test_a_module_is_guessed_only_if_it_does_nothing_else(workshop, line, alone):
+    write(workshop, "mine", "yard", "careful")
+    with open(workshop / "mine.py", "a") as module:
+        module.write(f"import mavic\n{line}\n")
+    assert plugins.only_defines((workshop / "mine.py").read_text()) is alone
+    if not alone:
+        (said,) = plugins.guess(Train(world="yard"))
+        assert (
+            said.startswith("mine.py adds the world 'yard' but also") and "mine" not in sys.modules
+        )
+        assert said.endswith("say --plugins mine")
+
+
+def test_a_policy_names_an_installed_module(workshop, monkeypatch):
+    home = workshop / "installed"
+    home.mkdir()
+    write(home, "worlds_of_mine", "meadow", "slow")
+    monkeypatch.syspath_prepend(str(home))
+    facts = {"config": {"world": "meadow", "method": "mavic"}, "module": "worlds_of_mine"}
+    (workshop / "team.json").write_text(json.dumps(facts))
+    (said,) = plugins.guess(Evaluate(policy=Path("team")))
+    assert said == "using --plugins worlds_of_mine: it adds the world 'meadow'"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b'{"config": null}', b'{"config": {"world": [], "method": 3}, "module": 4}', b'"\xff"', b"["],
+)
+def test_a_description_of_another_shape_is_left_to_its_reader(workshop, text):
+    (workshop / "team.json").write_bytes(text)
+    (workshop / "run.jsonl").write_bytes(text)
+    assert not list(plugins.guess(Evaluate(policy=Path("team"))))
+    assert not list(plugins.guess(Report(folder=workshop)))

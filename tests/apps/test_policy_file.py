@@ -50,19 +50,23 @@ def inputs(team, steps=8):
 def test_a_team_decides_as_the_networks_do_with_fresh_phrases(team):
     """The cache of sentences changes nothing: each step is compared with phrases projected anew."""
     network, shape, weights = team.networks.actor, team.shape, team.weights
-    carry, memory = team.start(), act.empty_memory(network, 1)
+    carry, memory = team.start(), act.empty_memory(network, 1, second=True)
     last_macro = jnp.full((1, 2), -1)
     everything = jnp.ones((1, shape.agents, shape.macros), bool)
-    for key, observation, idle, said in inputs(team):
-        known = sorted({text for text in said if text})
-        vectors = np.zeros((3, shape.embedding), np.float32)
+    for step, (key, observation, idle, said) in enumerate(inputs(team)):
+        besides = [None, "stay where you are"] if step > 3 else [None, None]  # a second begins
+        known = sorted({text for text in (*said, *besides) if text})
+        vectors = np.zeros((4, shape.embedding), np.float32)
         if known:
             vectors[1 : 1 + len(known)] = lexicons.vectors(known, team.facts["encoder"])
         vectors = jnp.asarray(vectors)
         observed = act.Observed(
             observation=jnp.asarray(observation)[None],
             last_macro=last_macro,
-            phrase=jnp.array([[1 + known.index(text) if text else 0 for text in said]]),
+            **{
+                name: jnp.array([[1 + known.index(text) if text else 0 for text in texts]])
+                for name, texts in (("phrase", said), ("also", besides))
+            },
         )
         expected = act.values(
             network,
@@ -72,7 +76,7 @@ def test_a_team_decides_as_the_networks_do_with_fresh_phrases(team):
             observed,
             jnp.ones((1, 2), bool),
         )
-        found = team.values(carry, observation, said)["text"]
+        found = team.values(carry, observation, said, besides)["text"]
         np.testing.assert_allclose(found, expected[0], rtol=1e-4, atol=1e-3)
         last_macro, memory = act.decide(
             network,
@@ -84,7 +88,10 @@ def test_a_team_decides_as_the_networks_do_with_fresh_phrases(team):
             jnp.zeros(1),
             jax.random.uniform(key, (1, shape.agents)),
         )
-        macro, carry = team.act(key, carry, observation, said, idle, available=everything[0])
+        also = besides if any(besides) else None
+        macro, carry = team.act(
+            key, carry, observation, said, idle, available=everything[0], also=also
+        )
         assert macro.tolist() == last_macro[0].tolist()
         np.testing.assert_allclose(carry.actor, memory, atol=1e-5)
 
@@ -173,7 +180,7 @@ def test_a_team_that_hears_kinds_hears_what_was_understood(listener):
         np.testing.assert_allclose(found, wanted.table["own"][:, -1], rtol=1e-5, atol=1e-6)
 
 
-def test_of_two_sentences_it_hears_the_sum(team):
+def test_of_two_sentences_its_critics_hear_the_sum(team):
     """A team that hears vectors; the sum is that of the two sentences' vectors."""
     texts, shape = ["don't push the boxes", "stay"], team.shape
     carry, (_, observation, _, _) = team.start(), next(inputs(team))

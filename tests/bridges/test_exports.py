@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sample_records import study
+from sample_records import config_of, record_of, study
 
 import mavic
+from mavic.apps import cli
 from mavic.bridges import marl_eval
 from mavic.experiments import policy_file
 from mavic.learn import act, networks
@@ -64,7 +65,8 @@ def probabilities(team, carry, observation, kind, idle, available):
     seen = act.Observed(
         observation=observation[None], last_macro=carry.macro[None], phrase=kind[None]
     )
-    heads, memory = act._step(team.networks.actor, actors, carry.actor, seen, idle[None])
+    first = carry.actor[0]  # a model has no room for a second instruction
+    heads, memory = act._step(team.networks.actor, actors, first, seen, idle[None])
     logits = jax.vmap(lambda h: networks.logits(team.shape, h, seen.instructed))(heads)
     _, soft = mixture(logits[:, 0], available, jnp.zeros(len(kind)))
     return jnp.exp(soft), memory
@@ -95,12 +97,15 @@ def test_a_model_decides_as_the_team_does(team, tmp_path):
         np.testing.assert_allclose(found, expected, atol=1e-5)
         np.testing.assert_allclose(memory, after[:, :, 0], atol=1e-5)
         macro = jnp.asarray([int(row.argmax()) for row in found], jnp.int32)
-        carry = dataclasses.replace(carry, actor=after, macro=macro)
+        carry = dataclasses.replace(carry, actor=after[None], macro=macro)
 
 
-def test_a_joint_actor_is_refused(tmp_path):
-    team = mavic.load_policy(untrained(tmp_path, "box_pushing", backbone="mac-cac"))
-    with pytest.raises(policy_file.PolicyError, match="its own actor"):
+@pytest.mark.parametrize(
+    ("backbone", "why"), [("mac-cac", "its own actor"), ("acac", "see more than their own")]
+)
+def test_actors_that_the_model_cannot_hold_are_refused(tmp_path, backbone, why):
+    team = mavic.load_policy(untrained(tmp_path, "box_pushing", backbone=backbone))
+    with pytest.raises(policy_file.PolicyError, match=why):
         bridge.model_of(team)
 
 
@@ -114,6 +119,24 @@ def test_the_example_needs_only_onnxruntime(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert len(lines) == 4 and lines[2].startswith(f"2 {team.kinds[0]} ")
+
+
+def test_the_command_names_the_file_that_it_wrote(tmp_path, capsys):
+    out = tmp_path / "team.v1"
+    cli.main(["export", "onnx", "box_pushing/mavic", "--out", str(out)])
+    assert "".join(capsys.readouterr().out.split()) == f"wrote{out}.onnx"
+    assert [path.name for path in tmp_path.iterdir()] == ["team.v1.onnx"]
+
+
+def test_seeds_that_diverged_are_not_exported(tmp_path):
+    record = record_of(tmp_path, config_of(), [291.0, 0.0], [0.9, 0.0], [0.0, 0.0])
+    assert record.score is not None
+    lost = dataclasses.replace(record, score={**record.score, "diverged": [None, 2]})
+    (tasks,) = marl_eval.export_records([lost]).values()
+    (task,) = tasks.values()
+    assert set(task["MAVIC"]) == {"seed_0"}
+    none = dataclasses.replace(record, score={**record.score, "diverged": [1, 2]})
+    assert marl_eval.export_records([none]) == {"mavic": {}}
 
 
 def test_records_become_marl_evals_json(tmp_path):

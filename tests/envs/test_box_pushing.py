@@ -697,13 +697,11 @@ def test_a_grid_of_rewards_is_one_vmap():
     np.testing.assert_allclose(out.reward, [[99.9, 99.9], [299.9, 299.9]], rtol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
-    [
-        pytest.param({}, id="paper"),
-        pytest.param({"dynamics": "reference"}, id="reference", marks=pytest.mark.long),
-        pytest.param({"size": 4}, id="4x4", marks=pytest.mark.long),
-    ],
+    [{}, {"dynamics": "reference"}, {"size": 4}],
+    ids=["paper", "reference", "4x4"],
 )
 def test_conforms_to_the_protocol(options):
     check_env(make("box_pushing", **options))

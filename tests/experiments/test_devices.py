@@ -41,7 +41,7 @@ def elsewhere(path: str) -> None:
     np.savez(path, *leaves)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_devices_learn_what_one_learns(tmp_path):
     path = tmp_path / "leaves.npz"
     command = f"import test_devices; test_devices.elsewhere({str(path)!r})"

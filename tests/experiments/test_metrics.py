@@ -53,6 +53,7 @@ def played() -> Played:
         gamma=jnp.float32(0.5),
         kinds=3,
         twins=jnp.zeros((3, 2, 2), bool).at[2, :, 1].set(True),
+        named=jnp.zeros((3, 2, 2), bool).at[1, :, 0].set(True),
         addressed=jnp.array([[False, False], [True, False], [True, True]]),
         value_error=jnp.array([-1.0, -3.0]),
         realised=jnp.array([-4.0, -12.0]),
@@ -121,6 +122,15 @@ def test_the_use_of_the_twin_is_counted_while_the_kind_holds_or_while_nothing_is
     assert nothing_asked.denominator[1] == 4  # kind 1 would address cook 0 alone
     mixed = metrics.measure([METRICS["under_twin"]], played())["under_twin"]
     assert mixed.denominator[2] == 5  # ticks without an instruction are left out
+
+
+def test_the_use_of_what_a_kind_names_is_counted_for_those_that_it_addresses():
+    found = metrics.measure([METRICS["under_use"]], played())["under_use"]
+    assert (found.numerator[1], found.denominator[1]) == (
+        1,
+        3,
+    )  # cook 0 under a kind: macros 0, 1, 1
+    assert found.numerator[2] == 0  # kind 2 names nothing here
 
 
 def test_division_adds_kinds_first_and_gives_nan_for_nothing():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -20,7 +21,17 @@ import pytest
 from fake_training import group_of, train_group
 from rich.console import Console
 
-from mavic.experiments import checkpoint, divergence, files, json_shape, memory, records, stopping
+from mavic.experiments import (
+    checkpoint,
+    divergence,
+    files,
+    json_shape,
+    memory,
+    policy_file,
+    records,
+    runner,
+    stopping,
+)
 from mavic.experiments.checkpoint import CheckpointError
 from mavic.experiments.divergence import DivergenceError
 
@@ -212,7 +223,37 @@ def test_a_checkpoint_of_another_group_or_spacing_is_refused(folder, straight):
         checkpoint.load(folder, group_of(4), straight.state, 2 * fake_training.BATCH)
 
 
+def test_other_initial_weights_are_another_training(tmp_path):
+    def group():
+        return runner.groups_of([fake_training.CONFIG], [0], initial=tmp_path / "team")[0]
+
+    weights = tmp_path / "team.safetensors"
+    weights.write_bytes(b"one")
+    before = checkpoint.identity(group())
+    assert before == checkpoint.identity(group())
+    weights.write_bytes(b"two")
+    assert checkpoint.identity(group()) != before
+    weights.unlink()
+    with pytest.raises(policy_file.PolicyError, match="no such file"):
+        group()
+
+
 # Files
+
+
+def test_a_damaged_name_of_the_hash_does_not_switch_the_check_off(tmp_path, straight):
+    config = straight.group.configs[0]
+    policy = runner.save_policy(tmp_path / "team", straight, config, straight.group.seeds[0])
+    record = tmp_path / "run.jsonl"
+    records.write(record, runner.record_lines(straight, config, None))
+    for path, read, error in (
+        (policy.with_suffix(".json"), policy_file.load, policy_file.PolicyError),
+        (record, records.read, records.RecordError),
+    ):
+        read(path)
+        path.write_text(path.read_text().replace('"sha256"', '"sha2u6"'))
+        with pytest.raises(error, match="no hash, and an entry 'sha2u6' that mavic never writes"):
+            read(path)
 
 
 def test_a_failed_write_keeps_the_file_and_leaves_no_draft(tmp_path, monkeypatch):
@@ -254,6 +295,17 @@ def test_a_folder_is_held_by_one_process_and_swept(tmp_path):
             pass
     with files.locked(tmp_path):  # free again
         pass
+
+
+def test_a_folder_that_cannot_be_locked_is_used_without_a_lock(tmp_path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(files.fcntl, "flock", no_locks)
+    said: list[str] = []
+    with files.locked(tmp_path, said.append):
+        (tmp_path / "file").write_text("")
+    assert said[0].startswith(f"{tmp_path} cannot be locked (No locks available)")
 
 
 def test_a_file_where_a_folder_should_be_is_refused(tmp_path):
@@ -336,6 +388,16 @@ def test_what_does_not_fit_says_what_would(needed, free, runs, said):
     else:
         with pytest.raises(memory.NotEnoughMemoryError, match=said):
             memory.check(int(needed), int(free), runs)
+
+
+def test_cached_files_do_not_take_memory_from_a_training(tmp_path):
+    texts = {"max": "1000\n", "current": "900\n"}
+    texts["stat"] = "anon 200\nfile 700\ninactive_file 400\nactive_file 300\n"
+    for name, text in texts.items():
+        (tmp_path / f"memory.{name}").write_text(text)
+    assert memory.left_by_container(tmp_path) == 800
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.left_by_container(tmp_path) is None
 
 
 def test_the_memory_of_this_machine_is_known():

@@ -526,7 +526,9 @@ def test_a_cut_off_file_is_refused(saved, tmp_path):
 
 def test_a_team_refuses_another_world(team):
     team.fits(make("box_pushing", size=4))
-    with pytest.raises(PolicyError, match=r"world is box_pushing, the world's is warehouse"):
+    with pytest.raises(
+        PolicyError, match=r"has world warehouse where the team has box_pushing; choose"
+    ):
         team.fits(make("warehouse"))
     with pytest.raises(PolicyError, match=r"observation has shape \(2, 3\); .* wants \(2, "):
         team.act(SEED, team.start(), jnp.zeros((2, 3)))

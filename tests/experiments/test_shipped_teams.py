@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import pytest
@@ -26,6 +27,37 @@ def test_a_file_of_the_user_comes_before_a_shipped_team(tmp_path, monkeypatch):
             (tmp_path / "box_pushing" / "mavic").with_suffix(ending),
         )
     assert mavic.load_policy("box_pushing/mavic").world == "warehouse"
+
+
+def test_a_dot_belongs_to_the_name(tmp_path):
+    for world, name in (("warehouse", "mavic-0.5"), ("box_pushing", "mavic-0.9")):
+        shipped = mavic.load_policy(f"{world}/mavic")
+        saved = policy_file.save(tmp_path / name, shipped.weights, shipped.facts)
+        assert saved.name == f"{name}.safetensors"
+    for ending in ("", *shipped_teams.ENDINGS):
+        assert mavic.load_policy(tmp_path / f"mavic-0.5{ending}").world == "warehouse"
+        assert mavic.load_policy(tmp_path / f"mavic-0.9{ending}").world == "box_pushing"
+    with pytest.raises(PolicyError, match=r"mavic-0\.7\.safetensors: no such file"):
+        mavic.load_policy(tmp_path / "mavic-0.7")
+
+
+def test_a_folder_is_not_a_policy(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PolicyError, match=r"^\. is a folder; a policy is a \.safetensors file"):
+        mavic.load_policy(".")
+
+
+def test_whoever_edits_a_description_is_told_how_and_can(tmp_path):
+    shipped = mavic.load_policy("box_pushing/mavic")
+    notes = shipped_teams.notes_of(
+        policy_file.save(tmp_path / "team", shipped.weights, shipped.facts)
+    )
+    text = notes.read_text().replace('"seed": ', '"seed": 1')
+    notes.write_text(text)
+    with pytest.raises(PolicyError, match='set its "sha256" to null'):
+        mavic.load_policy(notes)
+    notes.write_text(re.sub(r'"sha256": "\w+"', '"sha256": null', text))
+    assert mavic.load_policy(notes).facts["seed"] != shipped.facts["seed"]
 
 
 def test_a_wrong_name_is_answered_with_the_nearest_team():

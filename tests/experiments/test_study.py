@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 from sample_records import score_of
 
 import mavic
-from mavic.experiments import evaluate, loggers, runner, study
-from mavic.experiments.config import ExperimentConfig
+from mavic.experiments import evaluate, files, loggers, runner, study
+from mavic.experiments.config import ExperimentConfig, task_of
 from mavic.experiments.loggers import Point
 from mavic.experiments.methods import METHODS, preset_of
+from mavic.experiments.runs import make_run
 
 
 def test_choices_are_combined():
@@ -28,6 +30,21 @@ def test_choices_are_combined():
 def test_a_number_may_be_none():
     assert preset_of("tuned", "box_pushing").n_steps is not None
     assert preset_of("tuned", "box_pushing", n_steps=None).n_steps is None
+
+
+def test_a_sweep_over_numbers_is_one_program():
+    """Two values of a number make the same static part and arrays of the same shapes, so nothing compiles twice."""
+    config = ExperimentConfig(options={"size": 4})
+    task = task_of(config)
+    presets = [
+        preset_of("tuned", "box_pushing", gamma=gamma, actor_lr=rate)
+        for gamma, rate in ((0.98, 1e-3), (0.99, 3e-3))
+    ]
+    one, other = (task.static_config(preset, config.network) for preset in presets)
+    assert one == other and hash(one) == hash(other)
+    programs = [jax.tree.map(jax.typeof, make_run(config, preset, task, 0)) for preset in presets]
+    assert programs[0] == programs[1]
+    assert task.static_config(replace(presets[0], hidden=8), config.network) != one
 
 
 def test_python_trains_what_is_asked_for(monkeypatch, tmp_path):
@@ -64,6 +81,12 @@ def test_python_trains_what_is_asked_for(monkeypatch, tmp_path):
     assert mavic.load_policy(result.policy).facts["seed"] == trained.group.seeds[0]
     with pytest.raises(ValueError, match="has other seeds"):
         mavic.train("box_pushing", seeds=[5], **old)
+    with files.locked(tmp_path / "box_pushing"), pytest.raises(files.LockedError):
+        mavic.train("box_pushing", seeds=[4], **old)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(files.StorageError, match="files cannot be written here"):
+        mavic.train("box_pushing", seeds=[4], **{**old, "out": tmp_path / "file"})
+    assert len(groups) == 2  # nothing was trained in between
 
 
 def mavic_of_no_training():

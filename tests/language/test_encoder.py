@@ -177,7 +177,7 @@ def test_an_unwritable_cache_is_no_error(tmp_path, tiny, monkeypatch):
 
 def test_errors_say_which_command_helps(tmp_path, tiny, monkeypatch):
     def fails(name, match):
-        encoders.open_encoder.cache_clear()
+        encoders._opened.cache_clear()
         with pytest.raises(encoders.EncoderError, match=match):
             encoders.open_encoder(name)
 
@@ -195,7 +195,7 @@ def test_errors_say_which_command_helps(tmp_path, tiny, monkeypatch):
     fails(f"path:{tiny}", "model_type is 'roberta'; only 'bert'")
     (tiny / "config.json").write_text("{")
     fails(f"path:{tiny}", "not JSON")
-    encoders.open_encoder.cache_clear()
+    encoders._opened.cache_clear()
 
 
 def test_an_unreachable_hub_gives_an_error_with_a_way_out(monkeypatch):
@@ -205,7 +205,7 @@ def test_an_unreachable_hub_gives_an_error_with_a_way_out(monkeypatch):
         raise ConnectionError("no route")
 
     monkeypatch.setattr(hub, "snapshot_download", unreachable)
-    encoders.open_encoder.cache_clear()
+    encoders._opened.cache_clear()
     with pytest.raises(
         encoders.EncoderError, match=r"ConnectionError.*type: hf download .* path:DIR"
     ):

@@ -18,6 +18,13 @@ TASK = make_task("box_pushing", size=4)
 PRESET = preset_of("tuned", "box_pushing", batch=12, episodes=1000, last_macro=True)
 VECTORS = TASK.lexicon.vectors
 NUM_ENVS = 3
+CELL = (  # the plainest recurrent cell
+    lambda key, inputs, hidden: jax.random.normal(key, (inputs + hidden, hidden)) / 10,
+    lambda weight, memory, inputs: (
+        (found := jnp.tanh(jnp.concatenate([inputs, memory], -1) @ weight)),
+        found,
+    ),
+)
 
 
 def static_config(network: str):

@@ -232,6 +232,7 @@ def expected():
     return rows, goal, advantage, new, adam
 
 
+@pytest.mark.long
 def test_targets_and_critic_steps_are_the_independent_ones():
     _, _, (batch, after, found) = made()
     _, goal, _, stats, adam = expected()
@@ -245,6 +246,7 @@ def test_targets_and_critic_steps_are_the_independent_ones():
         np.testing.assert_allclose(ours[path], moment, rtol=0, atol=atol, err_msg=path)
 
 
+@pytest.mark.long
 def test_actor_steps_are_ppo_on_the_advantage_where_the_macro_began():
     state, ticks, (batch, after, _) = made()
     _, _, advantage, _, _ = expected()

@@ -14,6 +14,7 @@ from mavic.learn import act
 from mavic.learn.backbones import BACKBONES
 from mavic.learn.networks import NETWORKS
 from mavic.learn.views import joint_available, joint_macro, split_macro
+from mavic.types import replace
 
 COUNTS = (2, 3, 2)
 
@@ -97,3 +98,16 @@ def test_every_backbone_has_every_network(backbone, network):
         out = 2 if role == "critic" else 24 if backbone == "mac-cac" else 6
         assert found.shape == (shape.count, shape.parts, 7, out)
         assert memory.shape[:3] == (shape.count, shape.parts, 7)
+        if role == "actor":
+            macro, memory = jax.eval_shape(partial(under_two, made, observed), params)
+            assert macro.shape == (7, 2) and memory.shape[:4] == (3, shape.count, shape.parts, 7)
+
+
+def under_two(network, observed, params):
+    """Return what a team chooses under two instructions, and its memory."""
+    nets = jax.tree.map(lambda x: jnp.stack([jnp.zeros(x.shape)] * network.shape.count), params)
+    return act.decide(
+        network, act.project(network, nets, jnp.zeros((4, 3))),
+        act.empty_memory(network, 7, second=True), replace(observed, also=observed.phrase),
+        jnp.ones((7, 2), bool), jnp.ones((7, 2, 6), bool), jnp.zeros(7), jnp.zeros((7, 2)),
+    )  # fmt: skip

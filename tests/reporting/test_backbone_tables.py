@@ -26,6 +26,13 @@ def folder(tmp_path):
     return tmp_path
 
 
+def test_other_networks_do_not_replace_the_headline(folder):
+    before = backbones.table_of(folder)
+    other = config_of(network="shared", hear="vectors")
+    save(folder / "box_pushing", other, [1.0, 2.0, 3.0], [0.5] * 3, [0.0] * 3, optimum=300.0)
+    assert backbones.table_of(folder) == before
+
+
 def test_the_table_of_the_repository_is_on_its_page():
     page = (ROOT / "docs" / "backbones.md").read_text(encoding="utf-8")
     table = backbones.read_table(ROOT / "results" / "backbones")

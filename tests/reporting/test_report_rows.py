@@ -153,9 +153,11 @@ def test_records_that_cannot_be_compared_are_refused(tmp_path):
         compared(config_of(), config_of(world="warehouse"))
     with pytest.raises(RecordError, match=r"0\.jsonl and 1\.jsonl are both mavic"):
         compared(config_of(), config_of())
-    with pytest.raises(RecordError, match="differ in kinds"):
-        compared(config_of(), config_of(method="naive", kinds=("push",)))
+    with pytest.raises(RecordError, match="differ in options"):
+        compared(config_of(), config_of(method="naive", options={"size": 8}))
     assert len(compared(config_of(), config_of(method="naive"))) == 2
+    kinds = compared(config_of(), config_of(kinds=("push",)))  # two tables
+    assert [row.group.rpartition("/")[2] for row in kinds] == ["by-kind", "kinds=push"]
 
 
 def test_a_broken_score_names_its_file_and_field(tmp_path):

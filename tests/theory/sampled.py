@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import jax
 import numpy as np
-import semi_mdp as tabular
 
+from mavic.experiments import semi_mdp as tabular
 from mavic.learn.returns import CORRECTIONS, targets
 
 HORIZON = 12  # rows until all lanes are cut

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import sampled
-import semi_mdp as tabular
 import table
+
+from mavic.experiments import semi_mdp as tabular
 
 FEW = 20
 BOTH = pytest.mark.parametrize("arrivals", tabular.ARRIVALS)

@@ -4,8 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-import semi_mdp as tabular
 import table
+
+from mavic.experiments import semi_mdp as tabular
 
 FEW = 20
 BOTH = pytest.mark.parametrize("arrivals", tabular.ARRIVALS)

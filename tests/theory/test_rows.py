@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 import sampled
-import semi_mdp as tabular
+
+from mavic.experiments import semi_mdp as tabular
 
 BOTH = pytest.mark.parametrize("arrivals", tabular.ARRIVALS)
 VALUES = np.random.default_rng(5).normal(size=tabular.CLASSES * tabular.STATES) * 5

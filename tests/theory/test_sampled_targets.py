@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 import sampled
-import semi_mdp as tabular
+
+from mavic.experiments import semi_mdp as tabular
 
 N_STEPS = (1, 2, 5, math.inf)
 BOTH = pytest.mark.parametrize("arrivals", tabular.ARRIVALS)

@@ -1,8 +1,9 @@
 """Theorem 1 by exact policy iteration: who ends in a policy that is optimal in every M_c?"""
 
 import pytest
-import semi_mdp as tabular
 import table
+
+from mavic.experiments import semi_mdp as tabular
 
 FEW = 30
 OPTIMAL = 1e-9

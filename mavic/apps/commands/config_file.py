@@ -23,17 +23,24 @@ from typing import Any
 from mavic.apps.commands.command import UserError
 from mavic.hints import suggest
 
-TABLES = ("options", "numbers")
+TABLES = ("options", "weights", "numbers")
 
 
 def read(path: Path, options: Mapping[str, Any], numbers: tuple[str, ...]) -> list[str]:
     """Return a file as arguments of the command line. `options` are the command's fields and their defaults."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError:
+    except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
-    except tomllib.TOMLDecodeError as error:
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UserError(f"{path}: {error}") from None
+    for name in TABLES:
+        if not isinstance(found.get(name, {}), dict):
+            raise UserError(f"{path}: {name!r} must be a table: a line [{name}], then its entries")
     for table, allowed in ((found, (*options, *TABLES)), (found.get("numbers", {}), numbers)):
         for name in table:
             if name not in allowed:
@@ -48,7 +55,7 @@ def _arguments(found: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator
         flag = f"--{name.replace('_', '-')}"
         if name in ("world", "numbers"):
             continue
-        if name == "options":
+        if name in ("options", "weights"):
             yield flag
             yield from (str(part) for pair in value.items() for part in pair)
         elif name in options and isinstance(options[name], bool):

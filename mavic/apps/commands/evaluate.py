@@ -38,7 +38,8 @@ class Evaluate(Command):
         """Carry out the command."""
         import json
 
-        from mavic.experiments import records, study
+        from mavic.experiments import policy_facts, records, study
+        from mavic.experiments.config import ExperimentConfig
 
         if self.shield and self.words:
             raise UserError(
@@ -54,12 +55,13 @@ class Evaluate(Command):
         if self.json:
             print(json.dumps(records.plain(score)))
             return
-        for line in _lines(score):
+        hear = ExperimentConfig.of(policy_facts.read_facts(self.policy)["config"]).hear
+        for line in _lines(score, hear):
             console.OUT.print(line, highlight=False)
 
 
-def _lines(score: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines that describe the score of one seed."""
+def _lines(score: dict[str, Any], hear: str) -> Iterator[str]:
+    """Yield the lines that describe the score of one seed of a team that hears vectors or kinds."""
     base, obeyed = score["base"], score["compliance"]
     share = (
         f" ({base['discounted'][0] / score['optimum']:.2%} of the optimum)"
@@ -95,9 +97,9 @@ def _lines(score: dict[str, Any]) -> Iterator[str]:
         )
     yield f"value bias (leak) {score['leak']['none'][0]:+.2%}"
     for name, words in score.get("words", {}).items():
+        own = f"heard as their own vectors: {words['own_vector'][0]:.2%}; "
         yield (
             f"{name} words: {words['understood']} of {words['phrases']} phrases understood, "
             f"{words['per_instruction'][0]:.2%} of instructions in them followed "
-            f"(heard as their own vectors: {words['own_vector'][0]:.2%}; "
-            f"unsure ones too: {words['own_vector_anyway'][0]:.2%})"
+            f"({own if hear == 'vectors' else ''}unsure ones too: {words['own_vector_anyway'][0]:.2%})"
         )

@@ -26,17 +26,14 @@ class Export(Command):
     source: Positional[Path]
     """The policy file, the name of a shipped team, or the folder of records."""
     out: Path
-    """The file to write."""
+    """The file to write. A model's name gets the ending .onnx."""
 
     def run(self) -> None:
         """Carry out the command."""
-        if self.format == "onnx":
-            self._onnx()
-        else:
-            self._marl_eval()
-        console.OUT.print(f"wrote {self.out}", highlight=False)
+        written = self._onnx() if self.format == "onnx" else self._marl_eval()
+        console.OUT.print(f"wrote {written}", highlight=False)
 
-    def _onnx(self) -> None:
+    def _onnx(self) -> Path:
         try:
             from mavic.bridges import onnx
         except ImportError as error:
@@ -45,11 +42,12 @@ class Export(Command):
             raise UserError(f"this needs {error.name}: pip install 'mavic[interop]'") from None
         from mavic.experiments import policy_file
 
-        onnx.export(policy_file.load(self.source), self.out)
+        return onnx.export(policy_file.load(self.source), self.out)
 
-    def _marl_eval(self) -> None:
+    def _marl_eval(self) -> Path:
         import json
 
         from mavic.bridges import marl_eval
 
         self.out.write_text(json.dumps(marl_eval.export(self.source)) + "\n", encoding="utf-8")
+        return self.out

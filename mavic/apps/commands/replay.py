@@ -64,7 +64,7 @@ class Replay(Command):
             for path in paths
         ]
         if self.out.suffix == ".gif":
-            replay.gif(made, self.out)
+            written = replay.gif(made, self.out)
         else:
-            replay.html(made, self.out, " and ".join(one.name for one in made))
-        console.OUT.print(f"wrote {self.out}", highlight=False)
+            written = replay.html(made, self.out, " and ".join(one.name for one in made))
+        console.OUT.print(f"wrote {written}", highlight=False)

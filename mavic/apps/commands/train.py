@@ -17,7 +17,8 @@ from mavic.apps.commands import config_file
 from mavic.apps.commands.command import Command, UserError, options_from
 from mavic.apps.commands.numbers import Numbers, changes_of
 from mavic.experiments import stopping
-from mavic.ranges import LARGEST_SEED, Range, Some
+from mavic.experiments.conditions import PARTS
+from mavic.ranges import LARGEST_SEED, NotNegative, Range, Share, Some
 
 if TYPE_CHECKING:
     from mavic.experiments.loggers import OnPoint
@@ -39,6 +40,7 @@ class Train(Command):
       mavic train box_pushing
       mavic train box_pushing --methods mavic naive vanilla --seeds 3 --episodes 40000
       mavic train box_pushing --networks shared protected --conditions live/by-kind live/add --seeds 10
+      mavic train box_pushing --conditions paper/add --kinds dont-push --penalty 50 300 --rate 0.02 0.1
       mavic train box_pushing --n-steps 5 --epsilon-end 0.01 0.05 --print-config > my.toml
       mavic train --config my.toml --seeds 5
     """
@@ -50,18 +52,39 @@ class Train(Command):
     networks: Names | None = None
     """shared is the paper's network. protected has separate parts for instructed and uninstructed decisions. residual
     is protected, and its instructed actor adds to the logits of the uninstructed one. The default is residual, and
-    protected with the preset paper."""
+    protected with the preset paper. --plugins may add networks of your own."""
     backbone: Names = ("mac-iac",)
     """Who has which actor and critic: mac-iac (the paper's), mac-cac, mac-naive-iacc, mac-iaicc or acac.
     docs/backbones.md says which one when."""
     hear: str | None = None
     """What agents hear: kinds (the probability of each kind, as the reader understands a sentence) or vectors (the
     sentence's vector, as in the paper). The default is kinds, and vectors with the preset paper."""
+    encoder: str = "minilm-l3"
+    """The frozen encoder that makes the vectors (only with --hear vectors): minilm-l3, minilm-l6, path:DIR (the folder
+    of a saved BERT), hf:NAME (from the Hugging Face hub), or one of your own that --plugins adds."""
     conditions: Names = ("live/by-kind",)
     """How agents are instructed: schedule/rule[/overlap][/extras]. The schedule is live (instructions come and go) or
     paper (at most one per episode). The rule is by-kind (what the instruction file says) or add (a penalty for every
     kind, as in the paper). With overlap, a new instruction may replace a running one. With extras, the extra kinds of
-    the instruction file are given too."""
+    the instruction file are given too. What the next options say can stand here too, as tables write it:
+    live/add/one-agent/kinds=push+stay/penalty=100/bonus=10/rate=0.1/hold=5-20/weights=push@0.1."""
+    kinds: Names | None = None
+    """Give only these kinds of instruction. `mavic worlds` lists them."""
+    one_agent: bool = False
+    """An instruction addresses one random agent instead of all that it is meant for."""
+    penalty: Annotated[tuple[NotNegative, ...], Some()] | None = None
+    """What a forbidden macro costs under the rule add. Several values are trained side by side, each with each value of
+    the next three options."""
+    bonus: Annotated[tuple[NotNegative, ...], Some()] | None = None
+    """What an allowed macro earns under the rule add."""
+    rate: Annotated[tuple[Share, ...], Some()] | None = None
+    """The chance per tick that an instruction starts while none is active."""
+    hold: Names | None = None
+    """For how many ticks an instruction holds, from least to most, such as 5-20. Instructions that an event resolves
+    hold until then."""
+    weights: tuple[tuple[str, NotNegative], ...] = ()
+    """How often kinds are given in training, compared with the others, whose weight is 1, such as: --weights push 0.1
+    stay 0.01. Evaluation gives all kinds alike."""
     preset: str = "tuned"
     """The numbers of the learner: tuned or paper."""
     seeds: Annotated[int, Range(1, MOST_SEEDS)] = 3
@@ -90,13 +113,14 @@ class Train(Command):
     """A TOML file of options, as --print-config writes it. Options of the command line come before those of the
     file."""
     print_config: bool = False
-    """Print all options and numbers as TOML, and train nothing."""
+    """Print all options and numbers as TOML, and train nothing. Numbers that differ between the given backbones, and
+    those that change in proportion to --episodes, are printed only if they were given."""
     numbers: Numbers = field(default_factory=Numbers)
     """Numbers of the preset to change."""
 
     def run(self) -> None:
         """Carry out the command."""
-        from mavic.experiments import files, runner, study
+        from mavic.experiments import runner, study
 
         if not self.world:
             raise UserError("neither the command nor the file names a world")
@@ -105,12 +129,10 @@ class Train(Command):
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         groups = runner.groups_of(configs, seeds, initial=self.initial, **changes_of(self.numbers))
         if self.print_config:
-            print(config_file.text_of(self._as_config(groups[0])))
+            print(config_file.text_of(self._as_config(groups)))
             return
-        if not self.overwrite:
-            study.check_records(groups, folder)
         calls = self._loggers(folder)
-        with files.locked(folder):
+        with study.holding(folder, groups, overwrite=self.overwrite, say=_warn):
             for group in groups:
                 self._train(group, folder, calls)
         console.OUT.print(f"records and policies: {folder}; tables: mavic report {folder}")
@@ -124,19 +146,46 @@ class Train(Command):
             "conditions": self.conditions,
             "preset": self.preset,
             "hear": self.hear or "",
+            "encoder": self.encoder,
             "options": options_from(self.options),
+            "every": self._every(),
+            "grid": {
+                "penalty": self.penalty,
+                "bonus": self.bonus,
+                "rate": self.rate,
+                "hold": [PARTS["hold"].read(text) for text in self.hold or ()],
+            },
         }
 
-    def _as_config(self, group: Group) -> dict[str, Any]:
+    def _every(self) -> dict[str, Any]:
+        """Return the fields that all configurations get. Those of a condition stay where no option is given."""
+        given = {"kinds": self.kinds, "one_agent": self.one_agent, "weights": dict(self.weights)}
+        return {name: value for name, value in given.items() if value}
+
+    def _as_config(self, groups: Sequence[Group]) -> dict[str, Any]:
         """Return all options that a file may hold. Those without a value are left out."""
-        left_out = ("plugins", "config", "print_config", "numbers", "options")
+        left_out = ("config", "print_config", "numbers", "options", "weights")
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         given = {k: v for k, v in values.items() if k not in left_out and v not in (None, ())}
         tables = {
             "options": options_from(self.options),
-            "numbers": dataclasses.asdict(group.preset),
+            "weights": dict(self.weights),
+            "numbers": self._shared_numbers(groups),
         }
         return {**given, **tables}
+
+    def _shared_numbers(self, groups: Sequence[Group]) -> dict[str, Any]:
+        """Return the numbers of all groups. What differs between them or follows `episodes` is there only if given."""
+        from mavic.experiments.methods import FOLLOW_EPISODES
+
+        first, *others = (dataclasses.asdict(group.preset) for group in groups)
+        given = changes_of(self.numbers)
+        return {
+            name: value
+            for name, value in first.items()
+            if name in given
+            or (name not in FOLLOW_EPISODES and all(other[name] == value for other in others))
+        }
 
     def _loggers(self, folder: Path) -> list[OnPoint]:
         from mavic.experiments.loggers import LOGGERS
@@ -166,6 +215,10 @@ class Train(Command):
                 if checkpoint.exists(place)
                 else "stopped before the first point; nothing is saved yet",
             ) from None
+
+
+def _warn(text: str) -> None:
+    console.ERR.print(text, style="yellow", highlight=False, soft_wrap=True)
 
 
 def from_file(args: Sequence[str]) -> Train | None:

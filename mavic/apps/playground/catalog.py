@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from mavic.apps import stage as stages
-from mavic.apps.playground import memory
+from mavic.apps.playground import heaps
 from mavic.apps.playground.messages import WorldListing
 from mavic.apps.playground.orders import names_of
 from mavic.apps.stage import Stage
@@ -56,7 +56,7 @@ def entries(folder: Path) -> list[Entry]:
         entry_of(path, path.stem)
         for world in api.names()
         for path in sorted((folder / world).glob("*.json"))
-        if path.with_suffix(".safetensors").is_file()
+        if shipped_teams.weights_of(path).is_file()
     ]
     rank = {name: number for number, name in enumerate(ORDER)}
     return sorted(found, key=lambda e: (api.names().index(e.world), rank.get(e.name, len(rank))))
@@ -70,11 +70,13 @@ def entry_of(path: Path, name: str) -> Entry:
     except PolicyError as error:
         raise CatalogError(str(error)) from None
     if facts["world"] not in api.names():
-        raise CatalogError(f"{path}: its world {facts['world']!r} is unknown")
+        raise CatalogError(
+            f"{path}: its world {facts['world']!r} is unknown; name the module that adds it: --plugins MODULE"
+        )
     return Entry(
         name=name,
         world=facts["world"],
-        path=path.with_suffix(""),
+        path=path,
         agents=tuple(facts["agents"]),
         guest=stages.guest_options(facts) is not None,
         method=facts["config"]["method"],
@@ -218,7 +220,7 @@ def open_catalog(
 
 
 def _free_name(path: Path, taken: list[str]) -> str:
-    name = path.with_suffix("").name if path.suffix in (".json", ".safetensors") else path.name
+    name = shipped_teams.bare(path).name
     return f"{name} (2)" if name in taken else name
 
 
@@ -229,6 +231,6 @@ def words_of(world: str) -> InstructionFile:
 
 def prepare() -> None:
     """Configure JAX and the heaps of threads before anything is compiled: small programs run fastest on the CPU."""
-    memory.share_heaps()
+    heaps.share_heaps()
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")

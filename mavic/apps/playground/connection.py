@@ -209,7 +209,7 @@ class Connection:
                 if session.over:
                     await self._tick_thread(session.reset, session.seed + 1)
                 ended = line.ends and session.instructed
-                refused = await self._tick_thread(session.obey, line, request.also)
+                refused = await self._tick_thread(session.obey, line)
         await self.send(messages.understood(line, refused, ended))
         if clear:
             self._hurry()

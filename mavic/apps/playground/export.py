@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html as markup
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -15,11 +16,9 @@ from mavic.apps.stage import StageError
 from mavic.envs import api
 from mavic.language.encoder import EncoderError
 
-TOLD_AT, HOLDS, TICKS = (
-    12,
-    40,
-    90,
-)  # when a sentence is said, for how long it holds, how long an episode is shown
+TOLD_AT = 12  # the tick at which a sentence is said
+HOLDS = 40  # ticks for which it holds
+TICKS = 90  # of an episode that are shown
 SEED = 1
 
 
@@ -36,7 +35,7 @@ def export(catalog: Catalog, folder: Path, say: Callable[[str], None]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     pages: list[Page] = []
     for world, teams in catalog.teams.items():
-        for words, recordings in _episodes(world, list(teams.values())[:2]):
+        for words, recordings in _episodes(world, list(teams.values())[:2], catalog.shield):
             page = Page(world, words, f"{world}-{len(pages) + 1}.html")
             title = f"{api.known(world).title or api.plain(world)}: “{words}”"
             replay.html(recordings, folder / page.file, title)
@@ -47,15 +46,19 @@ def export(catalog: Catalog, folder: Path, say: Callable[[str], None]) -> Path:
     return first
 
 
-def _episodes(world: str, teams: Sequence[Entry]) -> Iterator[tuple[str, list[Recording]]]:
+def _episodes(
+    world: str, teams: Sequence[Entry], shield: bool
+) -> Iterator[tuple[str, list[Recording]]]:
     """Yield sentences and the episodes in which the teams hear them. Sentences that are unclear are left out."""
-    undisturbed = recording.record_policy(teams[0].path, SEED, [(TICKS, "none", 1)], TICKS)
+    record = partial(recording.record_policy, seed=SEED, ticks=TICKS, shield=shield)
+    nothing = [(TICKS, "none", 1)]  # a script replaces the schedule; this one asks for nothing
+    undisturbed = record(teams[0].path, script=nothing)
     told_at = min(TOLD_AT, len(undisturbed.frames) // 3)
     phrases = [kind.train[0] for kind in words_of(world).kinds]
     for words in api.known(world).examples or phrases[:3]:
         script = [(told_at, words, HOLDS)]
         try:
-            yield words, [recording.record_policy(t.path, SEED, script, TICKS) for t in teams]
+            yield words, [record(team.path, script=script) for team in teams]
         except (StageError, EncoderError):
             continue
 

@@ -80,8 +80,6 @@ class Say(Request):
     hold: int | None = Field(
         default=None, ge=1, le=LONGEST_HOLD, description=f"a whole number from 1 to {LONGEST_HOLD}"
     )
-    also: bool = Field(default=False, description="true or false")
-    """It holds beside the active instruction instead of replacing it."""
 
 
 class End(Request):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import logging
 import secrets
 import socket
 import tempfile
@@ -23,12 +24,13 @@ from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
 from mavic.apps import replay
-from mavic.apps.playground import limits, memory, messages
+from mavic.apps.playground import heaps, limits, messages
 from mavic.apps.playground.catalog import Catalog
 from mavic.apps.playground.connection import Connection
 from mavic.apps.playground.session import Session
 from mavic.apps.playground.workers import Workers
 
+LOG = logging.getLogger(__name__)
 COOKIE = "mavic_token"
 SCRIPTS = ("address", "guide", "suggest", "past", "pad", "save", "play")  # of the playground alone
 STATIC = {
@@ -93,7 +95,7 @@ def make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fas
         del app
         tasks = [
             asyncio.create_task(_warm(catalog, workers, notes)),
-            asyncio.create_task(memory.keep_trimming()),
+            asyncio.create_task(heaps.keep_trimming()),
         ]
         yield
         for task in tasks:
@@ -190,14 +192,25 @@ def make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fas
 
 async def _warm(catalog: Catalog, workers: Workers, notes: dict[str, str]) -> None:
     """Compile the teams one after another and load the encoder, before a page asks for them."""
-    first = next(iter(catalog.teams))
-    encoder = asyncio.create_task(workers.run(workers.words, catalog.load_encoder, first))
-    for world, teams in catalog.teams.items():
-        for name in teams:
-            if not catalog.is_warm(world, name):
-                await workers.run(workers.warming, catalog.warm, world, name)
-    notes["words"] = await encoder
-    memory.trim()
+
+    async def load_encoder() -> None:
+        first = next(iter(catalog.teams))
+        notes["words"] = await workers.run(workers.words, catalog.load_encoder, first)
+
+    async def warm_teams() -> None:
+        for world, teams in catalog.teams.items():
+            for name in teams:
+                if catalog.is_warm(world, name):
+                    continue
+                try:
+                    await workers.run(workers.warming, catalog.warm, world, name)
+                except Exception:  # whoever opens this team is told; the others are compiled
+                    LOG.exception("%s/%s cannot be compiled", world, name)
+
+    for fault in await asyncio.gather(load_encoder(), warm_teams(), return_exceptions=True):
+        if fault is not None:
+            LOG.error("the playground is not warm", exc_info=fault)
+    heaps.trim()
 
 
 async def _recording(connection: Connection, session: Session, ending: str) -> bytes | None:

@@ -89,7 +89,7 @@ class Session:
             side.episode = stages.start(side.stage, jax.random.key(self.seed))
         self.orders.log, self.orders.cues = [], []
         if self.orders.standing is not None:
-            self._give(self.orders.standing)
+            self._offer(self.orders.standing)
 
     def check_agents(self, agents: Sequence[int] | None) -> None:
         """Raise `SessionError` unless all numbers are numbers of agents."""
@@ -154,14 +154,8 @@ class Session:
         holding = [one for e in playing for one in (e.instruction, e.also) if one is not None]
         return any(bool(instruction.kind.any()) for instruction in holding)
 
-    def obey(self, line: Line, also: bool = False) -> list[str]:
-        """Carry out a line that is clear. Return the names of the teams whose state does not permit it.
-
-        With `also` what it asks for first holds beside the active instruction.
-        """
-        if also and line.orders:
-            first = line.orders[0]
-            return self.say([first.heard], first.agents, first.hold, True)
+    def obey(self, line: Line) -> list[str]:
+        """Carry out a line that is clear. Return the names of the teams whose state does not permit it."""
         self.orders.queue, self.orders.cues = [], []
         if line.ends:
             self.end()
@@ -192,6 +186,15 @@ class Session:
         self._log(Cue(self.time, order.line, order.agents, order.hold))
         return list(dict.fromkeys(refused))
 
+    def _offer(self, order: Order) -> None:
+        """Give an order whose turn has come. One that cannot be given is dropped, and the next frame says so."""
+        try:
+            self._give(order)
+        except (StageError, SessionError):
+            for side in self.sides:
+                refused = (*side.episode.refused, order.line or order.heard.text)
+                side.episode = dataclasses.replace(side.episode, refused=refused)
+
     def _log(self, cue: Cue) -> None:
         self.orders.log = [*self.orders.log, cue][-LONGEST_LOG:]
 
@@ -201,13 +204,13 @@ class Session:
             if order is None:
                 self.end()
             else:
-                self._give(order)
+                self._offer(order)
         if self.instructed or self.over:
             return
         if self.time and not any(side.episode.over for side in self.sides):
             self.orders.standing = None  # it was resolved
         if self.orders.queue:
-            self._give(self.orders.queue.pop(0))
+            self._offer(self.orders.queue.pop(0))
 
     def drive(self, macro: str) -> None:
         """Note which macro the person in the seat wants to run next."""

@@ -13,7 +13,7 @@ const MavicGuide = (() => {
       ...[...example].map((_, i) => [5500 + LETTER * i, () => page.type(example.slice(0, i + 1))]),
       [5800 + LETTER * example.length, () => page.say(example)],
       [8500, () => page.caption("What it is about is marked. ✓ and ✗ show who complies, and the line above each picture shows whether the work goes on.")],
-      [15500, () => page.caption("The instruction ends. Both go back to work.")],
+      [15500, () => page.caption("The instruction ends. " + (teams.length > 1 ? "Both go" : "The team goes") + " back to work.")],
       [15600, () => page.end()],
       [20000, () => page.stop()],
     ];

@@ -2,7 +2,6 @@
 // The playground's page. All that comes from the server is data: it is drawn or set as text, never as markup.
 (() => {
   const KEPT = 300; // frames that can be looked back at
-  const CHARTED = 150; // frames in the charts
   const QUIET = 5000; // milliseconds, at least, between two announcements
   const GLIDE = 220; // milliseconds, at most, in which sprites move to their next places
   const ANSWER_SHOWN = 12000; // milliseconds
@@ -415,7 +414,7 @@
     live: () => lookBack(Infinity),
     share,
     tour: () => guide(true),
-    skip: () => {},
+    skip: () => state.guide && state.guide.stop(false), // a screen reader clicks without a pointer
   };
   for (const [id, act] of Object.entries(acts)) element(id).addEventListener("click", act);
   speed.addEventListener("change", () => hasten(0));
@@ -473,6 +472,10 @@
   addEventListener("hashchange", () => {
     const shared = MavicAddress.read(location.hash);
     if (!shared || !state.hello) return;
+    if (!state.hello.listing.some(({ world }) => world === shared.world)) {
+      say("error", "There is no team here for the world “" + shared.world + "” of this address.");
+      return;
+    }
     const wish = follow(shared);
     element("world").value = wish.world;
     chooseWorld(wish);

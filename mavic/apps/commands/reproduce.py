@@ -1,0 +1,218 @@
+"""`mavic reproduce`."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from tyro.conf import Positional
+
+from mavic.apps import console
+from mavic.apps.commands.command import Command, UserError, options_from
+from mavic.hints import suggest
+
+if TYPE_CHECKING:
+    from mavic.experiments.cells import Cell
+    from mavic.experiments.studies import Study, Training
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduce(Command):
+    """Make the paper's tables and figures, and ours, one study at a time. Without a name: list the studies.
+
+    A study is a number of trainings. Each has a folder with its command, its log, its attempts and its records. What is
+    finished is not trained again; what was stopped or killed goes on from its last checkpoint with the same command.
+
+    For example:
+      mavic reproduce
+      mavic reproduce heatmap --quick
+      mavic reproduce table1 --only paper-warehouse tuned-warehouse
+      mavic reproduce table1 --draw --publish results
+      mavic reproduce ablation --engine ray --engine-options address auto gpus 1
+      mavic reproduce ablation --engine slurm --engine-options slurm_partition gpu gpus_per_node 1 timeout_min 120
+    """
+
+    name: Positional[str] = ""
+    """The study: table1, heatmap, curves, single, compliance, dual, ood, infeasible, rare, shaping, agents, atlas or
+    ablation."""
+    quick: bool = False
+    """Short trainings that take about ten minutes on two cores. They show the shape of a result, not its figures."""
+    engine: Literal["local", "ray", "slurm"] = "local"
+    """Where trainings run: one after another on this machine, on a Ray cluster (extra: mavic[ray]) or as jobs of a
+    Slurm cluster (extra: mavic[slurm])."""
+    engine_options: tuple[tuple[str, str], ...] = ()
+    """Options of the engine. ray: address, cpus, gpus (of each training). slurm: those of submitit."""
+    only: tuple[str, ...] = ()
+    """Run only these trainings of the study; --commands names them."""
+    out: Path = Path("runs/studies")
+    """The folder of all studies. Studies share trainings, so it should stay the same."""
+    records: Path = Path("results")
+    """A folder with further records, for tables and figures of trainings that were not run here."""
+    draw: bool = False
+    """Train nothing. Make the tables and figures from the records that are there."""
+    publish: Path | None = None
+    """Write tables and figures to this folder too, and copy the records that they were made from."""
+    commands: bool = False
+    """Print the command of each training, and run nothing."""
+
+    @property
+    def profile(self) -> str:
+        """The name of the profile that is asked for."""
+        return "quick" if self.quick else "full"
+
+    def run(self) -> None:
+        """Carry out the command."""
+        import jax
+
+        from mavic.experiments import studies
+
+        jax.config.update("jax_platforms", "cpu")  # trainings are processes of their own
+        if not self.name:
+            self._list()
+            return
+        study = studies.study_of(self.name)
+        trainings = self._chosen(study)
+        folder = self.out / self.profile
+        cells = [training.cell(folder) for training in trainings]
+        if self.commands:
+            for cell in cells:
+                console.OUT.print(cell.name, style="bold", highlight=False)
+                print(shlex.join(("python", *cell.arguments)))
+            return
+        failed = [] if self.draw else self._train(cells)
+        self._draw(study, folder)
+        if failed:
+            logs = ", ".join(str(cell.folder / "log.txt") for cell in failed)
+            raise UserError(f"{len(failed)} of {len(cells)} trainings failed; see {logs}")
+
+    def _chosen(self, study: Study) -> list[Training]:
+        """Return the trainings that are asked for."""
+        every = {one.name: one for one in study.trainings[self.profile]}
+        for name in self.only:
+            if name not in every:
+                raise UserError(
+                    f"{study.name} has no training {name!r}; {suggest(name, tuple(every))}"
+                )
+        return [one for name, one in every.items() if not self.only or name in self.only]
+
+    def _train(self, every: Sequence[Cell]) -> list[Cell]:
+        """Run the cells that are not done yet. Return those that failed."""
+        from mavic.experiments import cells, engines
+
+        package = engines.EXTRAS.get(self.engine)
+        if package and importlib.util.find_spec(package) is None:
+            raise UserError(
+                f"--engine {self.engine} needs {package}: pip install 'mavic[{self.engine}]'"
+            )
+        todo = [cell for cell in every if cells.done(cell) is None]
+        if len(todo) < len(every):
+            console.OUT.print(f"{len(every) - len(todo)} of {len(every)} trainings are done")
+        place = engines.Place(
+            folder=self.out / self.engine, options=options_from(self.engine_options)
+        )
+        failed = []
+        with _Shown(len(every), len(every) - len(todo)) as shown:
+
+            def end(cell: Cell, status: int) -> None:
+                shown.end(cell, status)
+                if status:
+                    failed.append(cell)
+
+            engines.ENGINES[self.engine](todo, place, end, shown.note)
+        return failed
+
+    def _draw(self, study: Study, folder: Path) -> None:
+        """Make tables and figures, and say what is missing."""
+        from mavic.reporting import studies as drawn
+
+        further = None if self.quick else self.records
+        made = drawn.draw(study, self.profile, folder, further, folder, self.publish)
+        for name, count in Counter(name for name, _ in made.missing).items():
+            said = f"{name}: {count} configurations have no record yet"
+            console.OUT.print(said, style="yellow", highlight=False, soft_wrap=True)
+        if made.text:
+            console.OUT.print(made.text, highlight=False, markup=False, soft_wrap=True)
+        for path in made.written:
+            console.OUT.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+    def _list(self) -> None:
+        """Print all studies: what they show, what they cost here, what is done."""
+        from mavic.experiments import cells, studies
+
+        device = "gpu" if Path("/dev/nvidia0").exists() else "cpu"
+        table = Table("study", "shows", "here", "--quick", "done", title="mavic reproduce NAME")
+        for study in studies.STUDIES.values():
+            costs, ready = [], []
+            for profile in studies.PROFILES:
+                every = study.trainings[profile]
+                marks = [cells.done(one.cell(self.out / profile)) for one in every]
+                left = [
+                    studies.seconds_of(one, device)
+                    for one, mark in zip(every, marks, strict=True)
+                    if mark is None
+                ]
+                costs.append(_duration(sum(left)) if left else "—")
+                ready.append(f"{sum(mark is not None for mark in marks)}/{len(every)}")
+            table.add_row(study.name, study.shows, *costs, " · ".join(ready))
+        console.OUT.print(table)
+        console.OUT.print(
+            f"Costs are estimates for {_machine(device)} of what is not done yet. Done: full · quick, in {self.out}.",
+            highlight=False,
+        )
+
+
+def _machine(device: str) -> str:
+    return "a GPU like the H200" if device == "gpu" else "two cores"
+
+
+def _duration(seconds: float) -> str:
+    minutes = max(1, round(seconds / 60))
+    return f"~{minutes} min" if minutes < 100 else f"~{seconds / 3600:.0f} h"
+
+
+class _Shown:
+    """Progress over all cells: a bar on a terminal, and a line per cell in a log."""
+
+    def __init__(self, total: int, ready: int) -> None:
+        self.total, self.ready, self.notes = total, ready, dict[str, str]()
+        self.bar = Progress(
+            TextColumn("trainings"),
+            BarColumn(),
+            TextColumn("{task.completed}/{task.total}"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=console.OUT,
+            disable=not console.OUT.is_terminal,
+        )
+        self.task = self.bar.add_task("trainings", total=total, completed=ready, note="")
+
+    def __enter__(self) -> _Shown:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bar.stop()
+
+    def note(self, cell: Cell, line: str) -> None:
+        """Show the last line that a cell said."""
+        if line and self.notes.get(cell.name) != line:
+            self.notes[cell.name] = line
+            self.bar.update(self.task, note=f"{cell.name}: {line}"[:150])
+            if not console.OUT.is_terminal:
+                console.OUT.print(f"{cell.name}: {line}", highlight=False, markup=False)
+
+    def end(self, cell: Cell, status: int) -> None:
+        """Count a cell that ended, and say how."""
+        said = "done" if status == 0 else f"failed with status {status}"
+        self.ready += status == 0
+        self.bar.update(self.task, completed=self.ready)
+        console.OUT.print(
+            f"{cell.name}: {said} ({self.ready} of {self.total})", highlight=False, soft_wrap=True
+        )

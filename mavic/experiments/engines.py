@@ -1,0 +1,143 @@
+"""Engines: where the cells of a study run. Each calls `cells.run` for every cell and tells how it ended.
+
+`local` runs one cell after another on this machine; a training uses all its devices. `ray` hands the cells to a Ray
+cluster, and `slurm` to a Slurm cluster by submitit. There all machines must see the folder of the study under the same
+path and have mavic installed. If a machine is lost, its cells are finished elsewhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mavic.experiments import cells, files
+from mavic.experiments.cells import Cell
+
+RETRIES = 5  # of a cell whose machine was lost
+LOST = -1  # the status of a cell that no machine brought to its end
+POLL = 1.0  # seconds
+OnEnd = Callable[[Cell, int], None]
+OnNote = Callable[[Cell, str], None]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Place:
+    """What an engine needs to know."""
+
+    folder: Path
+    """Where an engine keeps files of its own."""
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Options of the engine; its function says which."""
+
+
+Engine = Callable[[Sequence[Cell], Place, OnEnd, OnNote], None]
+
+
+def local(todo: Sequence[Cell], place: Place, on_end: OnEnd, on_note: OnNote) -> None:
+    """Run one cell after another on this machine. It takes no options."""
+    if place.options:
+        raise ValueError(f"the engine local takes no options ({', '.join(place.options)})")
+    for cell in todo:
+        on_end(cell, cells.run(cell, partial(on_note, cell)))
+
+
+def ray(todo: Sequence[Cell], place: Place, on_end: OnEnd, on_note: OnNote) -> None:
+    """Run cells on a Ray cluster. Options: address (default: a running cluster, else this machine), cpus, gpus."""
+    import ray
+
+    options = {"address": None, "cpus": 2, "gpus": None, **place.options}
+    unknown = set(options) - {"address", "cpus", "gpus"}
+    if unknown:
+        raise ValueError(f"the engine ray has no option {sorted(unknown)[0]!r}")
+    ours = not ray.is_initialized()
+    if ours:
+        # workers find mavic where this process found it
+        env = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, [_root(), *_paths()]))}}
+        ray.init(address=options["address"], runtime_env=env, log_to_driver=False)
+    try:
+        gpus = options["gpus"]
+        if gpus is None:
+            gpus = 1 if ray.cluster_resources().get("GPU") else 0
+        attempt = ray.remote(num_cpus=options["cpus"], num_gpus=gpus, max_retries=RETRIES)(
+            cells.run
+        )
+        running = {attempt.remote(cell): cell for cell in todo}
+        while running:
+            ended, _ = ray.wait(list(running), timeout=POLL)
+            for one in ended:
+                cell = running.pop(one)
+                try:
+                    on_end(cell, int(ray.get(one)))
+                except (ray.exceptions.RayError, files.LockedError) as error:
+                    on_note(cell, _short(error))
+                    on_end(cell, LOST)
+            for cell in running.values():
+                on_note(cell, cells.last_line(cell))
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _root() -> str:
+    """Return the folder that holds the package."""
+    return str(Path(cells.__file__).parents[2])
+
+
+def _paths() -> list[str]:
+    return os.environ.get("PYTHONPATH", "").split(os.pathsep)
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+class Attempt:
+    """A cell as submitit wants it: called on the machine, and sent again when it is preempted or out of time."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.cell = cell
+
+    def __call__(self) -> int:
+        """Run the cell."""
+        return cells.run(self.cell)
+
+    def checkpoint(self) -> Any:
+        """Return what is submitted again; the cell's folder holds what was done."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)
+
+
+def slurm(todo: Sequence[Cell], place: Place, on_end: OnEnd, on_note: OnNote) -> None:
+    """Run cells as jobs of a Slurm cluster. Options are submitit's, such as timeout_min or slurm_partition.
+
+    With cluster=local they run as processes of this machine.
+    """
+    import submitit
+
+    options = {"timeout_min": 240, "cpus_per_task": 2, **place.options}
+    executor = submitit.AutoExecutor(folder=place.folder, cluster=options.pop("cluster", None))
+    executor.update_parameters(name="mavic", **options)
+    with executor.batch():
+        jobs = [executor.submit(Attempt(cell)) for cell in todo]
+    running = dict(zip(jobs, todo, strict=True))
+    while running:
+        for job, cell in list(running.items()):
+            if not job.done():
+                on_note(cell, cells.last_line(cell))
+                continue
+            del running[job]
+            error = job.exception()
+            if error is not None:
+                on_note(cell, _short(error))
+            on_end(cell, LOST if error is not None else int(job.result()))
+        time.sleep(POLL)
+
+
+ENGINES: dict[str, Engine] = {"local": local, "ray": ray, "slurm": slurm}
+EXTRAS = {"ray": "ray", "slurm": "submitit"}  # the package that an engine needs

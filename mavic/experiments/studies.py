@@ -1,0 +1,438 @@
+"""The studies of `mavic reproduce`, as rows of a table: what each shows, and which trainings it needs.
+
+A training is one `mavic train` command with numbers of its own; configurations that fit one compiled program are one
+training. Studies share trainings. The profile `full` is meant for a GPU, `quick` for ten minutes on two cores; quick
+trainings are too short for figures that one could quote. `mavic.reporting.studies` draws each study from the records.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from mavic.experiments import study
+from mavic.experiments.cells import Cell
+from mavic.experiments.config import ExperimentConfig
+from mavic.experiments.methods import preset_of
+from mavic.hints import look_up
+from mavic.language.encoder import DEFAULT as DEFAULT_ENCODER
+
+WORLDS = ("box_pushing", "warehouse", "overcooked")
+PROFILES = ("full", "quick")
+TABLE = ("vanilla", "naive", "switch", "mavic", "mavic-shift", "random")
+FIRST_SEED = 200  # no choice was made on the seeds from here on
+PLAIN = {  # nothing but what the schedule gives: no uninstructed episodes, no interrupts without words, no drills
+    "uninstructed_episode_prob": 0.0,
+    "spurious_interrupt_prob": 0.0,
+    "hold_to_end_prob": 0.0,
+    "from_start_prob": 0.0,
+    "drill_prob": 0.0,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """One `mavic train` command."""
+
+    name: str
+    world: str
+    methods: tuple[str, ...] = ("mavic",)
+    network: str = ""
+    backbone: str = "mac-iac"
+    conditions: tuple[str, ...] = ("live/by-kind",)
+    preset: str = "tuned"
+    hear: str = ""
+    encoder: str = DEFAULT_ENCODER
+    seeds: int = 10
+    first_seed: int = FIRST_SEED
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    words: bool = False
+    """Evaluate in unseen phrases too."""
+    quick: bool = False
+    """Evaluate with a quarter of the episodes."""
+
+    def arguments(self, out: Path) -> tuple[str, ...]:
+        """Return the arguments of the interpreter. Records go to the world's folder in `out`."""
+        named = {
+            "methods": self.methods,
+            "networks": self.network,
+            "backbone": self.backbone,
+            "conditions": self.conditions,
+            "preset": self.preset,
+            "hear": self.hear,
+            "encoder": self.encoder,
+            "seeds": self.seeds,
+            "first-seed": self.first_seed,
+            "out": out,
+            **{name.replace("_", "-"): value for name, value in self.numbers.items()},
+            "options": tuple(part for pair in self.options.items() for part in pair),
+        }
+        flags = [name for name in ("words", "quick") if getattr(self, name)]
+        words = ["-m", "mavic", "train", self.world]
+        for name, value in named.items():
+            values = value if isinstance(value, tuple) else (value,)
+            if values and values != ("",):
+                words += [f"--{name}", *map(str, values)]
+        # Whatever an earlier command left in the cell's folder is its own.
+        return (*words, *(f"--{name}" for name in flags), "--overwrite")
+
+    def cell(self, folder: Path) -> Cell:
+        """Return the cell of this training; its folder lies in `folder`."""
+        own = folder / self.name
+        return Cell(name=self.name, folder=own, arguments=self.arguments(own))
+
+    def configs(self) -> list[ExperimentConfig]:
+        """Return the configurations that it trains."""
+        return list(
+            study.configs_of(
+                self.world,
+                methods=self.methods,
+                backbones=self.backbone,
+                networks=self.network,
+                conditions=self.conditions,
+                preset=self.preset,
+                hear=self.hear,
+                encoder=self.encoder,
+                options=self.options,
+            )
+        )
+
+    def episodes(self) -> int:
+        """Return the episodes of all its runs together."""
+        preset = preset_of(self.preset, self.world, self.backbone, **self.numbers)
+        runs = len({config.as_trained() for config in self.configs()}) * self.seeds
+        return runs * preset.episodes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """One study: its name, what it shows, and its trainings by profile. A study without any is computed exactly."""
+
+    name: str
+    shows: str
+    trainings: Mapping[str, tuple[Training, ...]]
+
+
+def _grid(base: str, **axes: tuple[Any, ...]) -> tuple[str, ...]:
+    """Return conditions: the base with every combination of the parts' values."""
+    parts = ([f"{name}={value}" for value in values] for name, values in axes.items())
+    return tuple("/".join([base, *point]) for point in product(*parts))
+
+
+def _short(trainings: tuple[Training, ...], seeds: int, **numbers: Any) -> tuple[Training, ...]:
+    """Return trainings for a quick look."""
+    return tuple(
+        dataclasses.replace(one, seeds=seeds, numbers={**one.numbers, **numbers}, quick=True)
+        for one in trainings
+    )
+
+
+def _paper_rows(world: str) -> Training:
+    """Return the paper's own setting: its numbers, network, hearing, schedule and rule; and ours, for comparison."""
+    without = (
+        ("paper/add/bonus=0",) if world == "warehouse" else ()
+    )  # there the rule add pays a bonus
+    return Training(
+        name=f"paper-{world}",
+        world=world,
+        methods=TABLE,
+        network="shared",
+        preset="paper",
+        conditions=("paper/add", *without, "live/by-kind"),
+    )
+
+
+def _tuned_rows(world: str) -> Training:
+    return Training(name=f"tuned-{world}", world=world, methods=TABLE, network="residual")
+
+
+TABLE1 = (
+    *map(_paper_rows, WORLDS),
+    # The paper's table of hyper-parameters names Mac-CAC for this world, its results Mac-IAC.
+    dataclasses.replace(
+        _paper_rows("box_pushing"), name="paper-box_pushing-cac", backbone="mac-cac"
+    ),
+    *map(_tuned_rows, WORLDS),
+)
+
+
+def _table1_quick() -> Iterator[Training]:
+    short = {"box_pushing": 16_000, "warehouse": 2_000, "overcooked": 1_600}
+    for one in (*map(_paper_rows, WORLDS), *map(_tuned_rows, WORLDS)):
+        fewer = dataclasses.replace(
+            one,
+            methods=("vanilla", "naive", "switch", "mavic"),
+            conditions=one.conditions[:1],
+        )
+        batch = {} if one.preset == "tuned" else {"batch": 32, "first_to_finish": 32}
+        yield from _short((fewer,), seeds=2, episodes=short[one.world], **batch)
+
+
+HEATMAP = Training(
+    name="heatmap",
+    world="box_pushing",
+    methods=("naive", "mavic"),
+    network="shared",
+    hear="vectors",
+    conditions=_grid(
+        "paper/add/kinds=dont-push",
+        penalty=(20, 60, 150, 300, 600, 1000),
+        rate=(0.01, 0.02, 0.05, 0.1, 0.2),
+    ),
+    seeds=5,
+    numbers={**PLAIN, "episodes": 128_000},
+)
+HEATMAP_QUICK = dataclasses.replace(
+    HEATMAP,
+    conditions=_grid("paper/add/kinds=dont-push", penalty=(20, 150, 600), rate=(0.02, 0.05, 0.2)),
+)
+
+
+def _kitchen(network: str) -> Training:
+    """Return the kitchen on one network, hearing vectors as in the paper, for several of its figures."""
+    return Training(
+        name=f"kitchen-{network}",
+        world="overcooked",
+        methods=("vanilla", "naive", "switch", "mavic", "mavic-shift"),
+        network=network,
+        hear="vectors",
+        words=True,
+    )
+
+
+KITCHENS = (_kitchen("shared"), _kitchen("protected"))
+KITCHENS_QUICK = _short(
+    tuple(
+        dataclasses.replace(one, methods=("vanilla", "naive", "mavic"), words=False)
+        for one in KITCHENS
+    ),
+    seeds=1,
+    episodes=2_560,
+)
+WORDS_QUICK = _short(
+    (dataclasses.replace(KITCHENS[0], name="kitchen-words", methods=("naive", "switch", "mavic")),),
+    seeds=1,
+    episodes=2_560,
+)
+BOXES_QUICK = tuple(  # the same comparison where two cores learn something in minutes
+    Training(
+        name=f"boxes-{network}",
+        world="box_pushing",
+        methods=("vanilla", "naive", "mavic"),
+        network=network,
+        hear="vectors",
+        seeds=2,
+        numbers={"episodes": 24_000},
+        quick=True,
+    )
+    for network in ("shared", "protected")
+)
+SINGLE = Training(
+    name="single",
+    world="overcooked",
+    methods=("vanilla", "naive", "mavic"),
+    network="shared",
+    hear="vectors",
+    conditions=(
+        "live/add/kinds=get-tomato",
+        "live/add/kinds=get-tomato/bonus=10",
+        "live/add/kinds=avoid-right-board",
+    ),
+    numbers=PLAIN,
+)
+RARE = Training(
+    name="rare",
+    world="box_pushing",
+    methods=("naive", "mavic"),
+    network="residual",
+    conditions=(
+        *_grid("live/by-kind", rate=(0.05, 0.01, 0.002)),
+        *_grid(
+            "live/by-kind",
+            weights=tuple(f"push@{w}+avoid-small-box-0@{w}" for w in (0.1, 0.01)),
+        ),
+    ),
+    seeds=5,
+)
+AGENTS = (
+    Training(
+        name="agents-box_pushing",
+        world="box_pushing",
+        methods=("vanilla", "naive", "switch", "mavic"),
+        network="residual",
+        conditions=("live/by-kind", "live/by-kind/one-agent"),
+    ),
+    Training(
+        name="agents-overcooked",
+        world="overcooked",
+        methods=("vanilla", "naive", "switch", "mavic"),
+        network="residual",
+        conditions=("live/by-kind/one-agent",),
+    ),
+)
+
+
+def _atlas(network: str) -> Training:
+    return Training(
+        name=f"atlas-{network}",
+        world="box_pushing",
+        methods=("naive", "mavic"),
+        network=network,
+        hear="vectors",
+        conditions=_grid(
+            "live/add",
+            penalty=(50, 300),
+            rate=(0.02, 0.05, 0.1, 0.2),
+            hold=("2-5", "5-20", "20-60"),
+        ),
+        seeds=3,
+        numbers={**PLAIN, "episodes": 128_000},
+    )
+
+
+ATLAS = tuple(map(_atlas, ("shared", "protected")))
+ATLAS_QUICK = tuple(
+    dataclasses.replace(
+        one,
+        conditions=_grid("live/add", penalty=(50, 300), rate=(0.05, 0.2), hold=("2-5", "20-60")),
+    )
+    for one in ATLAS
+)
+ABLATIONS: dict[str, dict[str, Any]] = {  # what is changed in MAVIC as we train it
+    "full": {"methods": ("mavic", "mavic-shift", "naive", "vanilla")},
+    "network-shared": {"network": "shared"},
+    "network-protected": {"network": "protected"},
+    "no-drills": {"numbers": {"drill_prob": 0.0}},
+    "hear-vectors": {"hear": "vectors"},
+    "encoder-l6": {"hear": "vectors", "encoder": "minilm-l6"},
+    "no-hysteresis": {
+        "numbers": {
+            "actor_hysteresis": (1.0, 1.0),
+            "critic_hysteresis": (1.0, 1.0),
+            "actor_hysteresis_end": (1.0, 1.0),
+            "hysteresis_end": (1.0, 1.0),
+        }
+    },
+}
+
+
+def _ablation(world: str, changed: str) -> Training:
+    own: dict[str, Any] = {"network": "residual", "hear": "kinds", **ABLATIONS[changed]}
+    return Training(name=f"ablation-{world}-{changed}", world=world, **own)
+
+
+ABLATION = tuple(_ablation(w, c) for w, c in product(("box_pushing", "overcooked"), ABLATIONS))
+ABLATION_QUICK = tuple(_ablation("box_pushing", changed) for changed in ABLATIONS)
+
+
+def _study(name: str, shows: str, full: tuple[Training, ...], quick: tuple[Training, ...]) -> Study:
+    return Study(name=name, shows=shows, trainings={"full": full, "quick": quick})
+
+
+_ROWS = (
+    _study(
+        "table1",
+        "the paper's Table 1: three worlds, as the paper sets it and as we do",
+        TABLE1,
+        tuple(_table1_quick()),
+    ),
+    _study(
+        "heatmap",
+        "penalty × rate in Box Pushing under “do not push any boxes”, naive beside MAVIC",
+        (HEATMAP,),
+        _short((HEATMAP_QUICK,), seeds=1, episodes=16_000),
+    ),
+    _study(
+        "curves",
+        "return with instructions, return without, and compliance over training",
+        KITCHENS,
+        BOXES_QUICK,
+    ),
+    _study(
+        "single",
+        "Overcooked with one kind: the tomato, the right board; and the board when nothing is asked",
+        (SINGLE,),
+        _short((SINGLE,), seeds=1, episodes=2_560),
+    ),
+    _study(
+        "compliance",
+        "compliance early, in the middle and late in training",
+        KITCHENS,
+        BOXES_QUICK,
+    ),
+    _study(
+        "dual",
+        "two separate networks without the correction (dual) beside MAVIC, with instructions active",
+        KITCHENS,
+        BOXES_QUICK,
+    ),
+    _study(
+        "ood",
+        "the paper's three unseen phrases, one by one, every method",
+        KITCHENS,
+        WORDS_QUICK,
+    ),
+    _study(
+        "infeasible",
+        "which macros are chosen under requests that nobody can fulfil",
+        KITCHENS,
+        WORDS_QUICK,
+    ),
+    _study(
+        "rare",
+        "rare and unbalanced instructions, the paper's limitation",
+        (RARE,),
+        _short((RARE,), seeds=1, episodes=16_000),
+    ),
+    _study(
+        "shaping",
+        "the correction is not potential-based shaping: exact, on random semi-MDPs",
+        (),
+        (),
+    ),
+    _study(
+        "agents",
+        "instructions for one agent of several",
+        AGENTS,
+        _short(AGENTS[:1], seeds=1, episodes=24_000),
+    ),
+    _study(
+        "atlas",
+        "where the correction matters: rate × hold × penalty × network",
+        ATLAS,
+        _short(ATLAS_QUICK, seeds=1, episodes=9_600),
+    ),
+    _study(
+        "ablation",
+        "what each part of our recipe does: cut, shift, network, drills, hearing, hysteresis, encoder",
+        ABLATION,
+        _short(ABLATION_QUICK, seeds=1, episodes=12_800),
+    ),
+)
+STUDIES: dict[str, Study] = {row.name: row for row in _ROWS}
+
+
+def study_of(name: str) -> Study:
+    """Return a study by its name. An unknown name is a `ValueError` that lists the known ones."""
+    return look_up(STUDIES, name, "study")
+
+
+# What the worlds cost, for estimates: the mean length of a training episode in ticks, and training steps per second on
+# two cores (results/<world>/bench-cpu.json) and on one H200 that trains dozens of runs at once (bench-gpu.json).
+TICKS = {"box_pushing": 20, "warehouse": 120, "overcooked": 130}
+STEPS = {
+    "cpu": {"box_pushing": 105_000, "warehouse": 118_000, "overcooked": 69_000},
+    "gpu": {"box_pushing": 3_000_000, "warehouse": 5_000_000, "overcooked": 5_000_000},
+}
+OVERHEAD = {"cpu": 90.0, "gpu": 120.0}  # seconds to compile and evaluate a training
+
+
+def seconds_of(training: Training, device: str) -> float:
+    """Return about how long a training takes on a device, "cpu" or "gpu", in seconds."""
+    ticks = training.episodes() * TICKS[training.world]
+    return ticks / STEPS[device][training.world] + OVERHEAD[device]

@@ -1,0 +1,122 @@
+"""Which numbers of a page have no record.
+
+    python -m mavic.reporting.cited README.md docs/results.md
+
+prints every number with a decimal point, outside of tables that commands make, that no file of the folder `results`
+beside the page holds: a number of a JSON file, or the mean or the least over seeds of a record's score. A section whose
+heading names a world may cite only that world's files and those of studies. A number with another source stands in a
+comment of its section:
+
+    <!-- not from a record: 16.0 7.4 (docs/lab.md 77) -->
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mavic.envs import api
+
+NUMBER = re.compile(r"(?<![\w.§/–-])[−-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?![\w.]|\.\d)")
+SOURCED = re.compile(r"<!-- not from a record:(.*?)-->", re.DOTALL)
+MADE = re.compile(r"<!-- (?:headline|study|bias|speed)\b.*?<!-- end -->", re.DOTALL)
+CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
+HEADING = re.compile(r"^(#+ .*)$", re.MULTILINE)
+DIGITS = (1, 2, 3)
+
+
+def uncited(page: Path) -> Iterator[tuple[str, str]]:
+    """Yield the heading and the number of each place that has no record."""
+    results = next(p / "results" for p in page.resolve().parents if (p / "results").is_dir())
+    known: dict[str, set[str]] = {}
+    for heading, text in sections(page.read_text(encoding="utf-8")):
+        world = next((name for name in api.BUILT_IN if api.world(name).title in heading), "")
+        if world not in known:
+            known[world] = _known(results, world)
+        excused = {_plain(one) for said in SOURCED.findall(text) for one in NUMBER.findall(said)}
+        for number in NUMBER.findall(SOURCED.sub("", text)):
+            if _plain(number) not in known[world] | excused:
+                yield heading.strip("# "), number
+
+
+def sections(text: str) -> list[tuple[str, str]]:
+    """Return the headings of a page and the text below each, without what commands make and without code."""
+    parts = HEADING.split(CODE.sub("", MADE.sub("", text)))
+    return [("", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]
+
+
+def _plain(number: str) -> str:
+    """Return a written number without its sign and thousands, and without zeros before the point."""
+    return number.lstrip("−-").replace(",", "").lstrip("0")
+
+
+def _known(results: Path, world: str) -> set[str]:
+    """Return all ways to write the numbers of the files that a section may cite."""
+    paths = [p for p in sorted(results.rglob("*.json")) if _may_cite(p.relative_to(results), world)]
+    paths += [
+        p for p in sorted(results.rglob("*.jsonl")) if _may_cite(p.relative_to(results), world)
+    ]
+    values = {value for path in paths for value in _of_file(path)}
+    for record in (api.world(name) for name in api.BUILT_IN if world in ("", name)):
+        values |= {v for figures in record.paper.values() for v in figures if v is not None}
+        values |= {v for pair in record.paper_phrases.values() for v in pair}
+    return {text for value in values for text in _written(value)}
+
+
+@functools.cache
+def _of_file(path: Path) -> frozenset[float]:
+    """Return the numbers of a JSON file, or those over seeds of a record's last line, its score."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".json":
+        return frozenset(_numbers(json.loads(text)))
+    return frozenset(_over_seeds(json.loads(text.rstrip("\n").rpartition("\n")[2])))
+
+
+def _may_cite(path: Path, world: str) -> bool:
+    return not world or world in path.parts or not set(path.parts) & set(api.BUILT_IN)
+
+
+def _numbers(found: Any) -> Iterator[float]:
+    """Yield every finite number of plain JSON data."""
+    if isinstance(found, dict):
+        for value in found.values():
+            yield from _numbers(value)
+    elif isinstance(found, list):
+        for value in found:
+            yield from _numbers(value)
+    elif isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found):
+        yield float(found)
+
+
+def _over_seeds(found: Any) -> Iterator[float]:
+    """Yield the mean and the least over seeds of every entry of a score."""
+    if isinstance(found, dict):
+        for value in found.values():
+            yield from _over_seeds(value)
+    elif isinstance(found, list) and found and None not in found:
+        yield from (sum(found) / len(found), min(found))
+
+
+def _written(value: float) -> Iterator[str]:
+    """Yield a number as a page may write it: as it is, as a percentage, or in thousands and millions."""
+    for scale in (1.0, 100.0, 1e-3, 1e-6):
+        for digits in DIGITS:
+            yield _plain(f"{abs(value) * scale:.{digits}f}")
+
+
+def main() -> None:
+    """Print the numbers without a record of the pages that the command line names. Exit with 1 if there are any."""
+    found = [(name, *one) for name in sys.argv[1:] for one in uncited(Path(name))]
+    for name, heading, number in found:
+        print(f"{name}, {heading or 'top'}: {number}")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""`ood` and `infeasible`: phrases that no team was trained on, and requests that nobody can fulfil."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mavic.envs import api
+from mavic.reporting.figures import panel, plain_figure
+from mavic.reporting.formats import percent
+from mavic.reporting.rows import Row
+from mavic.reporting.stats import Estimate, estimates
+from mavic.reporting.studies.maps import frame, square
+from mavic.reporting.studies.page import Found, Page, facts, label, seeds_text, table, text_of
+from mavic.reporting.styles import MISSING
+
+WAYS = {
+    "per_instruction": "followed, as our reader understands it",
+    "own_vector_anyway": "followed, as its own vector (the paper's way)",
+}
+TOP = 8  # macros of a figure
+
+
+def _one(values: Sequence[float | None] | None) -> Estimate | None:
+    """Return an estimate over seeds; None if nothing was asked."""
+    if values is None or any(v is None for v in values):
+        return None
+    (found,) = estimates(np.asarray(values, float)[:, None])
+    return found
+
+
+def ood(found: Sequence[Found]) -> Page:
+    """Return how each of the paper's unseen phrases is followed, by every method."""
+    json: dict[str, Any] = {}
+    lines = []
+    for row in (row for one in found for row in one.rows):
+        known = api.known(row.config.world).paper_phrases
+        for phrase, entry in row.words.get("paper", {}).get("each", {}).items():
+            ways = {way: _one(entry.get(way)) for way in WAYS}
+            key = f"{row.group} {row.config.method}"
+            json.setdefault(phrase, {})[key] = {
+                **{way: None if e is None else e.mean for way, e in ways.items()},
+                **{f"{way}_std": None if e is None else e.std for way, e in ways.items()},
+                **facts(row),
+            }
+            cells = (
+                "not asked (unsure)" if e is None else text_of(e, "compliance")
+                for e in ways.values()
+            )
+            paper = known.get(phrase) if row.config.method == "mavic" else None
+            lines.append([f"“{phrase}”", label(row), row.network, *cells, _paper(paper)])
+    lines.sort(key=lambda line: line[0])
+    rows = [row for one in found for row in one.rows if row.words]
+    header = ("phrase", "method", "network", *WAYS.values(), "paper")
+    markdown = (
+        "# Phrases that no team was trained on\n\nThe paper's three. ± is the standard deviation "
+        "over seeds. As its own "
+        f"vector a phrase needs no reader. {seeds_text(rows)}\n\n" + table(header, lines)
+    )
+    return Page(json=json, markdown=markdown)
+
+
+def _paper(figures: tuple[float, float] | None) -> str:
+    return MISSING if figures is None else f"{100 * figures[0]:.1f} ± {100 * figures[1]:.1f} %"
+
+
+def infeasible(found: Sequence[Found]) -> Page:
+    """Return which macros are chosen under requests that nobody can fulfil."""
+    rows = [row for one in found for row in one.rows if row.requests]
+    json: dict[str, Any] = {}
+    lines = []
+    for row in rows:
+        means = {
+            (request, way): _means(entry[way])
+            for request, entry in row.requests.items()
+            for way in ("own", "read")
+            if way in entry
+        }
+        json[f"{row.group} {row.config.method}"] = {
+            **{f"{request}, {way}": shares for (request, way), shares in means.items()},
+            **facts(row),
+        }
+        for request, entry in row.requests.items():
+            cells = [_most(means.get((request, way))) for way in ("own", "read")]
+            asked = entry.get("asked", MISSING)
+            said = "unsure: nothing is asked" if asked == "none" else asked
+            lines.append([label(row), row.network, f"“{request}”", cells[0], said, cells[1]])
+    header = (
+        "method",
+        "network",
+        "request",
+        "macro chosen most, as its own vector",
+        "our reader",
+        "then",
+    )
+    markdown = (
+        "# Requests that nobody can fulfil\n\nThe macro that is chosen most while the request holds "
+        "from start to end, and "
+        "its share of all choices. Heard as its own vector, a request moves the team somewhere. Our "
+        "reader may be unsure; "
+        f"then nothing is asked and the team goes on working. {seeds_text(rows)}\n\n"
+        + table(header, lines)
+    )
+    shown = [row for row in rows if row.config.method == "mavic"] or rows
+    return Page(json=json, markdown=markdown, figures={"infeasible": lambda: _draw(shown)})
+
+
+def _means(shares: Mapping[str, Sequence[float | None]]) -> dict[str, float]:
+    """Return each macro's share, the mean over seeds that did not diverge."""
+    return {
+        macro: float(np.mean([v for v in values if v is not None]))
+        for macro, values in shares.items()
+    }
+
+
+def _most(shares: Mapping[str, float] | None) -> str:
+    if not shares:
+        return MISSING
+    macro = max(shares, key=lambda name: shares[name])
+    return f"{macro} {percent(shares[macro])}"
+
+
+def _draw(rows: Sequence[Row]) -> Any:
+    figure = plain_figure(0.7 + 2.6 * len(rows))
+    panels = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
+    for axes, row in zip(panels, rows, strict=True):
+        means = {request: _means(entry["own"]) for request, entry in row.requests.items()}
+        total: dict[str, float] = {}
+        for shares in means.values():
+            for macro, share in shares.items():
+                total[macro] = total.get(macro, 0.0) + share
+        macros = sorted(total, key=lambda name: -total[name])[:TOP]
+        panel(axes, f"Share of choices, %, heard as its own vector · {label(row)}, {row.network}")
+        for y, shares in enumerate(means.values()):
+            for x, macro in enumerate(macros):
+                square(axes, x, y, shares[macro], f"{100 * shares[macro]:.0f}")
+        frame(axes, [m.replace("_", "\n") for m in macros], list(means), "", "")
+        axes.invert_yaxis()
+    return figure

@@ -1,0 +1,80 @@
+"""The table of studies: every row is a command that `mavic train` takes, and the paper's every figure has a row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mavic.apps import cli
+from mavic.experiments import cells, studies, study
+from mavic.experiments.config import instructions_of
+from mavic.experiments.studies import PROFILES, STUDIES
+from mavic.instruct import spec
+from mavic.reporting.studies import DRAWINGS
+
+EVERY = {
+    (profile, training.name): training
+    for row in STUDIES.values()
+    for profile in PROFILES
+    for training in row.trainings[profile]
+}
+
+
+def test_every_study_of_the_plan_is_there_and_can_be_drawn():
+    names = "table1 heatmap curves single compliance dual ood infeasible rare shaping agents atlas ablation"
+    assert list(STUDIES) == names.split() == list(DRAWINGS)
+
+
+def test_a_name_stands_for_one_training():
+    for row in STUDIES.values():
+        for profile in PROFILES:
+            for training in row.trainings[profile]:
+                assert EVERY[profile, training.name] == training
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_commands_train_what_the_rows_say(profile):
+    for (own, name), training in EVERY.items():
+        if own != profile:
+            continue
+        cell = training.cell(Path("here"))
+        command = cli.parse(cell.arguments[2:])
+        assert list(study.configs_of(command.world, **command._choices())) == training.configs()
+        assert (command.seeds, command.first_seed) == (training.seeds, training.first_seed)
+        assert command.out == Path("here") / name == cell.folder
+        assert command.overwrite and command.quick is training.quick
+        named = {k: v for k, v in vars(command.numbers).items() if v != "preset"}
+        assert named == dict(training.numbers)
+        configs = training.configs()
+        assert len({config.name() for config in configs}) == len(configs)
+        known = spec.read(instructions_of(training.world)).names()
+        assert {kind for config in configs for kind in config.kinds or ()} <= set(known)
+
+
+def test_an_estimate_grows_with_the_training():
+    quick, full = (STUDIES["heatmap"].trainings[profile][0] for profile in ("quick", "full"))
+    for device in ("cpu", "gpu"):
+        assert studies.seconds_of(quick, device) < studies.seconds_of(full, device)
+    assert quick.episodes() == 18 * 16_000  # two methods, three penalties, three rates
+
+
+def test_the_list_says_what_is_done(tmp_path, capsys):
+    (training,) = STUDIES["heatmap"].trainings["quick"]
+    cell = training.cell(tmp_path / "quick")
+    cell.folder.mkdir(parents=True)
+    (cell.folder / cells.DONE).write_text(
+        cells.json.dumps({"arguments": list(cell.arguments), "seconds": 1})
+    )
+    cli.main(["reproduce", "--out", str(tmp_path)])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "│ heatmap" in line]
+    assert "0/1 · 1/1" in line and "—" in line
+
+
+def test_an_unknown_study_or_training_is_named(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["reproduce", "heatmaps"])
+    assert "heatmap" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["reproduce", "heatmap", "--only", "heat"])
+    assert "heatmap has no training 'heat'" in capsys.readouterr().err
