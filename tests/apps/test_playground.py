@@ -221,7 +221,7 @@ def test_a_permission_ends_a_prohibition_and_a_remark_changes_nothing(catalog):
     session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
     tell(session, "dont-push")
     words = session.stage.lexicon, session.names
-    line = orders.listen(*words, "thanks for not pushing")
+    line = orders.listen(*words, "thanks for pushing")
     told = messages.understood(line, [])
     assert line.unclear and told.nothing and not told.ends and asked(session) == "dont-push"
     tell(session, "robot 0, you can push again")

@@ -255,7 +255,7 @@ def test_under_the_shield_a_persons_instruction_is_followed(task, env):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ((0, "what is the weather like in Boston"), "not clear what"),
+        ((0, "what is the weather like in Boston"), "asks for nothing"),
         ((0, " "), "not clear what"),
         ((0, "stay", ["robot_2"]), "did you mean 'robot_"),
         ((0, "stay", [2]), "not one of 0 to 1"),
