@@ -196,7 +196,7 @@ def test_a_permission_ends_what_holds_and_a_remark_does_nothing(open_page):  # n
     page = open_page(address=PUSHING)
     say(page, "don't push")
     page.locator(".said[data-state=active]").wait_for()
-    say(page, "thanks for not pushing")
+    say(page, "thanks for pushing")
     shows(page, "#answer", "Nothing to do.")
     say(page, "you can push again")
     shows(page, "#answer", "Ended.")
