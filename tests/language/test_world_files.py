@@ -126,7 +126,7 @@ def test_sentences_about_acts_ask_for_a_kind_an_end_or_nothing(world):
     phrases = built_in.phrases(world)
     for set, least in (("train", 600), ("development", 100)):
         examples = [e for e in phrases.sentences(set) if e.category in ACT_CATEGORIES]
-        assert len({fold(e.text) for e in examples}) >= least
+        assert len({fold(e.text) for e in examples}) == len(examples) >= least
         assert {e.category for e in examples} == {*ACT_CATEGORIES}
         assert {NONE, END} < {e.kind for e in examples}
     assert all(act.command or act.prohibition for act in phrases.acts)

@@ -25,7 +25,7 @@ def own_cache(tmp_path, monkeypatch):
 
 # Targets that the blind sentences missed, with what was reached: see docs/words.md.
 MISSED = {("box_pushing", "acts heard as meant"): 0.898}  # 71 of 79
-FIRST = ("minilm-l6", "box_pushing")
+FIRST = ("minilm-l3", "box_pushing")
 
 
 # One encoder in one world now, the others in make test-long.
