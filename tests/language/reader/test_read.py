@@ -49,7 +49,8 @@ def test_blind_sentences_reach_the_targets(world, encoder):
         assert reached[name].share >= least, name
         assert reached[name].met is ((world, name) not in MISSED), "docs/words.md is out of date"
     assert reached["novel kept"].total >= 110
-    wrong = sum(share.total - share.hits for share in shares if share.source.startswith("phrases"))
+    requests = [s for s in shares if s.source.startswith("phrases") and "acts" not in s.source]
+    wrong = sum(share.total - share.hits for share in requests)
     assert len(misses) >= wrong // 2
 
 
