@@ -7,9 +7,17 @@ import pytest
 from fault_counts import Count
 from fault_files import Sample, judge
 
-pytestmark = pytest.mark.long
+
+def test_a_few_damaged_files_and_wrong_commands_are_survived_or_refused():
+    counts = faults.summed(
+        [count for count, *_ in faults.all_counts({"kills": 0, "files": 40, "disk": 0, "races": 0})]
+    )
+    assert not [example for count in counts for example in count.examples]
+    assert sum(count.injected for count in counts) >= 30
+    assert sum(count.refused for count in counts) >= 10
 
 
+@pytest.mark.long
 def test_every_sort_of_fault_is_survived_or_refused():
     asked = {"kills": 1, "files": 160, "disk": 2, "races": 24}
     counts = faults.summed([count for count, *_ in faults.all_counts(asked)])

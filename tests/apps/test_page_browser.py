@@ -156,7 +156,7 @@ def test_an_unclear_sentence_is_asked_back_and_nothing_jumps(open_page, width, h
     canvas = page.locator(".picture canvas")
     before = canvas.bounding_box()
     bar = page.locator("#bar").bounding_box()
-    say(page, "make me a coffee")
+    say(page, "hurry up with it")
     shows(page, "#answer", "Did you mean")
     assert page.locator(".said[data-state=active]").count() == 0
     assert canvas.bounding_box() == before and page.locator("#bar").bounding_box() == bar

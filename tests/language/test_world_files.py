@@ -1,6 +1,7 @@
 """The built-in instruction and phrase files contain what the documentation says, and wrong files are refused."""
 
 import collections
+import dataclasses
 import functools
 import hashlib
 from pathlib import Path
@@ -50,8 +51,14 @@ READ = [
 
 @functools.cache
 def trained(world):
-    """The reader's training set of a world, made once for all tests."""
-    return training_set_of(built_in.instructions(world), built_in.phrases(world))
+    """The reader's training set of a world, made once for all tests.
+
+    The seventh author's sentences came after the heads were fitted, so nothing was left out for them."""
+    phrases = built_in.phrases(world)
+    earlier = tuple(block for block in phrases.blocks if block.author != "seventh")
+    return training_set_of(
+        built_in.instructions(world), dataclasses.replace(phrases, blocks=earlier)
+    )
 
 
 @pytest.mark.parametrize("world", built_in.WORLDS)
@@ -119,7 +126,7 @@ def test_sentences_about_acts_ask_for_a_kind_an_end_or_nothing(world):
     phrases = built_in.phrases(world)
     for set, least in (("train", 600), ("development", 100)):
         examples = [e for e in phrases.sentences(set) if e.category in ACT_CATEGORIES]
-        assert len({fold(e.text) for e in examples}) >= least
+        assert len({fold(e.text) for e in examples}) == len(examples) >= least
         assert {e.category for e in examples} == {*ACT_CATEGORIES}
         assert {NONE, END} < {e.kind for e in examples}
     assert all(act.command or act.prohibition for act in phrases.acts)

@@ -285,7 +285,7 @@
       return;
     }
     if (message.nothing) {
-      say("sure", make("span", {}, make("b", { text: "Nothing to do." }), " " + said + " was heard as a remark or a question. The team goes on as before."));
+      say("sure", make("span", {}, make("b", { text: "Nothing to do." }), " " + said + " asks for nothing that the team can do now. It goes on as before."));
       remember({ text: message.text, kind: "asks for nothing", state: "heard" });
       return;
     }

@@ -211,8 +211,8 @@ def _balance(examples: Sequence[Example], kinds: np.ndarray, count: int) -> np.n
     act = np.array([e.category in ACT_CATEGORIES for e in examples])
     asked = np.array([e.kind if e.kind in (NONE, END) else "" for e in examples])
     each = np.bincount(kinds[~act], minlength=count).clip(1)
-    some = np.unique(kinds[~act & (kinds > 0)]).size
-    weight = np.where(kinds == 0, NONE_WEIGHT * max(some, 1) / each[0], 1 / each[kinds]) * ~act
+    some = max(1, np.unique(kinds[~act & (kinds > 0)]).size)
+    weight = np.where(kinds == 0, NONE_WEIGHT * some / each[0], 1 / each[kinds]) * ~act
     weight /= weight.sum()
     by_frame = _by_frame(examples)
     parts = {kind: act & (asked == kind) for kind in ACT_SHARES}

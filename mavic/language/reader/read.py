@@ -22,7 +22,7 @@ from mavic.language.reader.data import training_set
 from mavic.language.reader.model import Head
 from mavic.language.reader.phrase_file import END, NONE
 from mavic.language.reader.spelling import WORD, correct
-from mavic.language.text import TextError, check
+from mavic.language.text import TextError, check, fold
 
 MAX_CHARACTERS = 400  # a longer text is no instruction
 NEAREST = 3
@@ -90,6 +90,7 @@ def understand_all(lexicon: Lexicon, texts: Sequence[str]) -> list[Understanding
     corrected = [correct(sentence, head.words) for sentence in sentences]
     states = lexicons.states(corrected, lexicon.encoder if same_encoder else encoders.DEFAULT)
     shares = _in_order_of(lexicon, head, head.probabilities(corrected, states))
+    shares = _with_known_phrases(lexicon, sentences, shares)
     known, names = np.asarray(lexicon.vectors), (*lexicon.names, END)
     for row, i in enumerate(readable):
         best = 1 + int(shares[row, 1:].argmax())
@@ -102,6 +103,19 @@ def understand_all(lexicon: Lexicon, texts: Sequence[str]) -> list[Understanding
             probabilities=dict(zip(names, map(float, shares[row]), strict=True)),
         )
     return answers
+
+
+def _with_known_phrases(
+    lexicon: Lexicon, sentences: Sequence[str], shares: np.ndarray
+) -> np.ndarray:
+    """Return probabilities [sentences, names] in which a training phrase asks for its kind, whatever the head says."""
+    trained = (i for i, text in enumerate(lexicon.texts) if text and not lexicon.held_out[i])
+    kinds = {fold(lexicon.texts[i]): int(lexicon.kind[i]) for i in trained}
+    sure = np.eye(shares.shape[1], dtype=shares.dtype)
+    given = [kinds.get(fold(sentence)) for sentence in sentences]
+    return np.stack(
+        [row if kind is None else sure[kind] for row, kind in zip(shares, given, strict=True)]
+    )
 
 
 def head_of(lexicon: Lexicon) -> Head:

@@ -24,7 +24,7 @@ def own_cache(tmp_path, monkeypatch):
 
 
 # Targets that the blind sentences missed, with what was reached: see docs/words.md.
-MISSED: dict[tuple[str, str], float] = {("box_pushing", "acts heard as meant"): 71 / 79}
+MISSED = {("box_pushing", "acts heard as meant"): 0.898}  # 71 of 79
 FIRST = ("minilm-l3", "box_pushing")
 
 
@@ -73,9 +73,7 @@ def test_training_phrases_are_understood(world):
     right = [
         a.asked() == lexicon.names[int(lexicon.kind[i])] for a, i in zip(answers, rows, strict=True)
     ]
-    assert (
-        np.mean(right) > 0.97
-    )  # Overcooked: "stop chopping" and three of "use the … instead" are not
+    assert all(right)
     first = answers[0]
     assert first.nearest[0][0] == first.text and first.nearest[0][2] == pytest.approx(1, abs=1e-4)
     assert sum(first.probabilities.values()) == pytest.approx(1, abs=1e-4)
