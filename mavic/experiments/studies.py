@@ -133,17 +133,14 @@ def _short(trainings: tuple[Training, ...], seeds: int, **numbers: Any) -> tuple
 
 
 def _paper_rows(world: str) -> Training:
-    """Return the paper's own setting: its numbers, network, hearing, schedule and rule; and ours, for comparison."""
-    without = (
-        ("paper/add/bonus=0",) if world == "warehouse" else ()
-    )  # there the rule add pays a bonus
+    """Return the paper's own setting: its numbers, network, hearing, schedule and rule."""
     return Training(
         name=f"paper-{world}",
         world=world,
         methods=TABLE,
         network="shared",
         preset="paper",
-        conditions=("paper/add", *without, "live/by-kind"),
+        conditions=("paper/add",),
     )
 
 
@@ -167,7 +164,6 @@ def _table1_quick() -> Iterator[Training]:
         fewer = dataclasses.replace(
             one,
             methods=("vanilla", "naive", "switch", "mavic"),
-            conditions=one.conditions[:1],
         )
         batch = {} if one.preset == "tuned" else {"batch": 32, "first_to_finish": 32}
         yield from _short((fewer,), seeds=2, episodes=short[one.world], **batch)
