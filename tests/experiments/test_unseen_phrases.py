@@ -64,6 +64,7 @@ def test_phrases_of_kinds_that_are_not_given_do_not_count():
         assert found == {"phrases": phrases, "understood": understood}
 
 
+@pytest.mark.long
 def test_unseen_phrases_are_not_among_the_training_phrases(untrained):
     lexicon = untrained.task.lexicon
     trained = {lexicon.texts[row] for row in np.asarray(lexicon.table).ravel()}
