@@ -28,9 +28,9 @@ else:
 Array = jax.Array
 ArrayLike = Array | np.ndarray | Sequence[Any]  # what callers who do not use JAX may hold
 T = TypeVar("T")
-CONTEXTS = (
-    3  # of a decision: nothing is asked; asked and the task goes on; asked instead of the task
-)
+CONTEXTS = 3
+"""The number of contexts of a decision. 0: nothing is asked; 1: something is asked and the task goes on (rule add);
+2: something is asked instead of the task (rule replace)."""
 
 
 def assert_rank(axes: str, **arrays: Any) -> None:
@@ -159,9 +159,7 @@ class Schedule:
     uninstructed_episode_prob: Array  # [] chance that an episode sees no instruction
     hold_to_end_prob: Array  # [] chance that an instruction with rule add holds to the end
     spurious_interrupt_prob: Array  # [] chance per tick that all macros end though nothing is said
-    drill_prob: (
-        Array  # [] chance that a prohibition with rule add that holds to the end is enforced
-    )
+    drill_prob: Array  # [] chance that a prohibition (rule add, held to the end) is enforced
     shield: Array  # [] bool: every instruction is enforced
 
 
@@ -185,9 +183,7 @@ class Instruction:
     decided: Array  # [] bool: some addressed agent has decided under it
     given: Array  # [] instructions given in this episode so far
     uninstructed: Array  # [] bool: no further instruction is given in this episode
-    context: (
-        Array  # [] 0: nothing is asked, 1: the task goes on (rule add), 2: it replaces the task
-    )
+    context: Array  # [] 0, 1 or 2, as `CONTEXTS` says
     enforced: Array  # [] bool: what it forbids is not available to the agents it addresses
 
 
@@ -201,15 +197,11 @@ class InstructedState:
     idle: Array  # [N] bool: the agent decides now
     observation: Array  # [N, O] what each agent decides from, or last decided from
     available: Array  # [N, M] the macros that were available then
-    forbidden: (
-        Array  # [N, M] the macros that the environment offered and the instruction forbade then
-    )
+    forbidden: Array  # [N, M] those that the environment offered and the instruction forbade then
     instruction: Instruction
     time: Array  # [] ticks so far
     key: Array  # the episode's key
-    also: Instruction | None = (
-        None  # a second instruction that holds beside it; None: there is no room for one
-    )
+    also: Instruction | None = None  # a second one that holds beside it; None: no room for one
 
 
 @record
@@ -229,15 +221,13 @@ class Timestep:
 
     observation: Array  # [N, O] what the agent saw when it chose its macro
     available: Array  # [N, M] the macros that were available then
-    forbidden: (
-        Array  # [N, M] the macros that the environment offered and the instruction forbade then
-    )
+    forbidden: Array  # [N, M] those that the environment offered and the instruction forbade then
     last_macro: Array  # [N] the macro that ran before; -1 for none
     macro: Array  # [N] the macro that runs in this tick
     fresh: Array  # [N] bool: the macro was chosen in this tick
     kind: Array  # [N] the instruction that holds in this tick; 0 = not addressed
     phrase: Array  # [N] its phrase; 0 = silence
-    context: Array  # [] its context: one of CONTEXTS
+    context: Array  # [] its context: 0, 1 or 2, as `CONTEXTS` says
     reward: Array  # [N] what the learner is paid, instruction included
     task_reward: Array  # [] the task's own reward, mean over agents
     complied: Array  # [N] the running macro is allowed (true when not addressed)
@@ -253,7 +243,7 @@ class Timestep:
     next_observation: Array  # [N, O] what each agent sees after the tick
     time: Array  # [] index of the tick in its episode
     alive: Array  # [] the tick belongs to an episode
-    also: AlsoHeld | None = None  # the second instruction; None: there is no room for one
+    also: AlsoHeld | None = None  # the second instruction; None: no room for one
 
 
 @record

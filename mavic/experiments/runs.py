@@ -60,9 +60,8 @@ def make_run(config: ExperimentConfig, preset: Preset, task: Task, seed: int) ->
         bonus=config.bonus,
     )
     phrases = Phrases(table=task.lexicon.table, count=task.lexicon.count)
-    if (
-        not method.hears
-    ):  # it is evaluated under instructions but does not hear them: all phrases are silence
+    if not method.hears:
+        # It is evaluated under instructions but does not hear them: every phrase is silence to it.
         phrases = replace(phrases, table=jnp.zeros_like(phrases.table))
 
     def environment(

@@ -139,9 +139,9 @@ def permitted_kinds(preconditions: Array, rules: Rules) -> Array:
     return possible_kinds(preconditions, everything)
 
 
-def possible_kinds(preconditions: Bool[Array, " conditions"], rules: Rules) -> Bool[Array, " C"]:
-    """Return bool [C], the kinds that may be given in a state with these preconditions."""
-    assert_rank("conditions", preconditions=preconditions)
+def possible_kinds(preconditions: Bool[Array, " preconditions"], rules: Rules) -> Bool[Array, " C"]:
+    """Return bool [C], the kinds that the schedule may give in a state in which these `preconditions` hold or not."""
+    assert_rank("preconditions", preconditions=preconditions)
     holds = jnp.concatenate([jnp.ones(1, bool), preconditions])
     return rules.given & holds[rules.precondition]
 
@@ -311,7 +311,7 @@ def _phrase_of(kind: Array, draw: Array, phrases: Phrases) -> Array:
 
 
 def _context(kind: Array, target: Array, rules: Rules) -> Array:
-    """Return the context [] of an instruction to `target` [N]: one of `mavic.types.CONTEXTS`."""
+    """Return the context [] of an instruction to `target` [N]: 0, 1 or 2, as `mavic.types.CONTEXTS` says."""
     return jnp.where(target.any(), 1 + rules.replaces[kind], 0).astype(jnp.int32)
 
 

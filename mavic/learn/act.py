@@ -157,9 +157,8 @@ def _step(
 ) -> tuple[Array, Array]:
     """Return heads [G, R, W, out] and the memory, which changes only where a network decides."""
     seen, moves = view_of(network.shape).seen(network.shape, observed, idle)
-    if (
-        moves.shape[0] != network.shape.count
-    ):  # each agent has a network of its own for the whole team
+    if moves.shape[0] != network.shape.count:
+        # Each agent has a network of its own that sees the whole team.
         seen, moves = jax.tree.map(
             lambda x: jnp.repeat(x, network.shape.count, axis=0), (seen, moves)
         )

@@ -23,10 +23,9 @@ class Batch:
 
     actor: MacroTransitions  # [K, L, G]
     critic: MacroTransitions  # [J, L', S]; the same as `actor` where both see the same
-    begun: Array | None = (
-        None  # [K, L, G] the critic's row, among all J·L', that began with the row's macro
-    )
-    ended: Array | None = None  # [K, L, G] the critic's row that ended with it
+    # Which of all J·L' rows of the critic began and which ended with each row of the actors.
+    begun: Array | None = None  # [K, L, G]
+    ended: Array | None = None  # [K, L, G]
 
 
 @record

@@ -39,9 +39,7 @@ class ActorRows:
     advantage: Array
     weight: Array
     forbidden: Array  # [B, L, M] what the instruction forbids, available or not
-    allowed_weight: Array | None = (
-        None  # of the loss on the allowed probability; None: there is no such loss
-    )
+    allowed_weight: Array | None = None  # of the loss on the allowed probability; None: none
 
 
 @record

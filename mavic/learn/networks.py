@@ -53,9 +53,7 @@ class Shape:
     parts: int = static(default=2)
     last_macro: bool = static(default=False)
     residual: bool = static(default=False)
-    kind_heads: bool = static(
-        default=False
-    )  # the part that hears has one more output layer for each number heard
+    kind_heads: bool = static(default=False)  # the part that hears has an output layer by kind
     view: str = static(default="own")  # a row of `mavic.learn.views.VIEWS`
     macro_counts: tuple[int, ...] = static(default=())  # each agent's number of macros
     copies: int | None = static(default=None)  # how many networks there are; None: one per agent

@@ -70,7 +70,10 @@ class HyperParams:
 
 @record
 class StaticConfig:
-    """The static part of a training: what determines the compiled program."""
+    """The static part of a training: what determines the compiled program.
+
+    `mavic.preset.Preset` explains the fields that have the same names there.
+    """
 
     network: Network = static()  # of the actors
     critic_network: Network | None = static(default=None)  # None: the actors' network
@@ -81,25 +84,14 @@ class StaticConfig:
     drop_unfinished: bool = static(default=False)
     target_network: bool = static(default=False)  # otherwise the target is the critic itself
     allowed_loss: bool = static(default=False)  # some context has a loss on the allowed probability
-    baseline: str = static(default="before")  # the V of the advantages; see `BASELINES`
-    passes: int = static(
-        default=1
-    )  # steps on one batch; from the second on the actors' loss is clipped
-    first_to_finish: int = static(
-        default=0
-    )  # environments of that way of collecting; 0: complete episodes
+    baseline: str = static(default="before")  # the V of the advantages: before, after, target
+    passes: int = static(default=1)  # steps on one batch; from the second on PPO's clipped loss
+    first_to_finish: int = static(default=0)  # environments that restart at once; 0: all complete
 
     @property
     def critic(self) -> Network:
         """Return the critics' network."""
         return self.critic_network or self.network
-
-
-BASELINES = (
-    "before",
-    "after",
-    "target",
-)  # of the critic before its step, after it, or of the target critic
 
 
 @record

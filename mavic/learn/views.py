@@ -34,9 +34,7 @@ class Observed:
     phrase: Array  # [W, N] what each agent hears; 0 is silence
     earlier_macro: Array | None = None  # [W, N] the macro that ran before `last_macro`
     time: Array | None = None  # [W] index of the coming tick
-    since: Array | None = (
-        None  # [W, N] index of the tick before which busy agents saw their observation
-    )
+    since: Array | None = None  # [W, N] the tick before which busy agents saw their observation
     also: Array | None = None  # [W, N] what each agent hears of a second instruction
 
     @property
