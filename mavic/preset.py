@@ -74,14 +74,14 @@ class Preset:
     allowed_loss: Weights = (0.0, 0.0)
     """Weight of a loss: minus the log of the total probability of the allowed macros, for agents that are addressed."""
     discount_actor_loss: bool = True
-    """Weight actor terms by gamma^t, as the reference does. Experimental: no preset turns it off."""
+    """Weight actor terms by gamma^t, as the reference does. Only the backbone acac turns it off."""
     value_scale: Positive = 1.0
     """The value that a critic output of 1 stands for. Near the size of returns, critics need no large weights."""
     critic_init_scale: NotNegative | None = None
     """The value that an output of 1 of an untrained critic stands for; None: `value_scale`. If it is small, the first
     values are near 0. Large random first values turn some seeds away from the task before they have found it."""
     popart_step: Share = 0.0
-    """Step size of the running value statistics (PopArt); 0 is off. Experimental: no preset sets it."""
+    """Step size of the running value statistics (PopArt); 0 is off. Only the backbone acac sets it."""
     spurious_interrupt_prob: Share = 0.0
     """Chance per tick, in training with interruptions, that all macros end although nothing is said. Critics then
     learn from interrupted histories under an unchanged instruction. Uninstructed episodes have no such interrupts."""
@@ -137,9 +137,8 @@ class Preset:
             name: tuple(value) if isinstance(value, list) else value
             for name, value in numbers.items()
         }
-        if (
-            "target_episodes" in values
-        ):  # older files: the target was off when it was copied after every update
+        if "target_episodes" in values:
+            # Older files had no switch. The target was off when it was copied after every update.
             ranges.check_value(values["target_episodes"], Count, "target_episodes")
             ranges.check_value(batch := values.get("batch", cls.batch), Count, "batch")
             values["target_network"] = values["target_episodes"] > batch
@@ -165,7 +164,7 @@ TUNED = Preset(  # what the tuned presets of all worlds share
     last_macro=True,
 )
 # Long tasks have Monte Carlo returns, because bootstrapped critics collapse now and then. Advantages are normalized
-# in both contexts, and hysteresis is weaker.
+# in all contexts, and hysteresis is weaker.
 TUNED_LONG_TASK = replace(
     TUNED,
     episodes=128_000,

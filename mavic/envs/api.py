@@ -299,7 +299,7 @@ def make(name: str, /, **options: Any) -> Env:
         fields = {f.name: f.default for f in dataclasses.fields(factory) if f.init}
         for option, value in options.items():
             _check_option(name, option, tuple(fields))
-            _check_kind(name, option, value, fields[option])
+            _check_type(name, option, value, fields[option])
     try:
         env = factory(**options)
     except TypeError as error:
@@ -313,11 +313,11 @@ def make(name: str, /, **options: Any) -> Env:
     return env
 
 
-def _check_kind(name: str, option: str, value: Any, default: Any) -> None:
-    """Refuse a plain value of another kind than the option's default. Arrays pass."""
-    kinds: dict[type, Any] = {bool: bool, int: int, float: Annotated[float, FINITE], str: str}
-    if isinstance(value, bool | int | float | str) and type(default) in kinds:
-        check_value(value, kinds[type(default)], f"{name}: the option {option}")
+def _check_type(name: str, option: str, value: Any, default: Any) -> None:
+    """Refuse a plain value of another type than the option's default. Arrays pass."""
+    types: dict[type, Any] = {bool: bool, int: int, float: Annotated[float, FINITE], str: str}
+    if isinstance(value, bool | int | float | str) and type(default) in types:
+        check_value(value, types[type(default)], f"{name}: the option {option}")
 
 
 def _check_option(name: str, option: str, allowed: tuple[str, ...]) -> None:

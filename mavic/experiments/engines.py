@@ -1,9 +1,9 @@
 """Engines: where the cells of a study run. Each calls `cells.run` for every cell and tells how it ended.
 
-`local` runs the cells on this machine, one after another unless it is asked for several at once; a training uses all
-its devices. `ray` hands the cells to a Ray
-cluster, and `slurm` to a Slurm cluster by submitit. There all machines must see the folder of the study under the same
-path and have mavic installed. If a machine is lost, its cells are finished elsewhere.
+`local` runs the cells on this machine, one after another unless it is asked for several at once. A training uses all
+devices of the machine. `ray` hands the cells to a Ray cluster, and `slurm` to a Slurm cluster by submitit. There all
+machines must see the folder of the study under the same path and have mavic installed. If a machine is lost, its cells
+are finished elsewhere.
 """
 
 from __future__ import annotations

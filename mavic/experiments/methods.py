@@ -1,4 +1,4 @@
-"""Methods and networks as rows of tables, and presets as the learner's arrays."""
+"""Methods as rows of a table, and presets as the learner's arrays."""
 
 from __future__ import annotations
 

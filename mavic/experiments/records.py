@@ -1,9 +1,9 @@
 """Run records: JSON lines, the only source of tables and figures.
 
-One file per configuration, `<method>-<preset>-<network>-<schedule>-<rule>[-overlap][-extras].jsonl`. Its first line is
-of type `run` (configuration, preset numbers, seeds, versions). Lines of type `curve` follow, one for each evaluation
-during training, and one line `score` with the final evaluation. A number that differs between seeds is a list with one
-entry per seed; seeds are never averaged on disk. `given` and `followed` count instructions by kind. The score has the
+One file per configuration, `<method>-<preset>-[<backbone>-]<network>-<condition>.jsonl`. Its first line has the type
+`run` (configuration, preset numbers, seeds, versions). Lines of the type `curve` follow, one for each evaluation during
+training, and one line `score` with the final evaluation. A number that differs between seeds is a list with one entry
+per seed; seeds are never averaged on disk. `given` and `followed` count instructions by kind. The score has the
 sections of `mavic.experiments.metrics` and, under `shield`, those with instructions a second time: the same team while
 what the instruction forbids was unavailable. `optima` has the returns of the best plans that obey each kind.
 """
@@ -33,15 +33,8 @@ RUN = {  # the shapes of lines
     "seeds": [int],
     "versions": json_shape.Map(str),
 }
-ENTRIES = (
-    "type",
-    *RUN,
-    *renamed.FIELDS,
-    "steps_per_second",
-    "initial",
-    "initial_sha256",
-    "sha256",
-)  # of the first line
+MORE = ("steps_per_second", "initial", "initial_sha256", "sha256")
+ENTRIES = ("type", *RUN, *renamed.FIELDS, *MORE)  # of the first line
 NUMBER = (float, type(None))
 CURVE = {"episodes": int, "base": [NUMBER], "compliance": [NUMBER]}
 SCORE = {"episodes": int}

@@ -96,7 +96,7 @@ class Row:
 
     @property
     def group(self) -> str:
-        """The table that the row belongs to: preset/network/schedule/rule[/overlap][/extras]."""
+        """The table that the row belongs to: preset/[backbone/]network/condition."""
         return self.config.table_group()
 
     @property
@@ -229,10 +229,10 @@ def _check_comparable(configs: Mapping[Any, ExperimentConfig]) -> None:
     firsts: dict[str, Any] = {}
     rows: dict[tuple[str, str], Any] = {}
     for path, config in configs.items():
-        twin = rows.setdefault((config.table_group(), config.method), path)
-        if twin is not path:
+        other = rows.setdefault((config.table_group(), config.method), path)
+        if other is not path:
             raise RecordError(
-                f"{twin.name} and {path.name} are both {config.method} of {config.table_group()}"
+                f"{other.name} and {path.name} are both {config.method} of {config.table_group()}"
             )
         first = firsts.setdefault(config.table_group(), path)
         for name in ("options", "encoder"):
@@ -327,9 +327,8 @@ def _per(record: Record, metric: Metric, kind: str = OVERALL) -> np.ndarray | fl
     if isinstance(found, dict):
         found = found.get(kind)
     numbers = _numbers(record, path) if isinstance(found, list) else _floats([found])
-    return np.where(
-        numbers > 0, numbers, math.nan
-    )  # a share of nothing, or of a loss, says nothing
+    # A share of nothing, or of a loss, says nothing.
+    return np.where(numbers > 0, numbers, math.nan)
 
 
 def _kinds(record: Record, config: ExperimentConfig, metric: Metric) -> list[str]:
@@ -341,9 +340,8 @@ def _kinds(record: Record, config: ExperimentConfig, metric: Metric) -> list[str
         return [k for k in kinds if _numbers(record, (metric.section, given, k)).any()]
     if metric.section not in HELD:
         return []
-    section = score.get(
-        metric.section, {}
-    )  # older records have no section `under`, or not all of it
+    # Older records have no section `under`, or not all of it.
+    section = score.get(metric.section, {})
     kinds = [kind for kind in section if not metric.optional or metric.key in section[kind]]
     if metric.overall:  # values under an instruction are learnt only by methods that hear it
         return [kind for kind in kinds if kind != OVERALL and METHODS[config.method].hears]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mavic.experiments import files, records
 from mavic.experiments.config import ExperimentConfig
-from mavic.experiments.methods import preset_of
+from mavic.experiments.methods import FOLLOW_EPISODES, preset_of
 from mavic.experiments.records import Record
 from mavic.experiments.studies import Study, Training
 from mavic.reporting import figures, rows
@@ -36,11 +36,7 @@ DRAWINGS: dict[str, Callable[[Sequence[Found]], Page]] = {
     "ablation": lists.ablation,
 }
 COPIED = "studies"  # the folder of a published folder that holds the records of trainings with numbers of their own
-LENGTHS = (
-    "episodes",
-    "epsilon_episodes",
-    "entropy_episodes",
-)  # numbers in which a shorter training differs
+LENGTHS = ("episodes", *FOLLOW_EPISODES)  # numbers in which a shorter training differs
 
 
 @dataclass(frozen=True, kw_only=True)
