@@ -151,7 +151,7 @@ class ClockUpdate:
     """What the clock did after a tick."""
 
     instruction: Instruction
-    switched: Array  # [] bool: the joint instruction changed
+    changed: Array  # [] bool: the instruction ended, or another replaced it
     resolved: Array  # [] bool: an event ended the instruction by fulfilling or breaking it
     spurious: Array  # [] bool: all macros end although nothing is said
     closed: Array  # [] kind of the instruction that ended and is counted now; 0 for none
@@ -209,7 +209,7 @@ def advance(
     after = _choose(arrives, new, _choose(ends, silence, now))
     return ClockUpdate(
         instruction=after,
-        switched=(arrives | ends) & ~over,
+        changed=(arrives | ends) & ~over,
         resolved=resolved,
         spurious=~now.uninstructed & (draws[5] < schedule.spurious_interrupt_prob),
         closed=jnp.where(closing & counts, kind, 0),
@@ -249,7 +249,7 @@ def give(
     )
     return ClockUpdate(
         instruction=new,
-        switched=active | target.any(),
+        changed=active | target.any(),
         resolved=jnp.asarray(False),
         spurious=jnp.asarray(False),
         closed=jnp.where(active & counts, old, 0),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -13,6 +16,7 @@ from mavic.rollout import threefry
 from mavic.types import (
     AlsoHeld,
     Array,
+    Bool,
     Float,
     InstructedState,
     Instruction,
@@ -20,6 +24,7 @@ from mavic.types import (
     Phrases,
     Rules,
     Schedule,
+    Tick,
     Timestep,
     assert_rank,
     record,
@@ -173,67 +178,27 @@ def step(
     """
     assert_rank("N", choice=choice, idle=state.idle)
     assert_rank("DRAWS", draws=draws)
-    env, rules, instruction = instructed.env, instructed.rules, state.instruction
+    env, rules, instruction, also = instructed.env, instructed.rules, state.instruction, state.also
+    held = (instruction,) if also is None else (instruction, also)
     macro = jnp.where(state.idle, choice, state.macro)
     last_macro = jnp.where(state.idle, state.macro, state.last_macro)
-    effect = rules.effect[instruction.kind]
-    if state.also is not None:
-        effect = jnp.maximum(effect, rules.effect[state.also.kind])
+    effect = functools.reduce(jnp.maximum, (rules.effect[one.kind] for one in held))
     tick = env.tick(tick_key(state), state.state, macro, state.idle, effect)
 
-    complied = reward.comply(instruction, macro, tick.effective_macro, rules)
-    paid = reward.pay(instruction, tick.reward, complied, state.idle, tick.events, rules)
-
-    also = state.also
-    if also is not None:
-        besides = reward.comply(also, macro, tick.effective_macro, rules)
-        both = (instruction, also), tick.reward, (complied, besides)
+    complied = tuple(reward.comply(one, macro, tick.effective_macro, rules) for one in held)
+    if also is None:
+        paid = reward.pay(instruction, tick.reward, complied[0], state.idle, tick.events, rules)
+    else:
+        both = (instruction, also), tick.reward, (complied[0], complied[1])
         paid = reward.pay_both(*both, state.idle, tick.events, rules)
 
     truncated = ~tick.terminal & (state.time + 1 >= env.horizon)
     over = tick.terminal | truncated
-
-    def advanced(one: Instruction, complied: Array, possible: Array) -> schedule.ClockUpdate:
-        return schedule.advance(
-            draws,
-            one,
-            complied,
-            state.idle,
-            tick.events,
-            possible,
-            over,
-            rules,
-            instructed.schedule,
-            instructed.phrases,
-        )
-
-    possible = schedule.possible_kinds(env.check(tick.state), rules)
-    held, following = None, None
-    if also is None:
-        clock = advanced(instruction, complied, possible)
-        switched, resolved = clock.switched, clock.resolved
-    else:
-        clock = advanced(instruction, complied, possible & ~(also.kind > 0).any())
-        second = advanced(also, besides, jnp.zeros_like(possible))
-        switched = clock.switched | second.switched
-        # Where one is fulfilled in the tick in which the clock ends the other, the target is corrected.
-        resolved = (clock.resolved | ~clock.switched) & (second.resolved | ~second.switched)
-        following = second.instruction
-        held = AlsoHeld(
-            kind=also.kind,
-            phrase=also.phrase,
-            complied=besides,
-            closed=second.closed,
-            followed=second.followed,
-        )
-    ended = tick.ended | switched | clock.spurious | over
+    clocks = _clock_updates(instructed, held, complied, state.idle, tick, over, draws)
+    after_tick = tuple(clock.instruction for clock in clocks)
+    ended = tick.ended | _any(clock.changed for clock in clocks) | clocks[0].spurious | over
     seen = env.observe(tick.state)
-    choices = choices_of(instructed, tick.state, clock.instruction, following)
-    replaced = rules.replaces[instruction.kind]
-    context = instruction.context
-    if also is not None:
-        replaced |= rules.replaces[also.kind]
-        context = jnp.maximum(context, also.context)
+    choices = choices_of(instructed, tick.state, *after_tick)
     timestep = Timestep(
         observation=state.observation,
         available=state.available,
@@ -243,24 +208,24 @@ def step(
         fresh=state.idle,
         kind=instruction.kind,
         phrase=instruction.phrase,
-        context=context,
+        context=functools.reduce(jnp.maximum, (one.context for one in held)),
         reward=paid,
         task_reward=tick.reward.mean(),
-        complied=complied,
+        complied=complied[0],
         ended=ended,
         unfinished=over & ~tick.ended,
         # An event that resolves an instruction is part of what was asked, so the target is not corrected there (B12).
-        switched=switched & ~resolved,
+        switched=_any(clock.changed & ~clock.resolved for clock in clocks),
         terminal=tick.terminal | (truncated & env.horizon_ends),
-        bootstraps_from_self=tick.terminal & replaced,
+        bootstraps_from_self=tick.terminal & _any(rules.replaces[one.kind] for one in held),
         truncated=truncated,
         events=tick.events,
-        closed=clock.closed,
-        followed=clock.followed,
+        closed=clocks[0].closed,
+        followed=clocks[0].followed,
         next_observation=seen,
         time=state.time,
         alive=jnp.asarray(True),
-        also=held,
+        also=None if also is None else _also_held(also, complied[1], clocks[1]),
     )
     after = replace(
         state,
@@ -271,11 +236,60 @@ def step(
         observation=jnp.where(ended[:, None], seen, state.observation),
         available=jnp.where(ended[:, None], choices.available, state.available),
         forbidden=jnp.where(ended[:, None], choices.forbidden, state.forbidden),
-        instruction=clock.instruction,
+        instruction=after_tick[0],
         time=state.time + 1,
-        also=following,
+        also=None if also is None else after_tick[1],
     )
     return after, timestep
+
+
+def _clock_updates(
+    instructed: InstructedEnv,
+    held: tuple[Instruction, ...],
+    complied: tuple[Array, ...],
+    fresh: Bool[Array, " N"],
+    tick: Tick,
+    over: Bool[Array, ""],
+    draws: Float[Array, " DRAWS"],
+) -> tuple[schedule.ClockUpdate, ...]:
+    """Return what the clock of each instruction did after a tick: of one, or of two that may hold together.
+
+    The schedule fills only the first place, and gives nothing while a second instruction holds.
+    """
+    possible = schedule.possible_kinds(instructed.env.check(tick.state), instructed.rules)
+    arriving = [possible]
+    if len(held) > 1:
+        arriving = [possible & ~(held[1].kind > 0).any(), jnp.zeros_like(possible)]
+    return tuple(
+        schedule.advance(
+            draws,
+            one,
+            met,
+            fresh,
+            tick.events,
+            kinds,
+            over,
+            instructed.rules,
+            instructed.schedule,
+            instructed.phrases,
+        )
+        for one, met, kinds in zip(held, complied, arriving, strict=True)
+    )
+
+
+def _also_held(also: Instruction, complied: Array, clock: schedule.ClockUpdate) -> AlsoHeld:
+    return AlsoHeld(
+        kind=also.kind,
+        phrase=also.phrase,
+        complied=complied,
+        closed=clock.closed,
+        followed=clock.followed,
+    )
+
+
+def _any(flags: Iterable[Array]) -> Array:
+    """Return where any of the flags holds."""
+    return functools.reduce(operator.or_, flags)
 
 
 def interrupt(
@@ -299,7 +313,7 @@ def interrupt(
     clock = schedule.give(before, kind, phrase, agents, hold, instructed.rules, shield)
     first = state.instruction if also else clock.instruction
     second = clock.instruction if also else state.also
-    env, ended = instructed.env, clock.switched
+    env, ended = instructed.env, clock.changed
     choices = choices_of(instructed, state.state, first, second)
     after = replace(
         state,

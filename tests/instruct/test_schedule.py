@@ -57,7 +57,7 @@ def governed(clock, ticks, **drawn):
     for tick in range(ticks):
         kinds.append(int(instruction.kind.max()))
         struck = advance(instruction, clock, **(drawn.get(f"at_{tick}") or drawn.get("always", {})))
-        changes.append(bool(struck.switched))
+        changes.append(bool(struck.changed))
         instruction = struck.instruction
     return kinds, changes, int(instruction.given)
 
@@ -80,9 +80,9 @@ def test_none_starts_in_the_tick_in_which_another_ends():
 
 def test_the_rate_is_the_chance_of_a_tick():
     clock = make_schedule(rate=0.3, hold_min=5, hold_max=5)
-    assert bool(advance(nobody(2), clock, arrival=0.29).switched)
-    assert not bool(advance(nobody(2), clock, arrival=0.31).switched)
-    assert not bool(advance(nobody(2), make_schedule(), arrival=0.0).switched)
+    assert bool(advance(nobody(2), clock, arrival=0.29).changed)
+    assert not bool(advance(nobody(2), clock, arrival=0.31).changed)
+    assert not bool(advance(nobody(2), make_schedule(), arrival=0.0).changed)
 
 
 def test_once_means_once_an_episode():
@@ -101,20 +101,20 @@ def test_overlap_replaces_by_another_kind_only():
     instruction = instruction_of(WALK, hold=3)
     for left in (2, 1):
         struck = advance(instruction, clock, possible=walk_alone, **ARRIVES)
-        assert not bool(struck.switched) and int(struck.instruction.ticks_left) == left
+        assert not bool(struck.changed) and int(struck.instruction.ticks_left) == left
         instruction = struck.instruction
 
 
 def test_without_overlap_nothing_replaces_a_running_one():
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3)
     struck = advance(instruction_of(WALK, hold=3), clock, **ARRIVES)
-    assert not bool(struck.switched) and struck.instruction.kind.tolist() == [WALK] * 2
+    assert not bool(struck.changed) and struck.instruction.kind.tolist() == [WALK] * 2
 
 
 def test_under_overlap_too_none_starts_in_the_tick_another_ends():
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, overlap=True)
     struck = advance(instruction_of(WALK, hold=1), clock, **ARRIVES)
-    assert bool(struck.switched) and struck.instruction.kind.tolist() == [0, 0]
+    assert bool(struck.changed) and struck.instruction.kind.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("complied", [True, False])
@@ -155,7 +155,7 @@ def test_from_start_holds_for_the_whole_episode():
     instruction = BEGIN(draws(arrival=0.49, kind=0.4), EVERY, RULES, clock, PHRASES)
     assert instruction.kind.tolist() == [HURRY] * 2
     struck = advance(replace(instruction, ticks_held=jnp.int32(500)), clock, **ARRIVES)
-    assert not bool(struck.switched) and int(struck.instruction.ticks_left) > FOREVER // 2
+    assert not bool(struck.changed) and int(struck.instruction.ticks_left) > FOREVER // 2
 
 
 @pytest.mark.parametrize(("drawn", "uninstructed"), [(0.29, True), (0.31, False)])
@@ -169,7 +169,7 @@ def test_a_spared_episode_hears_nothing_whatever_the_clock_draws(drawn, uninstru
         bool(first.uninstructed) is uninstructed and bool((first.kind == 0).all()) is uninstructed
     )
     silent = replace(nobody(2), uninstructed=jnp.asarray(uninstructed))
-    assert bool(advance(silent, clock, **ARRIVES).switched) is not uninstructed
+    assert bool(advance(silent, clock, **ARRIVES).changed) is not uninstructed
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_a_kind_whose_condition_fails_is_not_given():
         new = advance(nobody(2), clock, possible=shut, kind=kind, **ARRIVES).instruction
         assert int(new.kind.max()) == expected
     nothing = jnp.zeros(4, bool)
-    assert not bool(advance(nobody(2), clock, possible=nothing, **ARRIVES).switched)
+    assert not bool(advance(nobody(2), clock, possible=nothing, **ARRIVES).changed)
 
 
 def test_only_the_kinds_asked_for_are_given():
@@ -372,7 +372,7 @@ def test_nothing_arrives_when_the_episode_ends():
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, overlap=True)
     for instruction in (nobody(2), instruction_of(WALK), instruction_of(WALK, hold=1)):
         struck = advance(instruction, clock, over=True, **ARRIVES)
-        assert not bool(struck.switched)
+        assert not bool(struck.changed)
         assert int(struck.instruction.given) == int(instruction.given)
 
 
@@ -382,7 +382,7 @@ RINGING = dict(hold=FOREVER, agents=(1, 0))
 @pytest.mark.parametrize(("events", "followed"), [(BELL, True), (CRASH, False)])
 def test_an_event_resolves_it(events, followed):
     struck = advance(instruction_of(RING, **RINGING), make_schedule(), fresh=(1, 0), events=events)
-    assert bool(struck.switched) and struck.instruction.kind.tolist() == [0, 0]
+    assert bool(struck.changed) and struck.instruction.kind.tolist() == [0, 0]
     assert (int(struck.closed), bool(struck.followed)) == (RING, followed)
 
 
@@ -404,13 +404,13 @@ def test_it_waits_for_its_event_whatever_the_hold():
     instruction = advance(nobody(2), clock, possible=ring_alone, **ARRIVES).instruction
     for _ in range(4):
         struck = advance(instruction, clock)
-        assert not bool(struck.switched)
+        assert not bool(struck.changed)
         instruction = struck.instruction
 
 
 def test_an_event_means_nothing_to_another_kind():
     struck = advance(instruction_of(WALK), make_schedule(), fresh=(1, 1), events=CRASH)
-    assert not bool(struck.switched) and int(struck.closed) == 0
+    assert not bool(struck.changed) and int(struck.closed) == 0
 
 
 @pytest.mark.parametrize(("held", "closed"), [(38, 0), (39, RING)])
@@ -426,7 +426,7 @@ def test_a_spurious_interrupt_changes_no_instruction():
     clock = make_schedule(spurious_interrupt_prob=0.3)
     for instruction in (nobody(2), instruction_of(WALK, hold=5)):
         struck = advance(instruction, clock, spurious=0.29)
-        assert bool(struck.spurious) and not bool(struck.switched)
+        assert bool(struck.spurious) and not bool(struck.changed)
         assert struck.instruction.kind.tolist() == instruction.kind.tolist()
         assert not bool(advance(instruction, clock, spurious=0.31).spurious)
     uninstructed = replace(

@@ -66,7 +66,7 @@ def test_a_word_does_what_the_clock_does(instructed, seed):
         instructed, quiet, given.kind.max(), given.phrase.max(), given.kind > 0, given.ticks_left
     )
     equal(said, struck)
-    assert bool(outcome.switched) and int(outcome.closed) == 0
+    assert bool(outcome.changed) and int(outcome.closed) == 0
 
 
 def test_it_holds_as_long_as_said_and_is_judged(instructed):
@@ -129,7 +129,7 @@ def test_silence_over_silence_changes_nothing(instructed):
     world = ticks(instructed, reset(instructed, jax.random.key(0)), FREE, 2)
     after, outcome = cut_in(instructed, world, jnp.int32(0), jnp.int32(0), BOTH, jnp.int32(50))
     equal(after, world)
-    assert not bool(outcome.switched)
+    assert not bool(outcome.changed)
 
 
 def test_a_word_to_one_agent_wakes_its_teammate_too(instructed):
@@ -156,5 +156,5 @@ def test_only_those_a_kind_is_meant_for_are_addressed():
     assert after.instruction.kind.tolist() == [0, 0, 1]
     bots = jnp.array([True, True, False])
     after, outcome = interrupt(warehouse, world, jnp.int32(1), jnp.int32(1), bots, jnp.int32(9))
-    assert not bool(outcome.switched)
+    assert not bool(outcome.changed)
     equal(after, world)
