@@ -124,15 +124,15 @@ def read(shape: Shape, params: Any, memory: Array) -> Array:
 
 
 def _attention(params: Any, tokens: Array) -> Array:
-    """Return what each token [..., N, H] takes from all of them."""
+    """Return the self-attention of tokens [..., N, H], projected: [..., N, H]."""
     *batch, agents, hidden = tokens.shape
-    asks, keys, gives = (
+    queries, keys, values = (
         x.reshape(*batch, agents, HEADS, hidden // HEADS)
         for x in jnp.split(_dense(params["attend"], tokens), 3, axis=-1)
     )
-    likeness = jnp.einsum("...qhd,...khd->...hqk", asks, keys) / math.sqrt(hidden // HEADS)
-    taken = jnp.einsum("...hqk,...khd->...qhd", jax.nn.softmax(likeness), gives)
-    return _dense(params["attended"], taken.reshape(*batch, agents, hidden))
+    scores = jnp.einsum("...qhd,...khd->...hqk", queries, keys) / math.sqrt(hidden // HEADS)
+    mixed = jnp.einsum("...hqk,...khd->...qhd", jax.nn.softmax(scores), values)
+    return _dense(params["attended"], mixed.reshape(*batch, agents, hidden))
 
 
 def _leaky(x: Array) -> Array:

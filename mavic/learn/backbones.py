@@ -235,24 +235,24 @@ def step(
     """Learn from one batch. Return the next state and metrics."""
     state, learnt = learn(config, hyper, correction, vectors, state, batch)
     critic, own = learnt.critic, learnt.own
-    context = _contexts(jnp.broadcast_to(learnt.rows.kind, critic.valid.shape), critic.valid)
-    own_context = _contexts(own.kind, own.valid)
+    told = _told(jnp.broadcast_to(learnt.rows.kind, critic.valid.shape), critic.valid)
+    own_told = _told(own.kind, own.valid)
     metrics = UpdateMetrics(
-        value=_mean(context, critic.value),
-        target=_mean(context, critic.target),
-        entropy=_mean(own_context, learnt.actor.entropy),
-        rows=own_context.sum((1, 2)),
+        value=_mean(told, critic.value),
+        target=_mean(told, critic.target),
+        entropy=_mean(own_told, learnt.actor.entropy),
+        rows=own_told.sum((1, 2)),
         critic_loss=critic.loss,
     )
     return state, jax.tree.map(lambda x: x.mean(0), metrics)
 
 
-def _contexts(kind: Array, valid: Array) -> Array:
-    """Return [G, K, L, 2]: 1 for each row that counts, uninstructed or instructed."""
-    context = jax.nn.one_hot((kind > 0).astype(jnp.int32), networks.VALUE_HEADS)
-    return context * valid[..., None].astype(jnp.float32)
+def _told(kind: Array, valid: Array) -> Array:
+    """Return [G, K, L, 2]: a 1 for each valid row, in the first place if it is uninstructed, else in the second."""
+    told = jax.nn.one_hot((kind > 0).astype(jnp.int32), networks.VALUE_HEADS)
+    return told * valid[..., None].astype(jnp.float32)
 
 
-def _mean(context: Array, x: Array) -> Array:
-    """Return the means [G, 2] of numbers [G, K, L] by context."""
-    return (context * x[..., None]).sum((1, 2)) / jnp.maximum(context.sum((1, 2)), 1.0)
+def _mean(told: Array, x: Array) -> Array:
+    """Return the means [G, 2] of numbers [G, K, L] over uninstructed and over instructed rows."""
+    return (told * x[..., None]).sum((1, 2)) / jnp.maximum(told.sum((1, 2)), 1.0)

@@ -42,7 +42,7 @@ def init_actor(key: Array, shape: Shape) -> Any:
 
 
 def init_critic(key: Array, shape: Shape) -> Any:
-    """Return the parameters of one agent's critic, [R, ...]. Each context has its own output and its own scale."""
+    """Return the parameters of one agent's critic, [R, ...]. Uninstructed and instructed values have an output each."""
     return _init(key, shape, VALUE_HEADS, "critic")
 
 
@@ -100,12 +100,13 @@ class Net(NamedTuple):
 
 
 def with_phrases(params: Any, vectors: Array) -> Net:
-    """Pass every phrase through its projection and its share of the first layer once, [phrases, hidden].
+    """Return the weights, and a table [phrases, hidden] of what every phrase adds to the first layer.
 
-    Rows then look up what their phrase adds. That equals the first layer of the concatenated inputs (D3) at a fraction
-    of the work. Silence (row 0, the zero vector) adds nothing, because the projection has no bias. Only the last part
-    hears phrases. An actor has one more input, whether a teammate is instructed. A network that stands for the whole
-    team has a table for each agent, [N, phrases, hidden].
+    Each phrase passes through its projection and its share of the first layer once. Rows then look up what their phrase
+    adds. That equals the first layer of the concatenated inputs (D3) at a fraction of the work. Silence (row 0, the zero
+    vector) adds nothing, because the projection has no bias. Only the last part hears phrases. An actor has one more
+    input, whether a teammate is instructed. A network that stands for the whole team has a table for each agent,
+    [N, phrases, hidden].
     """
     weight = params["first"]["w"]
     if "each" in params["project"]:
@@ -156,7 +157,7 @@ _lookup.defvjp(_lookup_forward, _lookup_backward)
 
 
 def _heard(shape: Shape, table: dict[str, Array], seen: Seen) -> Array:
-    """Return what is heard adds to the first layer: [..., hidden]. Two instructions add the sum of what each adds."""
+    """Return what the heard phrases add to the first layer, [..., hidden]. Two instructions add what each would."""
     total = functools.reduce(jnp.add, (_said(shape, table, phrases) for phrases in seen.heard))
     if "bit" in table:
         mates = networks.teammate_instructed(seen)
@@ -187,7 +188,7 @@ def _first(shape: Shape, part: Any, heard: Array, seen: Seen) -> Array:
     return _apply(part["first"], plain) + heard
 
 
-def _enter(part: Any, first: Array) -> Array:
+def _input_gates(part: Any, first: Array) -> Array:
     """Return the GRU's input gates from the first layer."""
     hidden = _leaky(_apply(part["second"], _leaky(first)))
     return _affine(hidden, part["gru"]["wi"], part["gru"]["bi"])
@@ -236,7 +237,7 @@ def _cell(gru: dict[str, Array], carry: Array, gates_in: Array) -> Array:
     return new + update * (carry - new)
 
 
-def _leave(part: Any, carry: Array) -> tuple[Array, Array]:
+def _head(part: Any, carry: Array) -> tuple[Array, Array]:
     """Return the head's output from the GRU's memory, and the head's input."""
     features = _leaky(_apply(part["third"], carry))
     if "norm" in part:
@@ -254,7 +255,7 @@ def normed(norm: dict[str, Array], x: Array) -> Array:
 
 def _with_kinds(net: Net, seen: Seen, heads: Array, features: Array) -> Array:
     """Return the heads [R, ..., out] with what the layers of the kind that is heard add."""
-    phrases = tuple(networks.head_phrase(each, is_actor="bit" in net.table) for each in seen.heard)
+    phrases = tuple(networks.head_phrase(each, own_only="bit" in net.table) for each in seen.heard)
     return networks.with_kind_heads(net.kinds, phrases, heads, features, _product)
 
 
@@ -263,8 +264,10 @@ def step(shape: Shape, net: Net, carry: Array, seen: Seen) -> tuple[Array, Array
     heard = _heard(shape, net.table, seen)
 
     def one(part: Any, hears: Array, carry: Array) -> tuple[Array, tuple[Array, Array]]:
-        carry = _cell(part["gru"], carry, _enter(part, _first(shape, part, hears * heard, seen)))
-        return carry, _leave(part, carry)
+        carry = _cell(
+            part["gru"], carry, _input_gates(part, _first(shape, part, hears * heard, seen))
+        )
+        return carry, _head(part, carry)
 
     carry, left = jax.vmap(one)(net.trunk, hearing_parts(shape), carry)
     return carry, _with_kinds(net, seen, *left)
@@ -288,12 +291,12 @@ def unroll(
     def one(
         part: Any, hears: Array, carry: Array, known: Any
     ) -> tuple[Array, Array, tuple[Array, Array]]:
-        gates = _enter(part, _first(shape, part, hears * heard, seen))
+        gates = _input_gates(part, _first(shape, part, hears * heard, seen))
         if known is None:
             carries = _remember(part["gru"], carry, gates, first)
         else:
             carries = _recall(part["gru"]["wh"], part["gru"]["bh"], carry, gates, first, known)
-        return carries[-1], carries, _leave(part, carries)
+        return carries[-1], carries, _head(part, carries)
 
     over_parts = jax.vmap(one, in_axes=(0, 0, 0, 1), out_axes=(0, 1, 0))
     carry, carries, left = over_parts(net.trunk, hearing_parts(shape), carry, known)

@@ -143,7 +143,10 @@ def critic_loss(
     rows: CriticRows,
     known: Array | None,
 ) -> tuple[Array, Array, Array]:
-    """Return the memory after the block, the squared error in units of each context's scale, and the values [B, L]."""
+    """Return the memory after the block, the loss, and the values [B, L].
+
+    The loss is the weighted squared error, in units of the spread of the value head.
+    """
     memory, _, heads = network.unroll(network.shape, net, memory, rows.seen, rows.first, known)
     values = networks.value(heads, rows.instructed, scale)
     spread = scale.spread()[rows.instructed.astype(jnp.int32)]

@@ -27,6 +27,7 @@ NETWORKS: dict[str, dict[str, Any]] = {  # by name, the fields of `Shape` that d
     "residual": {"parts": 2, "residual": True},
 }
 VALUE_HEADS = 2  # of a critic: uninstructed, instructed
+OWN_ONLY = ("own",)  # the projections of an agent's actor: of its own phrase alone
 
 
 class Cell(NamedTuple):
@@ -140,11 +141,11 @@ def of_own_cell(shape: Shape) -> Network:
 
 
 def projections_of(shape: Shape, role: str) -> tuple[tuple[str, ...], int]:
-    """Return the names of a network's projections of phrases, and how many inputs what is heard takes."""
+    """Return the names of a network's projections of phrases, and the size of its inputs that tell what is heard."""
     if shape.hears_each:
         return ("each",), shape.agents * shape.projected
     if role == "actor":
-        return ("own",), shape.projected + 1
+        return OWN_ONLY, shape.projected + 1
     return ("own", "team"), 2 * shape.projected
 
 
@@ -178,25 +179,26 @@ def _cell_functions(init: Callable, cell: Callable, read: Callable | None) -> tu
         return {"parts": parts, "kinds": kind_heads_of(params, vectors)}
 
     def step(shape: Shape, net: Any, memory: Array, seen: Seen) -> tuple[Array, Array]:
-        memory, features = walk(shape, net, memory, seen)
-        return memory, leave(net, memory if read else features, seen)
+        memory, features = recur(shape, net, memory, seen)
+        return memory, heads_of(net, memory if read else features, seen)
 
-    def walk(shape: Shape, net: Any, memory: Array, seen: Seen) -> tuple[Array, Array]:
+    def recur(shape: Shape, net: Any, memory: Array, seen: Seen) -> tuple[Array, Array]:
         def part(net: Any, hears: Array, memory: Array) -> tuple[Array, Array]:
             return cell(net["cell"], memory, _inputs(shape, net["table"], hears, seen))
 
         return jax.vmap(part)(net["parts"], hearing_parts(shape), memory)
 
-    def leave(net: Any, left: Array, seen: Seen) -> Array:
-        def part(net: Any, left: Array) -> tuple[Array, Array]:
-            features = read(net["cell"], left) if read else left
+    def heads_of(net: Any, found: Array, seen: Seen) -> Array:
+        """Return the heads [R, ..., out]. `found` are memories if there is `read`, else the cell's features."""
+
+        def part(net: Any, found: Array) -> tuple[Array, Array]:
+            features = read(net["cell"], found) if read else found
             bias = jax.lax.broadcast_to_rank(net["head"]["b"], features.ndim)
             return features @ net["head"]["w"] + bias, features
 
-        heads, features = jax.vmap(part)(net["parts"], left)
-        table = net["parts"]["table"]
-        is_actor = "own" in table and "team" not in table
-        phrases = tuple(head_phrase(each, is_actor) for each in seen.heard)
+        heads, features = jax.vmap(part)(net["parts"], found)
+        own_only = tuple(net["parts"]["table"]) == OWN_ONLY
+        phrases = tuple(head_phrase(each, own_only) for each in seen.heard)
         return with_kind_heads(net["kinds"], phrases, heads, features)
 
     def unroll(
@@ -205,15 +207,12 @@ def _cell_functions(init: Callable, cell: Callable, read: Callable | None) -> tu
         def row(memory: Array, row: tuple[Seen, Array]) -> tuple[Array, tuple[Array, Array]]:
             seen, begins = row
             memory = jnp.where(begins[None, :, None], 0.0, memory)
-            memory, features = walk(shape, net, memory, seen)
+            memory, features = recur(shape, net, memory, seen)
             return memory, (memory, features)
 
         memory, (memories, features) = jax.lax.scan(row, memory, (seen, first))
-        return (
-            memory,
-            memories,
-            leave(net, jnp.moveaxis(memories if read else features, 1, 0), seen),
-        )
+        found = jnp.moveaxis(memories if read else features, 1, 0)
+        return memory, memories, heads_of(net, found, seen)
 
     return (
         lambda key, shape: initialize(key, shape, "actor"),
@@ -267,12 +266,13 @@ def kind_heads_of(params: Any, vectors: Array) -> KindHeads | None:
     return None if layers is None else KindHeads(layers["w"], layers["b"], vectors)
 
 
-def head_phrase(phrases: Array, is_actor: bool) -> Array:
+def head_phrase(phrases: Array, own_only: bool) -> Array:
     """Return the phrase [...] by which the kinds' layers go, from those of all agents [..., N], own first.
 
-    It is the actor's own phrase. A critic goes by anybody's: all that are addressed hear the same kind.
+    An agent's actor goes by its own phrase. A critic, and one actor for the whole team, go by anybody's: all agents
+    that are addressed hear the same kind.
     """
-    return phrases[..., 0] if is_actor else phrases.max(-1)
+    return phrases[..., 0] if own_only else phrases.max(-1)
 
 
 def teammate_instructed(seen: Seen) -> Array:
@@ -312,8 +312,8 @@ def hearing_parts(shape: Shape) -> Array:
     return (jnp.arange(shape.parts) == shape.parts - 1).astype(jnp.float32)
 
 
-def of_context(heads: Array, instructed: Array) -> Array:
-    """Return heads [..., out] of the part that computes each context, from the heads [R, ..., out] of all parts."""
+def of_part(heads: Array, instructed: Array) -> Array:
+    """Return the heads [..., out] of the part that decides, from [R, ..., out]: the last where `instructed`."""
     return heads[0] if heads.shape[0] == 1 else jnp.where(instructed[..., None], heads[1], heads[0])
 
 
@@ -324,20 +324,20 @@ def logits(shape: Shape, heads: Array, instructed: Array) -> Array:
     need not be learnt again under every instruction.
     """
     if not shape.residual:
-        return of_context(heads, instructed)
-    return of_context(heads.at[1].add(jax.lax.stop_gradient(heads[0])), instructed)
+        return of_part(heads, instructed)
+    return of_part(heads.at[1].add(jax.lax.stop_gradient(heads[0])), instructed)
 
 
 def value(heads: Array, instructed: Array, scale: Scale) -> Array:
     """Return the value [...] in the task's units from a critic's heads [R, ..., VALUE_HEADS]."""
-    raw = of_context(heads, instructed)
+    raw = of_part(heads, instructed)
     raw = jnp.where(instructed, raw[..., 1], raw[..., 0])
     return scale.unscale(raw, instructed)
 
 
 @record
 class Scale:
-    """PopArt statistics of one agent's values for each context. Without PopArt: mean 0 and spread `value_scale`."""
+    """PopArt statistics of one agent's values, for each value head. Without PopArt: mean 0 and spread `value_scale`."""
 
     mean: Array  # [VALUE_HEADS]
     square: Array  # [VALUE_HEADS]

@@ -91,7 +91,7 @@ def joint_available(
     return mask
 
 
-def clock(time: Array) -> Float[Array, "*batch 2"]:
+def encode_time(time: Array) -> Float[Array, "*batch 2"]:
     """Return the two numbers that say when an observation was received. The first tick is number 1 (ACAC)."""
     angle = (time + 1).astype(jnp.float32)
     return jnp.stack([jnp.sin(angle), jnp.cos(angle)], axis=-1)
@@ -147,8 +147,8 @@ def _timed_ticks(shape: Shape, rows: Timestep, dropped: bool) -> Timestep:
     now = jnp.broadcast_to(rows.time[..., None] + 1, since.shape)
     return replace(
         rows,
-        observation=_append(rows.observation, clock(since)),
-        next_observation=_append(rows.next_observation, clock(now)),
+        observation=_append(rows.observation, encode_time(since)),
+        next_observation=_append(rows.next_observation, encode_time(now)),
     )
 
 
@@ -161,7 +161,7 @@ def _timed(observed: Observed, idle: Array) -> Observed:
         raise ValueError(f"this team needs to see {VIEWS['timed'].needs}")
     now = jnp.broadcast_to(observed.time[:, None], idle.shape)
     since = now if observed.since is None else jnp.where(idle, now, observed.since)
-    return replace(observed, observation=_append(observed.observation, clock(since)))
+    return replace(observed, observation=_append(observed.observation, encode_time(since)))
 
 
 def _team_shape(shape: Shape) -> Shape:
