@@ -103,7 +103,7 @@ def with_phrases(params: Any, vectors: Array) -> Net:
     """Return the weights, and a table [phrases, hidden] of what every phrase adds to the first layer.
 
     Each phrase passes through its projection and its share of the first layer once. Rows then look up what their phrase
-    adds. That equals the first layer of the concatenated inputs (D3) at a fraction of the work. Silence (row 0, the zero
+    adds. That equals the first layer of the concatenated inputs (D3) at a fraction of the work. Silence (row 0, a zero
     vector) adds nothing, because the projection has no bias. Only the last part hears phrases. An actor has one more
     input, whether a teammate is instructed. A network that stands for the whole team has a table for each agent,
     [N, phrases, hidden].
