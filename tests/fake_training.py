@@ -18,6 +18,7 @@ from rich.console import Console
 
 from mavic.experiments import checkpoint, evaluate, runner, stopping, train
 from mavic.experiments.config import ExperimentConfig
+from mavic.experiments.groups import Group, groups_of
 from mavic.learn import update
 from mavic.learn.backbones import UpdateMetrics
 
@@ -26,10 +27,8 @@ QUIET = Console(quiet=True)
 CONFIG = ExperimentConfig(world="box_pushing", options={"size": 4})
 
 
-def group_of(points: int, **changes) -> runner.Group:
-    (group,) = runner.groups_of(
-        [CONFIG], SEEDS, episodes=points * BATCH, batch=BATCH, hidden=4, **changes
-    )
+def group_of(points: int, **changes) -> Group:
+    (group,) = groups_of([CONFIG], SEEDS, episodes=points * BATCH, batch=BATCH, hidden=4, **changes)
     return group
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from mavic.apps import cli
 from mavic.experiments import runner
 from mavic.experiments.config import task_of
+from mavic.experiments.groups import Group
 
 SEEDS_ALLOWED, GAMMA_ALLOWED = range(1, 1001), (0.0, 1.0)
 NUMBERS = st.sampled_from(
@@ -89,7 +90,7 @@ def command_lines(count: Count, times: int, seed: int, folder: Path) -> None:
 
     def stop(*given: Any, **_: Any) -> None:
         for group in given[:1]:
-            if isinstance(group, runner.Group):
+            if isinstance(group, Group):
                 task_of(group.configs[0])
         raise KeyboardInterrupt
 

@@ -24,8 +24,9 @@ from mavic.apps import plugins
 from mavic.apps.commands.evaluate import Evaluate
 from mavic.apps.commands.report import Report
 from mavic.envs import api
-from mavic.experiments import checkpoint, files, policy_file, records, runner
+from mavic.experiments import checkpoint, files, policy_file, records
 from mavic.experiments.config import ExperimentConfig
+from mavic.experiments.trained import save_policy
 from mavic.instruct import reward, spec
 from mavic.reporting import rows
 
@@ -136,7 +137,7 @@ def described(path: Path, notes: Path, read: Callable[[], Any], error: type[Exce
 def policy_samples(folder: Path) -> dict[str, Sample]:
     path = folder / "team.safetensors"
     trained = fake_training.train_group(points=1)
-    runner.save_policy(path, trained, trained.group.configs[0], fake_training.SEEDS[0])
+    save_policy(path, trained, trained.group.configs[0], fake_training.SEEDS[0])
 
     def load() -> Any:
         list(

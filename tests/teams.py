@@ -9,9 +9,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from mavic.experiments import runner
 from mavic.experiments.config import ExperimentConfig, task_of
+from mavic.experiments.groups import Group
 from mavic.experiments.methods import preset_of
+from mavic.experiments.trained import Trained, save_policy
 from mavic.learn import update
 
 
@@ -35,8 +36,8 @@ def untrained(
     more = jax.tree.map(lambda leaf: random.normal(0, 0.1, leaf.shape), blank.critic)
     none = jax.tree.map(lambda leaf: np.zeros(leaf.shape), blank.scale)
     state = dataclasses.replace(blank, actor=some, critic=more, scale=none)
-    trained = runner.Trained(
-        group=runner.Group(configs=(config,), seeds=(seed,), preset=preset),
+    trained = Trained(
+        group=Group(configs=(config,), seeds=(seed,), preset=preset),
         task=task,
         static=static,
         state=jax.tree.map(_one_run, state),
@@ -45,4 +46,4 @@ def untrained(
     )
     path = folder / world / method
     path.parent.mkdir(parents=True, exist_ok=True)
-    return runner.save_policy(path, trained, config, seed)
+    return save_policy(path, trained, config, seed)

@@ -29,7 +29,7 @@ from mavic.learn.update import TrainState
 from mavic.preset import Preset
 
 if TYPE_CHECKING:
-    from mavic.experiments.runner import Group
+    from mavic.experiments.groups import Group
 
 
 NEWER_FIELDS = ("backbone", "encoder")  # of configurations

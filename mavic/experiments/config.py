@@ -1,6 +1,6 @@
 """One experiment configuration (what is trained and evaluated), and the task that it trains on.
 
-Several configurations with the same network and preset run in one compiled program (`mavic.experiments.runner`).
+Several configurations with the same network and preset run in one compiled program (`mavic.experiments.groups`).
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +25,8 @@ from mavic.experiments.devices import over_runs
 from mavic.experiments.methods import METHODS
 from mavic.experiments.metrics import PAIRS, SECTIONS, UNDER, Metric, Ratio, Section, divide
 from mavic.experiments.quantities import Played, episodes_over
-from mavic.experiments.runs import Run, make_run, rollout_policy, stack
+from mavic.experiments.runs import Run, rollout_policy
+from mavic.experiments.trained import Trained
 from mavic.instruct.pairs import prohibited_pairs
 from mavic.instruct.reward import rules_of
 from mavic.instruct.schedule import make_schedule
@@ -36,9 +38,6 @@ from mavic.learn.values import Values, targets_of
 from mavic.rollout.rollout import rollout
 from mavic.types import CONTEXTS, Array, MacroTransitions, Rules, Timestep, record, replace
 
-if TYPE_CHECKING:
-    from mavic.experiments.runner import Trained
-
 EVALUATION_KEY = 20_260_000  # shared by all methods and seeds, so that all meet the same episodes
 HELD_EPISODES = 256  # D15
 UNDER_EPISODES = 512  # of each kind that holds from the start
@@ -48,8 +47,6 @@ SILENT_BATCHES = 4  # after which a condition that gives no instruction is belie
 PROGRESS_EPISODES = 128  # of a point of the learning curve
 PLAYED = (*SECTIONS, UNDER, PAIRS)
 """The sections whose numbers come from `play`. All are summed in every call, so that one program serves them."""
-SHIELDED = (*(name for name, section in SECTIONS.items() if section.instructed), UNDER)
-"""The sections that are evaluated a second time with the shield. Without an instruction it changes nothing."""
 
 
 @record
@@ -61,7 +58,7 @@ class Totals:
 
 
 @record
-class Episodes:
+class WhichEpisodes:
     """Which episodes are played. All fields are arrays, so one program serves all combinations."""
 
     instructed: Array  # [] bool: by the schedule of the run's condition; otherwise by `kind`
@@ -80,10 +77,10 @@ def episodes_of(
     greedy: bool = False,
     shield: bool = False,
     also: int | None = 0,
-) -> Episodes:
+) -> WhichEpisodes:
     """Return which episodes to play, from plain values. Without room for a second kind (None), ticks are faster."""
     flags = (jnp.asarray(flag) for flag in (instructed, greedy, shield))
-    return Episodes(
+    return WhichEpisodes(
         **dict(zip(("instructed", "greedy", "shield"), flags, strict=True)),
         kind=jnp.int32(kind),
         twins=twins,
@@ -110,7 +107,7 @@ def rows_of(
     state: TrainState,
     key: Array,
     first: Array | int,
-    which: Episodes,
+    which: WhichEpisodes,
     epsilon: Array,
 ) -> Timestep:
     """Return the ticks of a run's episodes from number `first` on."""
@@ -128,7 +125,7 @@ def rows_of(
     return rollout(env, policy, key, episodes=episodes, num_envs=num_envs, first=first).rows
 
 
-def _played(run: Run, rows: Timestep, which: Episodes, **more: Array) -> Played:
+def _played(run: Run, rows: Timestep, which: WhichEpisodes, **more: Array) -> Played:
     rules = run.test_env.rules
     return Played(
         rows=rows,
@@ -152,7 +149,7 @@ def play(
     state: TrainState,
     key: Array,
     first: Array,
-    which: Episodes,
+    which: WhichEpisodes,
 ) -> Totals:
     """Play `episodes` episodes of each run from number `first` on, without exploration. Return the metrics' sums.
 
@@ -178,7 +175,7 @@ def evaluate_held_instruction(
     runs: Run,
     state: TrainState,
     key: Array,
-    which: Episodes,
+    which: WhichEpisodes,
 ) -> dict[str, Ratio]:
     """Play episodes at the final ε of training, and compare the critic's values under `which.kind` with the returns.
 
@@ -229,7 +226,7 @@ def until_enough(
     runs: Run,
     state: TrainState,
     section: Section,
-    which: Episodes,
+    which: WhichEpisodes,
 ) -> Totals:
     """Play batches of episodes until every run has `section.enough` episodes, or instructions in an instructed section.
 
@@ -282,6 +279,65 @@ def progress(
     }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What is evaluated together: the runs of all configurations of a group, and how many episodes they play."""
+
+    static: StaticConfig
+    vectors: Array
+    runs: Run
+    state: TrainState
+    num_envs: int
+    scale: float
+    """The share of a full evaluation's episodes."""
+    twins: Array
+    """As in `WhichEpisodes`."""
+    kinds: dict[str, int]
+    """The kinds that some configuration gives, by name."""
+    pairs: dict[str, tuple[int, int]]
+    """The pairs of prohibitions that are evaluated, by name."""
+
+    def totals(self, section: Section, **which: Any) -> Totals:
+        """Return the sums over episodes of a section. `which` are further arguments of `episodes_of`."""
+        fewer = dataclasses.replace(section, enough=section.enough * self.scale)
+        episodes = episodes_of(
+            self.twins, instructed=section.instructed, greedy=section.greedy, **which
+        )
+        common = (self.static, self.num_envs, self.vectors, self.runs, self.state)
+        return until_enough(*common, fewer, episodes)
+
+    def value_bias(self, kind: int) -> np.ndarray:
+        """Return the value bias [runs] under a kind that is held; 0: without an instruction."""
+        episodes = max(32, math.ceil(HELD_EPISODES * self.scale))
+        (ratio,) = evaluate_held_instruction(
+            self.static, episodes // 4, episodes, metrics.measured(["leak"]), self.vectors,
+            self.runs, self.state, jax.random.key(EVALUATION_KEY),
+            episodes_of(self.twins, kind=kind, also=None),
+        ).values()  # fmt: skip
+        return divide(ratio)
+
+
+def evaluation_of(trained: Trained, num_envs: int | None, scale: float) -> Evaluation:
+    """Return what is evaluated of a group."""
+    if num_envs is None:
+        # A batch has four episodes per environment: few on a CPU, where ticks are slow.
+        num_envs = 64 if jax.default_backend() == "cpu" else 256
+    runs, state = trained.teams_of(trained.group.configs)
+    rules = runs.test_env.rules
+    given = np.atleast_1d(np.asarray(rules.given).any(axis=0))
+    return Evaluation(
+        static=trained.static,
+        vectors=trained.task.vectors,
+        runs=runs,
+        state=state,
+        num_envs=num_envs,
+        scale=scale,
+        twins=twins_of(jax.tree.map(lambda x: x[0], rules), trained.task.file),
+        kinds={name: i for i, name in enumerate(rules.names) if given[i]},
+        pairs=pairs_of(trained.task, given),
+    )
+
+
 def evaluate(
     trained: Trained, *, num_envs: int | None = None, scale: float = 1.0, shield: bool = True
 ) -> dict[ExperimentConfig, dict[str, Any]]:
@@ -290,81 +346,66 @@ def evaluate(
     With `scale` below 1 fewer episodes are played. With `shield` everything under an instruction is played again while
     what is forbidden is unavailable; these numbers stand under "shield", in the same sections.
     """
-    if (
-        num_envs is None
-    ):  # a batch has four episodes per environment: few on a CPU, where ticks are slow
-        num_envs = 64 if jax.default_backend() == "cpu" else 256
-    group, static, task = trained.group, trained.static, trained.task
-    configs, trained_state = group.configs, trained.state
-    places = np.array([place for config in configs for place in trained.places(config)])
-    state = jax.tree.map(lambda x: x[places], trained_state)
-    runs = stack([make_run(c, group.preset, task, s) for c in configs for s in group.seeds])
-    vectors, rules = task.vectors, runs.test_env.rules
-    twins = twins_of(jax.tree.map(lambda x: x[0], rules), task.file)
-    given = np.atleast_1d(np.asarray(rules.given).any(axis=0))
-    asked = {name: i for i, name in enumerate(rules.names) if given[i]}
-    replaces = np.asarray(rules.replaces)
-    together = pairs_of(task, given)
-
-    def totals_of(section: Section, **how: Any) -> Totals:
-        fewer = dataclasses.replace(section, enough=section.enough * scale)
-        which = episodes_of(twins, instructed=section.instructed, greedy=section.greedy, **how)
-        return until_enough(static, num_envs, vectors, runs, state, fewer, which)
-
-    def value_bias(kind: int) -> np.ndarray:
-        episodes = max(32, math.ceil(HELD_EPISODES * scale))
-        (ratio,) = evaluate_held_instruction(
-            static, episodes // 4, episodes, metrics.measured(["leak"]), vectors, runs, state,
-            jax.random.key(EVALUATION_KEY), episodes_of(twins, kind=kind, also=None),
-        ).values()  # fmt: skip
-        return divide(ratio)
-
-    def sections(names: tuple[str, ...], shield: bool) -> dict[str, Any]:
-        """Return the entries of these sections, and with `base` at hand those of UNDER."""
-        found: dict[str, Any] = {}
-        for name in names:
-            if name in SECTIONS:
-                played[name] = totals_of(SECTIONS[name], shield=shield)
-                found[name] = section_entries(name, played[name], rules.names)
-        found[UNDER] = {
-            name: _under_entries(
-                {UNDER: totals_of(HELD_TO_END, kind=i, shield=shield), "base": played["base"]},
-                i,
-                replaces=replaces[:, i],
-                has_twin=bool(twins[i].any()),
-            )
-            for name, i in asked.items()
-            if not replaces[:, i].all()
+    group, task = trained.group, trained.task
+    evaluation = evaluation_of(trained, num_envs, scale)
+    played = {name: evaluation.totals(section) for name, section in SECTIONS.items()}
+    found = _sections(evaluation, played, played["base"])
+    asked = evaluation.kinds
+    found["leak"] = {
+        name: evaluation.value_bias(i) for name, i in ({metrics.OVERALL: 0} | asked).items()
+    }
+    if shield:  # without an instruction it changes nothing
+        again = {
+            name: evaluation.totals(section, shield=True)
+            for name, section in SECTIONS.items()
+            if section.instructed
         }
-        found[PAIRS] = {
-            name: _pair_entries(
-                totals_of(HELD_TO_END, kind=one, also=other, shield=shield),
-                replaced=replaces[:, one] | replaces[:, other],
-            )
-            for name, (one, other) in together.items()
-        }
-        return found
-
-    played: dict[str, Totals] = {}
-    found = sections(PLAYED, shield=False)
-    found["leak"] = {name: value_bias(i) for name, i in ({metrics.OVERALL: 0} | asked).items()}
-    if shield:
-        found["shield"] = sections(SHIELDED, shield=True)
+        found["shield"] = _sections(evaluation, again, played["base"], shield=True)
     seeds = len(group.seeds)
     scores = {
         config: {
             "type": "score",
-            "episodes": int(trained_state.episodes[0]),
+            "episodes": int(trained.state.episodes[0]),
             "optimum": best_return(config, task, group.preset.gamma),
             "optima": {
                 name: best_return(config, task, group.preset.gamma, name)
-                for name in (*asked, *together)
+                for name in (*asked, *evaluation.pairs)
             },
             **_one_count(_of_config(config, found, slice(n * seeds, (n + 1) * seeds))),
         }
-        for n, config in enumerate(configs)
+        for n, config in enumerate(group.configs)
     }
     return {c: divergence.marked(score, trained.diverged(c)) for c, score in scores.items()}
+
+
+def _sections(
+    evaluation: Evaluation, played: dict[str, Totals], base: Totals, shield: bool = False
+) -> dict[str, Any]:
+    """Return the entries of the sections that were `played`, and those of UNDER and PAIRS, which are played here.
+
+    `base` are the totals of uninstructed episodes. UNDER compares the use of macros with them.
+    """
+    rules = evaluation.runs.test_env.rules
+    replaces = np.asarray(rules.replaces)
+    found = {name: section_entries(name, totals, rules.names) for name, totals in played.items()}
+    found[UNDER] = {
+        name: _under_entries(
+            {UNDER: evaluation.totals(HELD_TO_END, kind=i, shield=shield), "base": base},
+            i,
+            replaces=replaces[:, i],
+            has_twin=bool(evaluation.twins[i].any()),
+        )
+        for name, i in evaluation.kinds.items()
+        if not replaces[:, i].all()
+    }
+    found[PAIRS] = {
+        name: _pair_entries(
+            evaluation.totals(HELD_TO_END, kind=one, also=other, shield=shield),
+            replaced=replaces[:, one] | replaces[:, other],
+        )
+        for name, (one, other) in evaluation.pairs.items()
+    }
+    return found
 
 
 def section_entries(section: str, totals: Totals, kinds: tuple[str, ...]) -> dict[str, Any]:
@@ -408,9 +449,7 @@ def pairs_of(task: Task, given: np.ndarray) -> dict[str, tuple[int, int]]:
     Prohibitions are those that leave the task on by the file's own rules, also where every kind has rule `add`.
     """
     rules = replace(rules_of(task.env, task.file), given=jnp.asarray(given))
-    known = task.env.name in api.names()
-    impossible = api.world(task.env.name).impossible_together if known else ()
-    return prohibited_pairs(task.env, rules, impossible)
+    return prohibited_pairs(task.env, rules, api.known(task.env.name).impossible_together)
 
 
 def best_return(

@@ -18,8 +18,8 @@ from mavic.experiments import evaluate as evaluation
 from mavic.experiments.config import ExperimentConfig, Task
 from mavic.experiments.devices import over_runs
 from mavic.experiments.methods import METHODS
-from mavic.experiments.runner import Trained
-from mavic.experiments.runs import Run, make_run, stack
+from mavic.experiments.runs import Run
+from mavic.experiments.trained import Trained
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
 from mavic.learn.update import StaticConfig, TrainState
@@ -69,9 +69,7 @@ def evaluate(trained: Trained, *, scale: float = 1.0) -> dict[ExperimentConfig, 
     hearing = [config for config in group.configs if METHODS[config.method].hears]
     if not hearing:
         return {}
-    places = np.array([place for config in hearing for place in trained.places(config)])
-    state = jax.tree.map(lambda x: x[places], trained.state)
-    runs = stack([make_run(c, group.preset, task, s) for c in hearing for s in group.seeds])
+    runs, state = trained.teams_of(hearing)
     own = heard.texts_heard(task.lexicon, REQUESTS, task.hear)
     vectors = jnp.concatenate([task.vectors, jnp.asarray(own)])
     kind = _any_kind(jax.tree.map(lambda x: x[0], runs.test_env.rules))

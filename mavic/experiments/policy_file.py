@@ -412,7 +412,7 @@ def origin(team: TeamPolicy) -> tuple[ExperimentConfig, Task, Preset]:
 
 
 def save(path: str | Path, state: TrainState | Weights, facts: dict[str, Any]) -> Path:
-    """Write the team of one run and return its path. `facts` come from `runner.facts_of`.
+    """Write the team of one run and return its path. `facts` come from `mavic.experiments.trained.facts_of`.
 
     The description has the hash of the weights, so that a team of which only one file is new is not loaded.
     """

@@ -1,17 +1,14 @@
-"""Training on the host: groups of configurations in one program, progress, checkpoints.
+"""Training on the host: a group of configurations in one program, with progress and checkpoints.
 
-The configurations of a group differ only in numbers (method, schedule, rule), so all of them and all seeds train at
-once. After Ctrl-C or a kill a group resumes from its last checkpoint and ends with the same numbers.
+After Ctrl-C or a kill a group resumes from its last checkpoint and ends with the same numbers.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,154 +19,15 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from mavic.envs import api
-from mavic.experiments import (
-    checkpoint,
-    divergence,
-    evaluate,
-    memory,
-    policy_file,
-    records,
-    stopping,
-    team_networks,
-    train,
-)
-from mavic.experiments.config import ExperimentConfig, Task, task_of
+from mavic.experiments import checkpoint, divergence, evaluate, memory, policy_file, stopping, train
+from mavic.experiments.config import Task, task_of
+from mavic.experiments.groups import Group
 from mavic.experiments.loggers import OnPoint, Point
-from mavic.experiments.methods import METHODS, preset_of
 from mavic.experiments.policy_file import TeamPolicy
 from mavic.experiments.runs import Run, make_run, stack
 from mavic.experiments.train import TrainMetrics
-from mavic.instruct import reward
+from mavic.experiments.trained import Trained
 from mavic.learn.update import StaticConfig, TrainState
-from mavic.learn.views import view_of
-from mavic.preset import Preset
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """Configurations of one world, backbone, network, hearing, encoder and preset, with their seeds."""
-
-    configs: tuple[ExperimentConfig, ...]
-    seeds: tuple[int, ...]
-    preset: Preset
-    initial: str = ""  # a policy whose weights every run starts from; empty: random weights
-    initial_sha256: str = ""  # the hash of these weights: the file may change
-
-    def __post_init__(self) -> None:
-        if len({(_program(c), json.dumps(c.options)) for c in self.configs}) != 1:
-            raise ValueError(
-                "configurations of one group must share world, backbone, network, hearing, encoder, "
-                "preset and options"
-            )
-
-    def trained(self) -> tuple[ExperimentConfig, ...]:
-        """Return what is trained. Configurations that differ only in evaluation share a training."""
-        return tuple(dict.fromkeys(config.as_trained() for config in self.configs))
-
-
-def groups_of(
-    configs: Iterable[ExperimentConfig],
-    seeds: Sequence[int],
-    initial: str | Path | None = None,
-    **changes: Any,
-) -> list[Group]:
-    """Return the configurations sorted into groups. `changes` are preset numbers to override.
-
-    With `initial`, a policy file or a shipped team, every run starts from its weights.
-    """
-    found: dict[tuple, list[ExperimentConfig]] = {}
-    for config in configs:
-        found.setdefault(_program(config), []).append(config)
-    return [
-        Group(
-            configs=tuple(members),
-            seeds=tuple(seeds),
-            preset=preset_of(members[0].preset, members[0].world, members[0].backbone, **changes),
-            initial=str(initial or ""),
-            initial_sha256="" if initial is None else policy_file.weights_digest(initial),
-        )
-        for members in found.values()
-    ]
-
-
-def _program(config: ExperimentConfig) -> tuple[str, ...]:
-    """Return what configurations must share to train in one compiled program."""
-    return (
-        config.world,
-        config.backbone,
-        config.network,
-        config.hear,
-        config.encoder,
-        config.preset,
-    )
-
-
-def conflicting_records(groups: Iterable[Group], folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield each record in `folder` that these groups would replace by a different one, and what differs.
-
-    What differs is "options", "encoder", "seeds", "numbers" or "initial weights". The name of a record tells only its
-    method, preset, network and condition.
-    """
-    for group in groups:
-        for config in group.configs:
-            path = folder / f"{config.name()}.jsonl"
-            if not path.is_file():
-                continue
-            old = records.read(path)
-            pairs = {
-                "options": (old.config().options, config.options),
-                "encoder": (old.config().encoder, config.encoder),
-                "seeds": (old.run["seeds"], group.seeds),
-                "numbers": (
-                    dataclasses.asdict(old.preset()),
-                    dataclasses.asdict(group.preset),
-                ),
-                "initial weights": _initial_weights(old, group),
-            }
-            for what, (before, now) in pairs.items():
-                if records.plain(before) != records.plain(now):
-                    yield path, what
-
-
-def _initial_weights(old: records.Record, group: Group) -> tuple[str, str]:
-    """Return what a record and a group start from: hashes, or names of files where the record has no hash."""
-    if "initial" in old.run and "initial_sha256" not in old.run:
-        return old.run["initial"], group.initial
-    return old.run.get("initial_sha256", ""), group.initial_sha256
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trained:
-    """A group after training. Runs are ordered by trained configuration, then by seed."""
-
-    group: Group
-    task: Task
-    static: StaticConfig
-    state: TrainState
-    curve: list[dict[str, Any]]
-    steps_per_second: float
-
-    def places(self, config: ExperimentConfig) -> list[int]:
-        """Return the indices of a configuration's seeds among the runs."""
-        start = self.group.trained().index(config.as_trained()) * len(self.group.seeds)
-        return list(range(start, start + len(self.group.seeds)))
-
-    def diverged(self, config: ExperimentConfig) -> list[int | None]:
-        """Return for each seed of a configuration the point at which its training diverged, or None.
-
-        Random macros need no training, so they cannot diverge.
-        """
-        seeds = len(self.group.seeds)
-        if METHODS[config.method].random:
-            return [None] * seeds
-        points = divergence.first_points(self.curve, len(self.group.trained()) * seeds)
-        return [points[place] for place in self.places(config)]
-
-    def finite_seeds(self, config: ExperimentConfig) -> list[int]:
-        """Return the seeds of a configuration whose training did not diverge."""
-        pairs = zip(self.group.seeds, self.diverged(config), strict=True)
-        return [seed for seed, point in pairs if point is None]
 
 
 def default_num_envs(batch: int, horizon: int) -> int:
@@ -193,10 +51,10 @@ def train_group(
     console: Console | None = None,
     stop_after: int | None = None,
 ) -> Trained:
-    """Train all configurations and seeds of a group. Resume if `folder` holds a checkpoint of the same group.
+    """Train all configurations and seeds of a group, and return it trained.
 
-    `points` is how often training is evaluated and saved. `on_point` are called with every new point.
-    `stop_after` stops as Ctrl-C does, after so many points.
+    Training resumes if `folder` holds a checkpoint of the same group. `points` is how often training is evaluated and
+    saved. `on_point` are called with every new point. `stop_after` stops as Ctrl-C does, after so many points.
     """
     console = console or Console()
     preset, config = group.preset, group.configs[0]
@@ -218,8 +76,7 @@ def train_group(
     program = (static, num_envs, updates, task.vectors, runs)
     if len(curve) < points:
         console.print(_memory_line(program, state), highlight=False, soft_wrap=True)
-    label = " ".join([config.world, config.backbone, config.network, config.preset])
-    label += f" · {len(configs)} × {len(group.seeds)} runs"
+    label = _label(group)
     if not console.is_terminal:
         console.print(f"{label}: compiling…", highlight=False)
     with _progress(console) as progress:
@@ -231,7 +88,6 @@ def train_group(
                 state, metrics = train.train_updates(*program, state)
                 jax.block_until_ready(state)
                 seconds = time.perf_counter() - began
-                rate = float(metrics.ticks.sum()) / seconds
                 alive = _alive(group, curve, state, metrics, points, console)
                 state = divergence.cleared(state, alive)
                 point = _point(static, num_envs, task, runs, state, metrics, seconds)
@@ -239,8 +95,7 @@ def train_group(
                 if folder is not None:
                     checkpoint.save(folder, group, state, curve)
                 compiled = True
-            base, compliance = (np.nanmean(curve[-1][k]) for k in ("base", "compliance"))
-            note = f"base {base:.1f} · compliance {compliance:.0%} · {rate:,.0f} steps/s"
+            note = _note(curve[-1])
             progress.update(bar, completed=len(curve), note=note)
             if not console.is_terminal:  # a log has a line for each point and no moving bar
                 console.print(f"{label}: {len(curve)}/{points} · {note}", highlight=False)
@@ -265,6 +120,20 @@ def train_group(
         curve=curve,
         steps_per_second=float(np.median(rates)),  # without the first point, which compiles
     )
+
+
+def _label(group: Group) -> str:
+    """Return what is trained, as the label of the bar and of the lines of a log."""
+    config = group.configs[0]
+    what = " ".join([config.world, config.backbone, config.network, config.preset])
+    return f"{what} · {len(group.trained())} × {len(group.seeds)} runs"
+
+
+def _note(point: dict[str, Any]) -> str:
+    """Return the last point of the curve in words, as means over all runs that did not diverge."""
+    base, compliance = (np.nanmean(point[name]) for name in ("base", "compliance"))
+    rate = point["steps_per_second"]
+    return f"base {base:.1f} · compliance {compliance:.0%} · {rate:,.0f} steps/s"
 
 
 def _memory_line(program: tuple[Any, ...], state: TrainState) -> str:
@@ -370,111 +239,3 @@ def _point(
         "seconds": seconds,
         "steps_per_second": float(metrics.ticks.sum()) / seconds,
     }
-
-
-def trained_of(path: str | Path, condition: str | None = None) -> Trained:
-    """Return the team of a policy file as a group of one configuration and one seed, for evaluation only."""
-    team = policy_file.load(path)
-    config, task, preset = policy_file.origin(team)
-    if condition is not None:
-        config = config.with_condition(condition)
-    group = Group(configs=(config,), seeds=(team.facts["seed"],), preset=preset)
-    one = jax.tree.map(lambda x: x[None], team.weights)
-    return Trained(
-        group=group,
-        task=task,
-        static=task.static_config(preset, config.network, config.backbone),
-        state=TrainState(
-            actor=one.actor,
-            critic=one.critic,
-            scale=one.scale,
-            target=None,
-            actor_optimizer=None,
-            critic_optimizer=None,
-            episodes=jnp.array([preset.episodes]),
-        ),
-        curve=[],
-        steps_per_second=0.0,
-    )
-
-
-def facts_of(trained: Trained, config: ExperimentConfig, seed: int) -> dict[str, Any]:
-    """Return the description of a team that is stored in its policy file."""
-    task, static = trained.task, trained.static
-    critic = {}
-    if static.critic_network is not None:
-        critic = {"critic_shape": team_networks.shape_fact(static.critic.shape)}
-    return {
-        "world": config.world,
-        "agents": list(task.env.agents),
-        "macros": [[m.name for m in enum] for enum in task.env.macros],
-        "macro_counts": [len(enum) for enum in task.env.macros],
-        "kinds": list(task.file.names()),
-        "examples": [kind.train[0] for kind in task.file.kinds],
-        "addressed": addressed_of(task),
-        "encoder": task.lexicon.encoder,
-        "encoder_hash": task.lexicon.encoder_hash,
-        "shape": team_networks.shape_fact(static.network.shape),
-        **critic,
-        "observation": task.observation_size,
-        "needs": view_of(static.network.shape).needs,
-        "config": dataclasses.asdict(config),
-        "preset": dataclasses.asdict(trained.group.preset),
-        "seed": seed,
-        "module": api.module_of(config.world),
-        "versions": records.versions(),
-    }
-
-
-def addressed_of(task: Task) -> list[list[str]]:
-    """Return the names of the agents that each kind addresses."""
-    rows = np.asarray(reward.rules_of(task.env, task.file).addressed)[1:]
-    return [[name for name, to in zip(task.env.agents, row, strict=True) if to] for row in rows]
-
-
-def team_of(trained: Trained, config: ExperimentConfig, seed: int) -> TeamPolicy:
-    """Return the team of one seed."""
-    place = trained.places(config)[trained.group.seeds.index(seed)]
-    one = jax.tree.map(lambda x: x[place], trained.state)
-    weights = policy_file.Weights(actor=one.actor, critic=one.critic, scale=one.scale)
-    return TeamPolicy(weights, records.plain(facts_of(trained, config, seed)))
-
-
-def save_policy(path: Path, trained: Trained, config: ExperimentConfig, seed: int) -> Path:
-    """Write the team of one seed to a policy file."""
-    place = trained.places(config)[trained.group.seeds.index(seed)]
-    one = jax.tree.map(lambda x: x[place], trained.state)
-    return policy_file.save(path, one, facts_of(trained, config, seed))
-
-
-def median_seed(seeds: Sequence[int], score: dict[str, Any]) -> int:
-    """Return the seed with the median base return: the lower one of the middle two, the first of equals.
-
-    Seeds that diverged have none and do not count.
-    """
-    returns = np.asarray(score["base"]["discounted"], float)
-    order = np.argsort(returns, kind="stable")  # nan comes last
-    return seeds[order[(np.isfinite(returns).sum() - 1) // 2]]
-
-
-def record_lines(
-    trained: Trained, config: ExperimentConfig, score: dict[str, Any] | None
-) -> list[dict[str, Any]]:
-    """Return the lines of a configuration's record: run, curve, score."""
-    part = trained.places(config)
-    shared = divergence.SHARED
-    curve = [
-        {"type": "curve", **{k: v if k in shared else np.asarray(v)[part] for k, v in p.items()}}
-        for p in trained.curve
-    ]
-    if METHODS[config.method].random:  # it learns nothing: this is vanilla's curve
-        curve = []
-    run = records.run_line(
-        config, trained.group.preset, trained.group.seeds, steps_per_second=trained.steps_per_second
-    )
-    if trained.group.initial:
-        run |= {
-            "initial": trained.group.initial,
-            "initial_sha256": trained.group.initial_sha256,
-        }
-    return [run, *curve, *([score] if score else [])]

@@ -24,10 +24,18 @@ from mavic.experiments import (
     unseen_phrases,
 )
 from mavic.experiments.config import DEFAULT_BACKBONE, ExperimentConfig, task_of
+from mavic.experiments.groups import Group, conflicting_records, groups_of
 from mavic.experiments.loggers import OnPoint
 from mavic.experiments.methods import METHODS
 from mavic.experiments.policy_file import TeamPolicy
-from mavic.experiments.runner import Group, Trained
+from mavic.experiments.trained import (
+    Trained,
+    median_seed,
+    record_lines,
+    save_policy,
+    team_of,
+    trained_of,
+)
 from mavic.language.encoder import DEFAULT as DEFAULT_ENCODER
 
 QUICK = 0.25  # share of the test episodes in a quick evaluation
@@ -64,8 +72,8 @@ class Result:
 
     def team(self, seed: int | None = None) -> TeamPolicy:
         """Return the trained team of a seed (default: the median one, which the policy file holds)."""
-        seed = runner.median_seed(self.trained.group.seeds, self.score) if seed is None else seed
-        return runner.team_of(self.trained, self.config, seed)
+        seed = median_seed(self.trained.group.seeds, self.score) if seed is None else seed
+        return team_of(self.trained, self.config, seed)
 
 
 def configs_of(
@@ -146,10 +154,10 @@ def _result(
     record = policy = None
     if folder is not None:
         record = folder / f"{config.name()}.jsonl"
-        records.write(record, runner.record_lines(trained, config, score))
+        records.write(record, record_lines(trained, config, score))
         if trained.finite_seeds(config) and not METHODS[config.method].random:
-            seed = runner.median_seed(trained.group.seeds, score)
-            policy = runner.save_policy(folder / config.name(), trained, config, seed)
+            seed = median_seed(trained.group.seeds, score)
+            policy = save_policy(folder / config.name(), trained, config, seed)
     return Result(config=config, score=score, trained=trained, record=record, policy=policy)
 
 
@@ -160,7 +168,7 @@ def checkpoint_folder(folder: Path, group: Group) -> Path:
 
 def check_records(groups: Sequence[Group], folder: Path) -> None:
     """Raise a `ValueError` if a record in `folder` would be replaced by a different one."""
-    for path, what in runner.conflicting_records(groups, folder):
+    for path, what in conflicting_records(groups, folder):
         raise ValueError(
             f"{path} has other {what}; choose another --out, or say --overwrite to replace it"
         )
@@ -204,9 +212,7 @@ def train(
 ) -> list[Result]:
     """Train and evaluate; `mavic.train` describes the arguments. `choices` go to `configs_of`."""
     seeds = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
-    groups = runner.groups_of(
-        configs_of(world, **choices), seeds, initial=initial, **dict(numbers or {})
-    )
+    groups = groups_of(configs_of(world, **choices), seeds, initial=initial, **dict(numbers or {}))
     folder = None if out is None else Path(out) / world
     calls = (on_point,) if callable(on_point) else tuple(on_point)
     console = console or Console(quiet=True)
@@ -225,7 +231,7 @@ def evaluate_policy(
 ) -> dict[str, Any]:
     """Return the score of a policy file or a shipped team; `mavic.evaluate` describes the arguments."""
     scale = QUICK if quick else 1.0
-    trained = runner.trained_of(policy, condition)
+    trained = trained_of(policy, condition)
     (config,) = trained.group.configs
     score = evaluate.evaluate(trained, scale=scale, shield=shield)[config]
     if shield:

@@ -22,8 +22,7 @@ from mavic.experiments import evaluate as evaluation
 from mavic.experiments import metrics
 from mavic.experiments.config import ExperimentConfig, Task
 from mavic.experiments.methods import METHODS
-from mavic.experiments.runner import Trained
-from mavic.experiments.runs import make_run, stack
+from mavic.experiments.trained import Trained
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
 from mavic.language.lexicon import Lexicon
@@ -175,12 +174,9 @@ class _Spoken:
         num_envs: int,
         scale: float,
     ) -> None:
-        group, task = trained.group, trained.task
-        places = np.array([place for config in hearing for place in trained.places(config)])
+        task = trained.task
         self.static, self.num_envs, self.sets, self.hear = trained.static, num_envs, sets, task.hear
-        self.state = jax.tree.map(lambda x: x[places], trained.state)
-        every = [make_run(c, group.preset, task, s) for c in hearing for s in group.seeds]
-        self.runs = stack(every)
+        self.runs, self.state = trained.teams_of(hearing)
         texts = [text for unseen in sets.values() for text in unseen.texts]
         own = heard.texts_heard(task.lexicon, texts, task.hear)
         self.vectors = jnp.concatenate([task.vectors, jnp.asarray(own)])

@@ -12,6 +12,8 @@ import pytest
 from mavic.apps import cli
 from mavic.experiments import checkpoint, policy_file, runner
 from mavic.experiments.config import ExperimentConfig
+from mavic.experiments.groups import Group, groups_of
+from mavic.experiments.trained import save_policy
 from mavic.language import encoder as encoders
 from mavic.learn import networks
 
@@ -44,10 +46,10 @@ def own(monkeypatch, tmp_path):
 
 
 def trained_policy(path, config):
-    group = runner.Group(configs=(config,), seeds=(3,), preset=fake_training.group_of(1).preset)
+    group = Group(configs=(config,), seeds=(3,), preset=fake_training.group_of(1).preset)
     with fake_training.fake():
         trained = runner.train_group(group, points=1, num_envs=4, console=fake_training.QUIET)
-    return runner.save_policy(path, trained, config, 3)
+    return save_policy(path, trained, config, 3)
 
 
 def test_an_encoder_needs_agents_that_hear_vectors():
@@ -67,7 +69,7 @@ def test_its_name_stands_in_file_names(name, short):
 
 def test_trainings_with_two_encoders_are_two_programs(own):
     both = [CONFIG, dataclasses.replace(CONFIG, encoder=encoders.DEFAULT)]
-    groups = runner.groups_of(both, (0,))
+    groups = groups_of(both, (0,))
     assert len(groups) == 2
     assert len({checkpoint.name_of(group) for group in groups}) == 2
     (plain,) = checkpoint.identity(groups[1])["configs"]
@@ -98,7 +100,7 @@ def test_a_policy_with_a_network_of_ones_own_acts(own, tmp_path):
 
 def test_acac_takes_no_other_network(own):
     config = dataclasses.replace(fake_training.CONFIG, network="tanh", backbone="acac")
-    (group,) = runner.groups_of([config], (0,))
+    (group,) = groups_of([config], (0,))
     with pytest.raises(ValueError, match="acac has networks of its own"):
         runner.train_group(group, console=fake_training.QUIET)
 

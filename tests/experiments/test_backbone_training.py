@@ -8,6 +8,8 @@ from rich.console import Console
 
 from mavic.experiments import evaluate, runner
 from mavic.experiments.config import ExperimentConfig
+from mavic.experiments.groups import Group, groups_of
+from mavic.experiments.trained import save_policy, trained_of
 from mavic.learn.backbones import BACKBONES
 
 
@@ -35,11 +37,11 @@ def test_names_tell_any_backbone_but_mac_iac():
 
 def test_backbones_train_in_programs_of_their_own():
     configs = [config_of(name, method) for name in BACKBONES for method in ("mavic", "naive")]
-    groups = runner.groups_of(configs, range(2))
+    groups = groups_of(configs, range(2))
     assert [len(group.configs) for group in groups] == [2] * len(BACKBONES)
     assert groups[-1].preset.baseline == "target" and groups[0].preset.baseline == "before"
     with pytest.raises(ValueError, match="share world, backbone"):
-        runner.Group(configs=tuple(configs), seeds=(0,), preset=groups[0].preset)
+        Group(configs=tuple(configs), seeds=(0,), preset=groups[0].preset)
 
 
 @pytest.mark.slow
@@ -48,14 +50,14 @@ def test_backbones_train_in_programs_of_their_own():
 def test_from_training_to_a_table(tmp_path, backbone, network):
     methods = ("vanilla", "naive", "switch", "mavic", "mavic-shift")
     configs = [config_of(backbone, method, network=network) for method in methods]
-    (group,) = runner.groups_of(configs, [0], episodes=48, batch=16, hidden=8)
+    (group,) = groups_of(configs, [0], episodes=48, batch=16, hidden=8)
     trained = runner.train_group(group, points=1, num_envs=4, console=Console(quiet=True))
     scores = evaluate.evaluate(trained, num_envs=32, scale=0.02)
     for config, score in scores.items():
         assert np.isfinite(score["base"]["discounted"]).all()
         assert np.isfinite(score["leak"]["none"]).all(), config
-    path = runner.save_policy(tmp_path / "team", trained, configs[3], 0)
-    again = evaluate.evaluate(runner.trained_of(path), num_envs=32, scale=0.02)
+    path = save_policy(tmp_path / "team", trained, configs[3], 0)
+    again = evaluate.evaluate(trained_of(path), num_envs=32, scale=0.02)
     np.testing.assert_allclose(
         again[configs[3]]["base"]["discounted"],
         scores[configs[3]]["base"]["discounted"],

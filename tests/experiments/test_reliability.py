@@ -29,11 +29,12 @@ from mavic.experiments import (
     memory,
     policy_file,
     records,
-    runner,
     stopping,
 )
 from mavic.experiments.checkpoint import CheckpointError
 from mavic.experiments.divergence import DivergenceError
+from mavic.experiments.groups import groups_of
+from mavic.experiments.trained import record_lines, save_policy
 
 ROOT = Path(__file__).parents[2]
 
@@ -225,7 +226,7 @@ def test_a_checkpoint_of_another_group_or_spacing_is_refused(folder, straight):
 
 def test_other_initial_weights_are_another_training(tmp_path):
     def group():
-        return runner.groups_of([fake_training.CONFIG], [0], initial=tmp_path / "team")[0]
+        return groups_of([fake_training.CONFIG], [0], initial=tmp_path / "team")[0]
 
     weights = tmp_path / "team.safetensors"
     weights.write_bytes(b"one")
@@ -243,9 +244,9 @@ def test_other_initial_weights_are_another_training(tmp_path):
 
 def test_a_damaged_name_of_the_hash_does_not_switch_the_check_off(tmp_path, straight):
     config = straight.group.configs[0]
-    policy = runner.save_policy(tmp_path / "team", straight, config, straight.group.seeds[0])
+    policy = save_policy(tmp_path / "team", straight, config, straight.group.seeds[0])
     record = tmp_path / "run.jsonl"
-    records.write(record, runner.record_lines(straight, config, None))
+    records.write(record, record_lines(straight, config, None))
     for path, read, error in (
         (policy.with_suffix(".json"), policy_file.load, policy_file.PolicyError),
         (record, records.read, records.RecordError),

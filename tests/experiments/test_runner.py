@@ -17,13 +17,15 @@ from mavic.apps.playground import catalog
 from mavic.envs import api
 from mavic.envs.api import make
 from mavic.envs.box_pushing import BoxPushing
-from mavic.experiments import checkpoint, evaluate, metrics, records, runner, train
+from mavic.experiments import checkpoint, evaluate, metrics, records, train
 from mavic.experiments.config import ExperimentConfig, make_task
+from mavic.experiments.groups import Group, groups_of
 from mavic.experiments.methods import preset_of
 from mavic.experiments.policy_file import PolicyError
 from mavic.experiments.quantities import episodes_over
-from mavic.experiments.runner import Group, groups_of, train_group
+from mavic.experiments.runner import train_group
 from mavic.experiments.runs import make_run, rollout_policy, stack
+from mavic.experiments.trained import median_seed, record_lines, save_policy
 from mavic.instruct import schedule
 from mavic.learn import act, networks
 from mavic.preset import Preset
@@ -57,7 +59,7 @@ def scores(trained):
 
 @pytest.fixture(scope="module")
 def saved(trained, tmp_path_factory):
-    return runner.save_policy(tmp_path_factory.mktemp("team") / "mavic", trained, MAVIC, 6)
+    return save_policy(tmp_path_factory.mktemp("team") / "mavic", trained, MAVIC, 6)
 
 
 @pytest.fixture(scope="module")
@@ -286,7 +288,7 @@ def test_the_random_policy_is_a_yardstick_that_costs_no_training(trained, scores
     assert float(make_run(VANILLA, GROUP.preset, task, 3).eval_epsilon) == 0
     score = scores[RANDOM]
     assert set(score["leak"]) == set(scores[MAVIC]["leak"]) and score["leak"]["none"] == [None]
-    kinds_of_line = [line["type"] for line in runner.record_lines(trained, RANDOM, score)]
+    kinds_of_line = [line["type"] for line in record_lines(trained, RANDOM, score)]
     assert kinds_of_line == ["run", "score"]  # no curve: it learns nothing
     # six macros, all allowed with the same chance: a decision obeys as often as its kind allows macros
     assert 0.3 < score["compliance"]["per_decision"][0] < 0.7
@@ -311,7 +313,7 @@ def test_uninstructed_episodes_and_the_like_are_for_training_with_interruptions_
 @pytest.mark.long
 def test_a_record_comes_back_as_it_was_written(trained, scores, tmp_path):
     path = tmp_path / f"{LATER.name()}.jsonl"
-    records.write(path, runner.record_lines(trained, LATER, scores[LATER]))
+    records.write(path, record_lines(trained, LATER, scores[LATER]))
     found = records.read(path)
     assert found.config() == LATER and found.run["seeds"] == [6]
     assert found.run["preset"]["batch"] == 32
@@ -327,8 +329,8 @@ def test_a_record_comes_back_as_it_was_written(trained, scores, tmp_path):
 
 def test_the_team_that_is_kept_is_the_median_seeds():
     score = {"base": {"discounted": np.array([3.0, 1.0, np.nan, 2.0, 2.0])}}
-    assert runner.median_seed((10, 11, 12, 13, 14), score) == 13  # of four: one diverged
-    assert runner.median_seed((10, 11), {"base": {"discounted": [5.0, 4.0]}}) == 11
+    assert median_seed((10, 11, 12, 13, 14), score) == 13  # of four: one diverged
+    assert median_seed((10, 11), {"base": {"discounted": [5.0, 4.0]}}) == 11
 
 
 def test_a_broken_record_is_named_with_its_line(tmp_path):

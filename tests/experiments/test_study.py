@@ -16,6 +16,7 @@ from mavic.experiments.config import ExperimentConfig, task_of
 from mavic.experiments.loggers import Point
 from mavic.experiments.methods import METHODS, preset_of
 from mavic.experiments.runs import make_run
+from mavic.experiments.trained import trained_of
 
 
 def test_choices_are_combined():
@@ -91,7 +92,7 @@ def test_python_trains_what_is_asked_for(monkeypatch, tmp_path):
 
 def mavic_of_no_training():
     """The shipped team, as if it had just been trained."""
-    return runner.trained_of("box_pushing/mavic")
+    return trained_of("box_pushing/mavic")
 
 
 def point(number=1):

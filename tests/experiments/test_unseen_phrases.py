@@ -8,11 +8,12 @@ import jax
 import numpy as np
 import pytest
 
-from mavic.experiments import evaluate, infeasible, runner, train, unseen_phrases
+from mavic.experiments import evaluate, infeasible, train, unseen_phrases
 from mavic.experiments.config import ExperimentConfig, task_of
+from mavic.experiments.groups import Group
 from mavic.experiments.methods import preset_of
-from mavic.experiments.runner import Group, Trained
 from mavic.experiments.runs import make_run, stack
+from mavic.experiments.trained import Trained, save_policy, trained_of
 from mavic.experiments.unseen_phrases import WAYS, Unseen, phrase_table
 from mavic.language import lexicon as lexicons
 from mavic.language.reader import read
@@ -140,7 +141,7 @@ def test_a_request_that_nobody_can_fulfil_changes_nothing_if_the_reader_is_unsur
 
 
 def test_a_policy_file_can_be_evaluated_too(untrained, tmp_path):
-    path = runner.save_policy(tmp_path / "team", untrained, CONFIGS[0], 0)
-    again = runner.trained_of(path)
+    path = save_policy(tmp_path / "team", untrained, CONFIGS[0], 0)
+    again = trained_of(path)
     assert again.group.preset == untrained.group.preset
     assert again.group.configs == CONFIGS[:1]

@@ -21,8 +21,8 @@ from mavic.experiments.conditions import PARTS
 from mavic.ranges import LARGEST_SEED, NotNegative, Range, Share, Some
 
 if TYPE_CHECKING:
+    from mavic.experiments.groups import Group
     from mavic.experiments.loggers import OnPoint
-    from mavic.experiments.runner import Group
 
 
 MOST_SEEDS = 1_000
@@ -120,14 +120,15 @@ class Train(Command):
 
     def run(self) -> None:
         """Carry out the command."""
-        from mavic.experiments import runner, study
+        from mavic.experiments import study
+        from mavic.experiments.groups import groups_of
 
         if not self.world:
             raise UserError("neither the command nor the file names a world")
         configs = list(study.configs_of(self.world, **self._choices()))
         folder = self.out / self.world
         seeds = range(self.first_seed, self.first_seed + self.seeds)
-        groups = runner.groups_of(configs, seeds, initial=self.initial, **changes_of(self.numbers))
+        groups = groups_of(configs, seeds, initial=self.initial, **changes_of(self.numbers))
         if self.print_config:
             print(config_file.text_of(self._as_config(groups)))
             return
