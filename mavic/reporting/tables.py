@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mavic.envs.api import PaperFigures
@@ -216,14 +216,9 @@ def under(rows: Sequence[Row]) -> Grid | None:
             lines.append(f"twin {under} ({free.removesuffix(' %')})")
         return tuple(lines)
 
-    def named(kind: str) -> Lines:
-        best = next((row.optima.get(kind) for row in rows if kind in row.optima), None)
-        return (kind,) if best is None else (kind, f"best {number(best, 1)}")
-
     caption = captions.under(rows, shown, bool(twins))
     grid = _kinds_grid("The task under an instruction", found, rows, earned, caption)
-    lines = zip(found, grid.rows, strict=True)
-    return replace(grid, rows=tuple((named(kind), *line[1:]) for kind, line in lines))
+    return _with_best_plans(grid, {kind: (kind,) for kind in found}, rows)
 
 
 def pairs(rows: Sequence[Row]) -> Grid | None:
@@ -238,14 +233,19 @@ def pairs(rows: Sequence[Row]) -> Grid | None:
             return (MISSING,)
         return tuple(_mean_and_worst(row, metric, name, pair) for metric, name in shown.items())
 
-    def named(pair: str) -> Lines:
-        best = next((row.optima.get(pair) for row in rows if pair in row.optima), None)
-        both = tuple(pair.split(JOINED))
-        return both if best is None else (*both, f"best {number(best, 1)}")
-
     grid = _kinds_grid("Two at once", found, rows, earned, captions.pairs(rows, shown))
-    lines = zip(found, grid.rows, strict=True)
-    return replace(grid, rows=tuple((named(pair), *line[1:]) for pair, line in lines))
+    return _with_best_plans(grid, {pair: tuple(pair.split(JOINED)) for pair in found}, rows)
+
+
+def _with_best_plans(grid: Grid, names: Mapping[str, Lines], rows: Sequence[Row]) -> Grid:
+    """Return a table by kind whose first column has these names, and the return of the best obedient plan if known."""
+
+    def first(kind: str) -> Lines:
+        best = next((row.optima.get(kind) for row in rows if kind in row.optima), None)
+        return names[kind] if best is None else (*names[kind], f"best {number(best, 1)}")
+
+    lines = zip(names, grid.rows, strict=True)
+    return replace(grid, rows=tuple((first(kind), *line[1:]) for kind, line in lines))
 
 
 def _mean_and_worst(row: Row, metric: Metric, name: str, kind: str) -> str:

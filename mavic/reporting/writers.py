@@ -76,18 +76,11 @@ def numbers_of(row: Row) -> dict[str, Any]:
 
 def _under(row: Row) -> dict[str, Any]:
     """Return the numbers of a row by kind that held from the start, and over kinds and seeds."""
-
-    def of_kind(kind: str) -> dict[str, Any]:
-        found: dict[str, Any] = {"optimum": row.optima.get(kind)}
-        for name in ("task", "solved", "obeyed", "share"):
-            estimate = row.estimate(f"under_{name}", kind)
-            found |= {f"{name}_mean": estimate.mean, f"{name}_min": estimate.min}
-        return found
-
-    numbers: dict[str, Any] = {"under": {kind: of_kind(kind) for kind in row.kinds("under_task")}}
-    for name in OVER_KINDS:
-        mean, least = row.over_kinds(name)
-        numbers |= {f"{name}_mean": mean, f"{name}_min": least}
+    names = ("task", "solved", "obeyed", "share")
+    numbers = {
+        "under": {kind: _held(row, "under", kind, names) for kind in row.kinds("under_task")},
+        **_over_kinds(row, OVER_KINDS),
+    }
     return numbers | {
         "twin": {
             kind: {
@@ -101,23 +94,31 @@ def _under(row: Row) -> dict[str, Any]:
 
 def _pairs(row: Row) -> dict[str, Any]:
     """Return the numbers of a row by pair of prohibitions, and over pairs and seeds; nothing if none were evaluated."""
-    names = ("task", "solved", "obeyed")
-
-    def of_pair(pair: str) -> dict[str, Any]:
-        found: dict[str, Any] = {"optimum": row.optima.get(pair)}
-        for name in names:
-            estimate = row.estimate(f"pairs_{name}", pair)
-            found |= {f"{name}_mean": estimate.mean, f"{name}_min": estimate.min}
-        return found
-
     evaluated = row.kinds("pairs_task")
     if not evaluated:
         return {}
-    numbers: dict[str, Any] = {"pairs": {pair: of_pair(pair) for pair in evaluated}}
-    for name in names[1:]:
-        mean, least = row.over_kinds(f"pairs_{name}")
-        numbers |= {f"pairs_{name}_mean": mean, f"pairs_{name}_min": least}
-    return numbers
+    names = ("task", "solved", "obeyed")
+    return {
+        "pairs": {pair: _held(row, "pairs", pair, names) for pair in evaluated},
+        **_over_kinds(row, ("pairs_solved", "pairs_obeyed")),
+    }
+
+
+def _held(row: Row, section: str, kind: str, names: Iterable[str]) -> dict[str, Any]:
+    """Return the numbers of a row under one kind or pair: the best plan's return, and mean and worst of each metric."""
+    found: dict[str, Any] = {"optimum": row.optima.get(kind)}
+    for name in names:
+        estimate = row.estimate(f"{section}_{name}", kind)
+        found |= {f"{name}_mean": estimate.mean, f"{name}_min": estimate.min}
+    return found
+
+
+def _over_kinds(row: Row, metrics: Iterable[str]) -> dict[str, float]:
+    """Return the mean and the minimum of metrics over kinds and seeds."""
+    found: dict[str, float] = {}
+    for name in metrics:
+        found[f"{name}_mean"], found[f"{name}_min"] = row.over_kinds(name)
+    return found
 
 
 def csv_text(rows: Iterable[Row]) -> str:
@@ -129,8 +130,7 @@ def csv_text(rows: Iterable[Row]) -> str:
         for metric in METRICS.values():
             if metric.overall:
                 found |= _parts(metric.name, row.estimate(metric.name))
-        for name in OVER_KINDS:
-            found |= dict(zip((f"{name}_mean", f"{name}_min"), row.over_kinds(name), strict=True))
+        found |= _over_kinds(row, OVER_KINDS)
         against, paper = row.leak_over_baseline, row.paper
         return found | {
             "leak_over_vanilla": against and against.mean,
