@@ -180,8 +180,8 @@ class World:
 
     def agent_word(self, agent: str, number: int) -> str:
         """Return what people call an agent."""
-        known = self.agent_words[number : number + 1]
-        return known[0] if known else plain(agent)
+        word = self.agent_words[number : number + 1]
+        return word[0] if word else plain(agent)
 
     def macro_word(self, macro: str) -> str:
         """Return what people call a macro."""
@@ -246,13 +246,13 @@ def register(
     """
     if isinstance(make, str):
         make = _Lazy(make)
-    known = world(name) if name in names() else World(name=name, make=make)
-    if known.make != make:
+    before = world(name) if name in names() else World(name=name, make=make)
+    if before.make != make:
         raise ValueError(f"a world called {name!r} is already registered")
     for file, path in {"instructions": instructions, "phrases": more.get("phrases")}.items():
         if path is not None:
             more[file] = _beside_caller(Path(path))
-    REGISTERED[name] = dataclasses.replace(known, **more)
+    REGISTERED[name] = dataclasses.replace(before, **more)
 
 
 def _beside_caller(path: Path) -> Path:

@@ -27,11 +27,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mavic.envs import api
 from mavic.experiments.config import ExperimentConfig
 from mavic.experiments.methods import METHODS
 from mavic.reporting import speed, styles
 from mavic.reporting.formats import hundredths, number, percent
-from mavic.reporting.rows import world_of
 
 HEADLINE = "headline.json"
 SHIELD = "+shield"
@@ -93,7 +93,7 @@ def _spread(key: str, write: Callable[[float], str], line: Line) -> str:
 
 
 def _paper(line: Line) -> str:
-    figures = world_of(line.world).paper.get(line.method) if line.has_paper else None
+    figures = api.known(line.world).paper.get(line.method) if line.has_paper else None
     if figures is None:
         return ""
     base = number(figures.base)

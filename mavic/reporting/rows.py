@@ -125,8 +125,8 @@ class Row:
 
     @property
     def world(self) -> api.World:
-        """The record of its world."""
-        return world_of(self.config.world)
+        """The record of its world; nothing but the name if it is not registered here."""
+        return api.known(self.config.world)
 
     @property
     def paper(self) -> api.PaperFigures | None:
@@ -158,13 +158,6 @@ class Row:
 def _is_kind(metric: str, kind: str) -> bool:
     """Return whether `kind` is a kind and not the number that is not split by kind."""
     return kind != OVERALL or not METRICS[metric].overall
-
-
-def world_of(name: str) -> api.World:
-    """Return the record of a world. Records of a world that is not registered here get one with the name alone."""
-    if name in api.names():
-        return api.world(name)
-    return api.World(name=name, make=lambda **_: api.make(name))
 
 
 def table(records: Iterable[Record]) -> list[Row]:

@@ -72,8 +72,8 @@ def label(config: ExperimentConfig, shield: bool = False) -> str:
 
 def is_dual(config: ExperimentConfig) -> bool:
     """Return whether a config is the paper's ablation. In worlds that the paper does not have, it is just naive."""
-    known = config.world in api.names() and bool(api.world(config.world).paper)
-    return known and (config.method, config.network) == DUAL
+    in_paper = bool(api.known(config.world).paper)
+    return in_paper and (config.method, config.network) == DUAL
 
 
 def rank(config: ExperimentConfig) -> tuple[Any, ...]:
