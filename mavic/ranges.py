@@ -69,7 +69,7 @@ def check(record: Any, label: str = "") -> None:
 
     With the label "--" fields are named as options of the command line.
     """
-    for name, annotation in _annotations(type(record)).items():
+    for name, annotation in _annotations(record.__class__).items():
         told = name.replace("_", "-") if label else name
         check_value(getattr(record, name), annotation, f"{label}{told}")
 
