@@ -134,7 +134,7 @@ def _spans_of(backbone: Backbone, batch: Batch) -> Spans | None:
 
 
 def values(config: StaticConfig, vectors: Array, state: TrainState, batch: Batch) -> Values:
-    """Return the values [C, J, L] of the critics' rows, by each of `C` critics."""
+    """Return the values [Q, J, L] of the critics' rows, by each of `Q` critics."""
     rows = bptt.pad(batch.critic)
     loop = loops_of(rows)
     found = _over_critics(
@@ -150,7 +150,7 @@ def values(config: StaticConfig, vectors: Array, state: TrainState, batch: Batch
 def judged(
     config: StaticConfig, vectors: Array, state: TrainState, batch: Batch
 ) -> tuple[MacroTransitions, Values]:
-    """Return the transitions that have targets [C, K, L], and their values."""
+    """Return the transitions that have targets [Q, K, L], and their values."""
     found = values(config, vectors, state, batch)
     spans = _spans_of(BACKBONES[config.backbone], batch)
     if spans is None:
@@ -177,7 +177,7 @@ class Learnt:
 
     rows: MacroTransitions  # [S, J, L] of the critics
     own: MacroTransitions  # [G, K, L] of the actors
-    critic: CriticOutputs  # [C, J, L]
+    critic: CriticOutputs  # [Q, J, L], by each of `Q` critics
     advantage: Array  # [G, K, L]
     actor: ActorOutputs  # [G, K, L]
 
