@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import jax
@@ -11,7 +11,7 @@ import numpy as np
 
 from mavic.envs.api import Env, macro_count
 from mavic.hints import suggest
-from mavic.instruct.spec import InstructionFile, InstructionFileError, Macros, read
+from mavic.instruct.spec import InstructionFile, InstructionFileError, Kind, Macros, read
 from mavic.types import Array, Bool, Float, Instruction, Int, Rules, assert_rank
 
 
@@ -45,7 +45,6 @@ def rules_of(
     kinds, agents, macros = len(file.kinds) + 1, len(env.agents), macro_count(env)
     allowed = np.ones((kinds, agents, macros), bool)
     addressed = np.zeros((kinds, agents), bool)
-    lists_allowed = np.array([False] + [kind.allow is not None for kind in file.kinds])
     outcome = np.zeros((kinds, len(env.events)), np.float32)
     precondition, effect = np.zeros(kinds, np.int32), np.zeros(kinds, np.int32)
     for number, kind in enumerate(file.kinds, start=1):
@@ -63,35 +62,34 @@ def rules_of(
             precondition[number] = 1 + _index(kind.given_if, env.preconditions, f"{where}.given_if")
         if kind.effect is not None:
             effect[number] = 1 + _index(kind.effect, env.effects, f"{where}.effect")
-    every = file.kinds
-    given_names = only or [kind.name for kind in every if extras or not kind.extra]
+    given_names = only or [kind.name for kind in file.kinds if extras or not kind.extra]
+    as_paper = rule == "add"
 
-    def column(values: list, null: float = 0.0) -> Array:
-        return jnp.asarray(np.array([null, *values], np.float32))
+    def column(dtype: type, value: Callable[[Kind], float]) -> Array:
+        """Return [C], a number of each kind; 0 for no instruction."""
+        return jnp.asarray(np.array([0, *map(value, file.kinds)], dtype))
+
+    def penalty_of(kind: Kind) -> float:
+        own = kind.paper_penalty if as_paper else kind.penalty
+        return own if penalty is None else -penalty
+
+    def bonus_of(kind: Kind) -> float:
+        own = kind.paper_bonus if as_paper else kind.bonus
+        return own if bonus is None else bonus
 
     return Rules(
         allowed=jnp.asarray(allowed),
-        lists_allowed=jnp.asarray(lists_allowed),
+        lists_allowed=column(bool, lambda kind: kind.allow is not None),
         addressed=jnp.asarray(addressed),
-        replaces=jnp.asarray(
-            np.array([False] + [k.rule == "replace" and rule == "by-kind" for k in every])
-        ),
-        pay=column([k.pay for k in every]),
-        penalty=column(
-            [k.paper_penalty if rule == "add" else k.penalty for k in every]
-            if penalty is None
-            else [-penalty] * len(every)
-        ),
-        bonus=column(
-            [k.paper_bonus if rule == "add" else k.bonus for k in every]
-            if bonus is None
-            else [bonus] * len(every)
-        ),
+        replaces=column(bool, lambda kind: kind.rule == "replace" and not as_paper),
+        pay=column(np.float32, lambda kind: kind.pay),
+        penalty=column(np.float32, penalty_of),
+        bonus=column(np.float32, bonus_of),
         outcome=jnp.asarray(outcome),
-        credit=column([k.credit for k in every]),
+        credit=column(np.float32, lambda kind: kind.credit),
         precondition=jnp.asarray(precondition),
         effect=jnp.asarray(effect),
-        given=jnp.asarray(np.array([False] + [k.name in given_names for k in every])),
+        given=column(bool, lambda kind: kind.name in given_names),
         weight=weights_of(file, {}),
         names=("none", *file.names()),
     )
@@ -159,10 +157,8 @@ def comply(
     """
     assert_rank("N", kind=instruction.kind, macro=macro, effective_macro=effective_macro)
     agents, kind = jnp.arange(effective_macro.shape[0]), instruction.kind
-    by_name, by_work = (
-        rules.allowed[kind, agents, macro],
-        rules.allowed[kind, agents, effective_macro],
-    )
+    by_name = rules.allowed[kind, agents, macro]
+    by_work = rules.allowed[kind, agents, effective_macro]
     return jnp.where(rules.lists_allowed[kind], by_name | by_work, by_name & by_work)
 
 

@@ -172,10 +172,10 @@ class BoxPushing:
         ready = agreed & (one.heading == NORTH) & (two.heading == NORTH)
         if self.dynamics == "reference":
             spots = (Macro.GO_BIG_SPOT_0, Macro.GO_BIG_SPOT_1)
-            return state.pushing | (ready & _share(one.waypoint, two.waypoint, *spots))
+            return state.pushing | (ready & _one_each(one.waypoint, two.waypoint, *spots))
         _, _, left, right = self.columns
         below = (one.y == state.big - 1) & (two.y == state.big - 1)
-        starts = ready & below & _share(one.x, two.x, left, right)
+        starts = ready & below & _one_each(one.x, two.x, left, right)
         return (state.pushing & ~(fresh[0] | fresh[1])) | starts
 
     def _act(
@@ -239,16 +239,16 @@ class BoxPushing:
         """
         x, y = robot.x, robot.y
         nearer = (y < target_y, x < target_x, y > target_y, x > target_x)
-        best = CELL(127)
+        best = CELL(127)  # more than any cost below
         for way, (cell_x, cell_y) in enumerate(((x, y + 1), (x + 1, y), (x, y - 1), (x - 1, y))):
             turns = (way - robot.heading) & 3
             cost = jnp.where(nearer[way], 0, 16) + 4 * jnp.where(turns == 3, 1, turns) + way
             best = jnp.minimum(
-                best, jnp.where(self._shut(cell_x, cell_y, small), 64, cost).astype(CELL)
+                best, jnp.where(self._avoids(cell_x, cell_y, small), 64, cost).astype(CELL)
             )
         return best & 3, (best >> 2) & 3
 
-    def _shut(self, x: Array, y: Array, small: tuple[Array, Array]) -> Array:
+    def _avoids(self, x: Array, y: Array, small: tuple[Array, Array]) -> Array:
         """Return whether a Go-To avoids the cell. As in the reference, all boxes count as in the row of small box 0."""
         first, last, left, right = self.columns
         boxed = (y == small[0]) & ((x == first) | (x == last) | (x == left) | (x == right))
@@ -282,8 +282,8 @@ def _robot(x: int, y: int, heading: int) -> Robot:
     return Robot(x=CELL(x), y=CELL(y), heading=CELL(heading), waypoint=CELL(NOWHERE))
 
 
-def _share(one: Array, two: Array, left: int, right: int) -> Array:
-    """Return whether one value is `left` and the other is `right`."""
+def _one_each(one: Array, two: Array, left: int, right: int) -> Array:
+    """Return whether one of the two values is `left` and the other is `right`."""
     return ((one == left) & (two == right)) | ((one == right) & (two == left))
 
 
