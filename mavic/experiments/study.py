@@ -1,4 +1,7 @@
-"""A study from a few names: training, evaluation, records and policies, for `mavic train` and `mavic.train`."""
+"""What one `mavic train` or `mavic.train` does, from a few names: training, evaluation, records and policies.
+
+The studies of `mavic reproduce` are rows of `mavic.experiments.studies`; each needs several such trainings.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ actor; `mavic.learn.backbones` puts them together.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -203,30 +204,21 @@ def update_critic(
     rows: MacroTransitions,
     spans: Spans | None = None,
 ) -> tuple[TrainState, CriticOutputs]:
-    """Take one critic's step: targets from the target critic, squared error, Adam.
+    """Take one critic's step: targets from the target critic, squared error, Adam. Return the state and outputs.
 
     With `spans` the targets are those of an agent's own macros. Each stands at the team's row in which its macro began,
     and other rows of the team have none.
     """
     instructed = (rows.kind > 0).astype(jnp.int32)
     found = agent_values(config.critic, vectors, state.target, state.scale, rows, loop)
+    back_up = partial(targets_of, config.n_steps, hyper.td_lambda, correction)
     if spans is None:
-        target, valid = (
-            targets_of(config.n_steps, hyper.td_lambda, correction, rows, found),
-            rows.valid,
-        )
+        target, valid = back_up(rows, found), rows.valid
     else:
-        own = spanned(found, spans)
-        target = targets_of(config.n_steps, hyper.td_lambda, correction, spans.rows, own)
-        place = jnp.where(spans.rows.valid, spans.begun, rows.valid.size)
-        target, valid = (
-            jnp.zeros(rows.valid.size, x.dtype).at[place].set(x, mode="drop")
-            for x in (target, spans.rows.valid)
-        )
-        target, valid = (x.reshape(rows.valid.shape) for x in (target, valid))
+        target, valid = _at_team_rows(back_up(spans.rows, spanned(found, spans)), spans, rows)
     valid = valid.astype(jnp.float32)
     scale = _track(state.scale, target, instructed, valid, hyper.popart_step)
-    critic, copied = (
+    critic, target_critic = (
         networks.rescale(params, state.scale, scale) for params in (state.critic, state.target)
     )
     data = CriticRows(
@@ -254,7 +246,9 @@ def update_critic(
     critic, optimizer, loss, value = step(critic, state.critic_optimizer, known)
     for _ in range(1, config.passes):
         critic, optimizer, _, _ = step(critic, optimizer, None)
-    state = replace(state, critic=critic, target=copied, critic_optimizer=optimizer, scale=scale)
+    state = replace(
+        state, critic=critic, target=target_critic, critic_optimizer=optimizer, scale=scale
+    )
     if config.baseline == "after":
         net = config.critic.project(critic, vectors)
         baseline = values_before(config.critic, net, scale, rows, loop)[0]
@@ -275,7 +269,7 @@ def update_actor(
     rows: MacroTransitions,
     advantage: Array,
 ) -> tuple[TrainState, ActorOutputs]:
-    """Take one agent's actor step: policy gradient of `advantage` [K, L], entropy, Adam."""
+    """Take one actor's step: policy gradient of `advantage` [K, L], entropy, Adam. Return the state and outputs."""
     context = rows.context
     valid = rows.valid.astype(jnp.float32)
     weight = _weigh(rows.kind, valid, config.kinds, hyper.balance_kinds)
@@ -330,6 +324,16 @@ def update_actor(
     return state, acted
 
 
+def _at_team_rows(target: Array, spans: Spans, rows: MacroTransitions) -> tuple[Array, Array]:
+    """Return an agent's targets at the team's rows [J, L] in which its macros began, and where there are any."""
+    place = jnp.where(spans.rows.valid, spans.begun, rows.valid.size)
+    found, valid = (
+        jnp.zeros(rows.valid.size, x.dtype).at[place].set(x, mode="drop").reshape(rows.valid.shape)
+        for x in (target, spans.rows.valid)
+    )
+    return found, valid
+
+
 def copy_target(
     config: StaticConfig, hyper: HyperParams, state: TrainState, episodes: Array
 ) -> TrainState:
@@ -379,6 +383,7 @@ def _optimizer(
 
 
 def _descend(grads: Any, params: Any, state: Any, lr: Array, hyper: HyperParams) -> tuple[Any, Any]:
+    """Return the parameters and the optimizer's state after one clipped Adam step."""
     step = _optimizer(lr, hyper.adam_b2, hyper.max_grad_norm)
     updates, state = step.update(grads, state)
     return optax.apply_updates(params, updates), state
