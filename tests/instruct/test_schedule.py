@@ -56,9 +56,9 @@ def governed(clock, ticks, **drawn):
     instruction, kinds, changes = nobody(2), [], []
     for tick in range(ticks):
         kinds.append(int(instruction.kind.max()))
-        struck = advance(instruction, clock, **(drawn.get(f"at_{tick}") or drawn.get("always", {})))
-        changes.append(bool(struck.changed))
-        instruction = struck.instruction
+        update = advance(instruction, clock, **(drawn.get(f"at_{tick}") or drawn.get("always", {})))
+        changes.append(bool(update.changed))
+        instruction = update.instruction
     return kinds, changes, int(instruction.given)
 
 
@@ -100,29 +100,29 @@ def test_overlap_replaces_by_another_kind_only():
     walk_alone = EVERY & (jnp.arange(4) == WALK)
     instruction = instruction_of(WALK, hold=3)
     for left in (2, 1):
-        struck = advance(instruction, clock, possible=walk_alone, **ARRIVES)
-        assert not bool(struck.changed) and int(struck.instruction.ticks_left) == left
-        instruction = struck.instruction
+        update = advance(instruction, clock, possible=walk_alone, **ARRIVES)
+        assert not bool(update.changed) and int(update.instruction.ticks_left) == left
+        instruction = update.instruction
 
 
 def test_without_overlap_nothing_replaces_a_running_one():
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3)
-    struck = advance(instruction_of(WALK, hold=3), clock, **ARRIVES)
-    assert not bool(struck.changed) and struck.instruction.kind.tolist() == [WALK] * 2
+    update = advance(instruction_of(WALK, hold=3), clock, **ARRIVES)
+    assert not bool(update.changed) and update.instruction.kind.tolist() == [WALK] * 2
 
 
 def test_under_overlap_too_none_starts_in_the_tick_another_ends():
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, overlap=True)
-    struck = advance(instruction_of(WALK, hold=1), clock, **ARRIVES)
-    assert bool(struck.changed) and struck.instruction.kind.tolist() == [0, 0]
+    update = advance(instruction_of(WALK, hold=1), clock, **ARRIVES)
+    assert bool(update.changed) and update.instruction.kind.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("complied", [True, False])
 def test_what_is_replaced_is_judged_and_the_new_one_starts_clean(complied):
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, overlap=True)
-    struck = advance(instruction_of(WALK), clock, fresh=(1, 0), complied=(complied, 1), **ARRIVES)
-    assert (int(struck.closed), bool(struck.followed)) == (WALK, complied)
-    new = struck.instruction
+    update = advance(instruction_of(WALK), clock, fresh=(1, 0), complied=(complied, 1), **ARRIVES)
+    assert (int(update.closed), bool(update.followed)) == (WALK, complied)
+    new = update.instruction
     assert (int(new.kind.max()), int(new.ticks_held), int(new.ticks_left), int(new.given)) == (
         HURRY,
         0,
@@ -154,12 +154,12 @@ def test_from_start_holds_for_the_whole_episode():
     assert BEGIN(draws(arrival=0.51), EVERY, RULES, clock, PHRASES).kind.tolist() == [0, 0]
     instruction = BEGIN(draws(arrival=0.49, kind=0.4), EVERY, RULES, clock, PHRASES)
     assert instruction.kind.tolist() == [HURRY] * 2
-    struck = advance(replace(instruction, ticks_held=jnp.int32(500)), clock, **ARRIVES)
-    assert not bool(struck.changed) and int(struck.instruction.ticks_left) > FOREVER // 2
+    update = advance(replace(instruction, ticks_held=jnp.int32(500)), clock, **ARRIVES)
+    assert not bool(update.changed) and int(update.instruction.ticks_left) > FOREVER // 2
 
 
 @pytest.mark.parametrize(("drawn", "uninstructed"), [(0.29, True), (0.31, False)])
-def test_a_spared_episode_hears_nothing_whatever_the_clock_draws(drawn, uninstructed):
+def test_an_uninstructed_episode_hears_nothing_whatever_the_clock_draws(drawn, uninstructed):
     clock = make_schedule(
         rate=1.0, hold_min=3, hold_max=3, from_start=1.0, uninstructed_episode_prob=0.3
     )
@@ -176,7 +176,7 @@ def test_a_spared_episode_hears_nothing_whatever_the_clock_draws(drawn, uninstru
     ("drawn", "kind", "left"),
     [(0.29, 0.0, 3), (0.29, 0.5, FOREVER), (0.31, 0.5, 3), (0.64, 0.5, 3), (0.66, 0.5, 4)],
 )
-def test_a_lasting_share_of_those_that_leave_the_task_on_holds_to_the_end(drawn, kind, left):
+def test_a_share_of_those_that_leave_the_task_on_holds_to_the_end(drawn, kind, left):
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=4, hold_to_end_prob=0.3)
     new = advance(nobody(2), clock, kind=kind, **{**ARRIVES, "hold": drawn}).instruction
     assert int(new.ticks_left) == left
@@ -213,21 +213,21 @@ def by_kind(kind):
 @pytest.mark.parametrize(
     ("kind", "lasts", "drill", "enforced"),
     [
-        (HURRY, True, 0.49, True),  # a lasting prohibition
+        (HURRY, True, 0.49, True),  # a prohibition that holds to the end
         (HURRY, True, 0.51, False),
         (HURRY, False, 0.0, False),  # it comes and goes
         (WALK, True, 0.0, False),  # it replaces the task
         (RING, True, 0.49, True),
     ],
 )
-def test_drills_are_some_of_the_lasting_prohibitions(kind, lasts, drill, enforced):
+def test_drills_are_some_of_the_prohibitions_that_hold_to_the_end(kind, lasts, drill, enforced):
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, hold_to_end_prob=0.5, drill_prob=0.5)
     drawn = draws(**ARRIVES, hold=0.4 if lasts else 0.6, drill=drill)
-    struck = GO(
+    update = GO(
         drawn, nobody(2), jnp.ones(2, bool), jnp.zeros(2, bool), jnp.zeros(3), by_kind(kind),
         jnp.asarray(False), RULES, clock, PHRASES,
     )  # fmt: skip
-    assert bool(struck.instruction.enforced) is enforced
+    assert bool(update.instruction.enforced) is enforced
     from_start = replace(clock, from_start=jnp.float32(1.0), hold_to_end_prob=jnp.float32(0.0))
     begun = BEGIN(drawn, by_kind(kind), RULES, from_start, PHRASES)
     assert bool(begun.enforced) is (drill < 0.5 and kind != WALK)
@@ -322,18 +322,18 @@ def test_holds_are_drawn_uniformly_from_both_ends_included(hold, ticks):
 def test_followed_means_every_decision_was_allowed(fresh, complied, verdict, over):
     """Whether its time is up or the episode cuts it."""
     hold = 9 if over else 1
-    struck = advance(
+    update = advance(
         instruction_of(WALK, hold=hold), make_schedule(), fresh=fresh, complied=complied, over=over
     )
-    assert (int(struck.closed), bool(struck.followed)) == verdict
+    assert (int(update.closed), bool(update.followed)) == verdict
 
 
 def test_a_decision_against_it_is_never_forgotten():
-    struck = advance(instruction_of(WALK, hold=3), make_schedule(), fresh=(1, 1), complied=(0, 1))
-    struck = advance(struck.instruction, make_schedule(), fresh=(1, 1))
-    assert int(struck.closed) == 0
-    struck = advance(struck.instruction, make_schedule(), fresh=(1, 1))
-    assert int(struck.closed) == WALK and not bool(struck.followed)
+    update = advance(instruction_of(WALK, hold=3), make_schedule(), fresh=(1, 1), complied=(0, 1))
+    update = advance(update.instruction, make_schedule(), fresh=(1, 1))
+    assert int(update.closed) == 0
+    update = advance(update.instruction, make_schedule(), fresh=(1, 1))
+    assert int(update.closed) == WALK and not bool(update.followed)
 
 
 def test_what_is_not_addressed_to_an_agent_is_not_judged_by_it():
@@ -343,8 +343,8 @@ def test_what_is_not_addressed_to_an_agent_is_not_judged_by_it():
         True,
         False,
     ]
-    struck = advance(alone, make_schedule(), fresh=(0, 1))
-    assert int(struck.closed) == 0  # the addressed agent has not decided
+    update = advance(alone, make_schedule(), fresh=(0, 1))
+    assert int(update.closed) == 0  # the addressed agent has not decided
 
 
 @pytest.mark.parametrize(("kind", "obeyed"), [(WALK, True), (HURRY, False)])
@@ -371,9 +371,9 @@ def test_extra_kinds_are_given_only_when_asked_for():
 def test_nothing_arrives_when_the_episode_ends():
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, overlap=True)
     for instruction in (nobody(2), instruction_of(WALK), instruction_of(WALK, hold=1)):
-        struck = advance(instruction, clock, over=True, **ARRIVES)
-        assert not bool(struck.changed)
-        assert int(struck.instruction.given) == int(instruction.given)
+        update = advance(instruction, clock, over=True, **ARRIVES)
+        assert not bool(update.changed)
+        assert int(update.instruction.given) == int(instruction.given)
 
 
 RINGING = dict(hold=FOREVER, agents=(1, 0))
@@ -381,21 +381,21 @@ RINGING = dict(hold=FOREVER, agents=(1, 0))
 
 @pytest.mark.parametrize(("events", "followed"), [(BELL, True), (CRASH, False)])
 def test_an_event_resolves_it(events, followed):
-    struck = advance(instruction_of(RING, **RINGING), make_schedule(), fresh=(1, 0), events=events)
-    assert bool(struck.changed) and struck.instruction.kind.tolist() == [0, 0]
-    assert (int(struck.closed), bool(struck.followed)) == (RING, followed)
+    update = advance(instruction_of(RING, **RINGING), make_schedule(), fresh=(1, 0), events=events)
+    assert bool(update.changed) and update.instruction.kind.tolist() == [0, 0]
+    assert (int(update.closed), bool(update.followed)) == (RING, followed)
 
 
 def test_fulfilled_and_broken_in_one_tick_is_fulfilled():
     both = instruction_of(RING, **RINGING)
-    struck = advance(both, make_schedule(), fresh=(1, 0), events=(0.0, 1.0, 1.0))
-    assert (int(struck.closed), bool(struck.followed), bool(struck.resolved)) == (RING, True, True)
+    update = advance(both, make_schedule(), fresh=(1, 0), events=(0.0, 1.0, 1.0))
+    assert (int(update.closed), bool(update.followed), bool(update.resolved)) == (RING, True, True)
 
 
 def test_the_right_event_after_a_forbidden_decision_is_not_following():
     doubtful = instruction_of(RING, obeyed=False, decided=True, **RINGING)
-    struck = advance(doubtful, make_schedule(), events=BELL)
-    assert (int(struck.closed), bool(struck.followed)) == (RING, False)
+    update = advance(doubtful, make_schedule(), events=BELL)
+    assert (int(update.closed), bool(update.followed)) == (RING, False)
 
 
 def test_it_waits_for_its_event_whatever_the_hold():
@@ -403,31 +403,31 @@ def test_it_waits_for_its_event_whatever_the_hold():
     ring_alone = jnp.arange(4) == RING
     instruction = advance(nobody(2), clock, possible=ring_alone, **ARRIVES).instruction
     for _ in range(4):
-        struck = advance(instruction, clock)
-        assert not bool(struck.changed)
-        instruction = struck.instruction
+        update = advance(instruction, clock)
+        assert not bool(update.changed)
+        instruction = update.instruction
 
 
 def test_an_event_means_nothing_to_another_kind():
-    struck = advance(instruction_of(WALK), make_schedule(), fresh=(1, 1), events=CRASH)
-    assert not bool(struck.changed) and int(struck.closed) == 0
+    update = advance(instruction_of(WALK), make_schedule(), fresh=(1, 1), events=CRASH)
+    assert not bool(update.changed) and int(update.closed) == 0
 
 
 @pytest.mark.parametrize(("held", "closed"), [(38, 0), (39, RING)])
 def test_unresolved_it_counts_as_not_followed_from_40_ticks_on(held, closed):
     """`held` before the last tick: 39 and 40 ticks."""
-    struck = advance(
+    update = advance(
         instruction_of(RING, ticks_held=held, decided=True, **RINGING), make_schedule(), over=True
     )
-    assert (int(struck.closed), bool(struck.followed)) == (closed, False)
+    assert (int(update.closed), bool(update.followed)) == (closed, False)
 
 
 def test_a_spurious_interrupt_changes_no_instruction():
     clock = make_schedule(spurious_interrupt_prob=0.3)
     for instruction in (nobody(2), instruction_of(WALK, hold=5)):
-        struck = advance(instruction, clock, spurious=0.29)
-        assert bool(struck.spurious) and not bool(struck.changed)
-        assert struck.instruction.kind.tolist() == instruction.kind.tolist()
+        update = advance(instruction, clock, spurious=0.29)
+        assert bool(update.spurious) and not bool(update.changed)
+        assert update.instruction.kind.tolist() == instruction.kind.tolist()
         assert not bool(advance(instruction, clock, spurious=0.31).spurious)
     uninstructed = replace(
         nobody(2), uninstructed=jnp.asarray(True)

@@ -1,4 +1,4 @@
-"""Truths about rows: squeezing changes no return, and corrections act only at changes."""
+"""Truths about rows: ticks as macro transitions have the same returns, and corrections act only at changes."""
 
 import math
 
@@ -27,7 +27,7 @@ def _primitive_returns(world, sample, lane):
 
 
 @BOTH
-def test_squeezed_return_is_the_primitive_return(arrivals):
+def test_the_return_of_macro_transitions_is_the_primitive_return(arrivals):
     world, sample = sampled.world_and_sample(arrivals)
     columns = sample.columns(VALUES, world.gamma)
     right = sampled.ours(columns, "none", math.inf)
