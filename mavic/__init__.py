@@ -63,7 +63,7 @@ def train(
     - `backbones`: who has which actor and critic, such as "mac-iac" or "mac-cac".
     - `networks`: "shared", "protected" or "residual". Empty: by the preset.
     - `conditions`: `schedule/rule[/overlap][/extras]`, such as "live/by-kind".
-    - `preset`: "tuned" or "paper". `numbers` change single numbers of it, such as `episodes=20_000, n_steps=5`.
+    - `preset`: "tuned", "paper" or "reference". `numbers` change single numbers of it, such as `episodes=20_000`.
     - `hear`: "kinds" or "vectors". Empty: by the preset.
     - `encoder`: of agents that hear vectors: "minilm-l3", "minilm-l6", "path:DIR", "hf:NAME", or one of your own.
     - `seeds`: how many, or which.

@@ -66,7 +66,7 @@ class ExperimentConfig:
     encoder: str = encoders.DEFAULT
     """The frozen encoder of agents that hear vectors: minilm-l3, minilm-l6, path:DIR, hf:NAME, or one of your own."""
     preset: str = "tuned"
-    """The learner's numbers: tuned or paper."""
+    """The learner's numbers: tuned, paper (the paper's table) or reference (the commands of the reference code)."""
     schedule: str = "live"
     """When instructions come: live (they come and go) or paper (at most one per episode, held to its end)."""
     rule: str = "by-kind"

@@ -52,13 +52,14 @@ class Train(Command):
     networks: Names | None = None
     """shared is the paper's network. protected has separate parts for instructed and uninstructed decisions. residual
     is protected, and its instructed actor adds to the logits of the uninstructed one. The default is residual, and
-    protected with the preset paper. --plugins may add networks of your own."""
+    protected with the presets paper and reference. --plugins may add networks of your own."""
     backbone: Names = ("mac-iac",)
     """Who has which actor and critic: mac-iac (the paper's), mac-cac, mac-naive-iacc, mac-iaicc or acac.
     docs/backbones.md says which one when."""
     hear: str | None = None
     """What agents hear: kinds (the probability of each kind, as the reader understands a sentence) or vectors (the
-    sentence's vector, as in the paper). The default is kinds, and vectors with the preset paper."""
+    sentence's vector, as in the paper). The default is kinds, and vectors with the presets paper and
+    reference."""
     encoder: str = "minilm-l3"
     """The frozen encoder that makes the vectors (only with --hear vectors): minilm-l3, minilm-l6, path:DIR (the folder
     of a saved BERT), hf:NAME (from the Hugging Face hub), or one of your own that --plugins adds."""
@@ -86,7 +87,7 @@ class Train(Command):
     """How often kinds are given in training, compared with the others, whose weight is 1, such as: --weights push 0.1
     stay 0.01. Evaluation gives all kinds alike."""
     preset: str = "tuned"
-    """The numbers of the learner: tuned or paper."""
+    """The numbers of the learner: tuned, paper (the paper's table) or reference (the commands of the reference code)."""
     seeds: Annotated[int, Range(1, MOST_SEEDS)] = 3
     """The number of seeds."""
     first_seed: Annotated[int, Range(0, LARGEST_SEED - MOST_SEEDS)] = 0
