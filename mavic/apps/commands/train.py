@@ -87,7 +87,7 @@ class Train(Command):
     """How often kinds are given in training, compared with the others, whose weight is 1, such as: --weights push 0.1
     stay 0.01. Evaluation gives all kinds alike."""
     preset: str = "tuned"
-    """The numbers of the learner: tuned, paper (the paper's table) or reference (the commands of the reference code)."""
+    """The numbers of the learner: tuned, paper (the paper's table) or reference (commands of the reference code)."""
     seeds: Annotated[int, Range(1, MOST_SEEDS)] = 3
     """The number of seeds."""
     first_seed: Annotated[int, Range(0, LARGEST_SEED - MOST_SEEDS)] = 0
