@@ -45,7 +45,7 @@ UNIT_DROPOUT = 0.3  # share of hidden units and of known words
 INPUT_DROPOUT = 0.1  # share of word pieces, of channels and of a vector's entries
 NONE_WEIGHT = 0.7  # sampling weight of "none" relative to all kinds together
 # The shares of the batches that are sentences about acts, by what they ask for. The rest is balanced as above.
-ACT_SHARES = {NONE: 0.18, END: 0.1, "": 0.12}
+ACT_SHARES = {NONE: 0.17, END: 0.12, "": 0.17}
 MAX_THRESHOLD = 0.9
 KEPT_SHARE = 0.975  # of sentences from unseen frames; used without development sentences, where the target is 0.95
 FLAGGED_SHARE = (
