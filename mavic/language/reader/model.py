@@ -19,7 +19,7 @@ from mavic.language import encoder as encoders
 from mavic.language.reader.spelling import words_of
 
 HIDDEN = 64
-CHANNELS = 64
+CHANNELS = 128
 KERNEL = 3  # word pieces that a convolution sees; the second one skips every other piece
 MAX_WORDS = 40  # known words and pairs that are read of one sentence
 BATCH = 128
