@@ -213,6 +213,40 @@ def test_sentences_with_typing_errors_are_understood(text):
     assert answer.asked() == "dont-push" and answer.text == text
 
 
+MEANT = {
+    "box_pushing": {
+        "dont stop pushing": "push",
+        "could you stop pushing": "dont-push",
+        "you can stop pushing now": END,
+        "don't stay": END,
+        "not the left small box, go to the one on the right": "go-small-box-1",
+    },
+    "warehouse": {
+        "tool 0 can wait": NONE,
+        "don't stop looking for tool 1": "fetch-tool-1-first",
+        "you can stop looking for tool 1": END,
+        "next shift tool 1 should be the first one": NONE,
+    },
+    "overcooked": {
+        "don't stop chopping": "chop",
+        "could you stop chopping": "partner-chops",
+        "please stop chopping": "partner-chops",
+        "stop chopping now": "partner-chops",
+        "you don't have to keep chopping": END,
+        "you can use the left oven again": END,
+        "thanks for chopping": NONE,
+        "not the tomato, get me the lettuce": "get-lettuce",
+    },
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_what_is_done_without_asking_back_is_what_is_meant(world):
+    """Sentences that earlier heads obeyed wrongly, and the same words without "stop" or "don't"."""
+    found = read.understand_all(built_in.lexicon(world), list(MEANT[world]))
+    assert {answer.text: answer.obeyed for answer in found} == MEANT[world]
+
+
 def test_the_threshold_separates_an_unseen_authors_feasible_and_infeasible_sentences():
     """Feasible sentences score at least 0.4 and others 0.1. Every value between serves, so the middle is taken."""
     best = np.array(50 * [0.4] + 50 * [0.9] + 40 * [0.1] + 60 * [0.1])
