@@ -22,6 +22,7 @@ import optax
 from mavic.language import encoder as encoders
 from mavic.language.reader.model import (
     BATCH,
+    BY_WORD,
     CHANNELS,
     HIDDEN,
     KERNEL,
@@ -238,7 +239,7 @@ def _train(
     cumulative = jnp.asarray(np.cumsum(weight), jnp.float32)
     data = (Sentences(*map(jnp.asarray, read)), jnp.asarray(kinds), cumulative)
     trained = {k: np.array(v) for k, v in _descend(start, loop_key, data, effort.steps).items()}
-    for name in ("words", "direct"):
+    for name in BY_WORD:
         trained[name] *= 1 - UNIT_DROPOUT  # words are dropped in training without scaling the rest
         trained[name][-1] = 0  # the row of the padding
     return trained

@@ -191,7 +191,7 @@ def _fitted(
     """Return a quickly fitted head, from the disk if it was fitted before."""
     from mavic.language.reader import fit
 
-    facts = repr((model.FORMAT, model.CHANNELS, fit.FLAGGED_SHARE, encoder_hash, world, phrases))
+    facts = repr((model.FORMAT, fit.FLAGGED_SHARE, encoder_hash, world, phrases))
     name = hashlib.sha256(facts.encode()).hexdigest()[:16]
     path = encoders.cache_folder().parent / "heads" / f"{name}.npz"
     try:
