@@ -11,6 +11,7 @@ import dataclasses
 import math
 import types
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 LARGEST_SEED = 2**31 - 1
@@ -73,6 +74,7 @@ def check(record: Any, label: str = "") -> None:
         check_value(getattr(record, name), annotation, f"{label}{told}")
 
 
+@cache
 def _annotations(kind: type) -> dict[str, Any]:
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}

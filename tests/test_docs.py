@@ -101,6 +101,7 @@ def test_the_counts_of_faults_are_those_that_were_recorded():
     assert all(row["tracebacks"] == row["silent"] == 0 for row in faults.recorded())
 
 
+@pytest.mark.long
 def test_the_page_of_extensions_runs(workshop):
     names = run_blocks(workshop, slow=False)
     assert isinstance(api.make("corridor"), names["Corridor"])

@@ -180,7 +180,7 @@ HEATMAP = Training(
         penalty=(20, 60, 150, 300, 600, 1000),
         rate=(0.01, 0.02, 0.05, 0.1, 0.2),
     ),
-    seeds=5,
+    seeds=3,
     numbers={**PLAIN, "episodes": 128_000},
 )
 HEATMAP_QUICK = dataclasses.replace(
@@ -197,6 +197,7 @@ def _kitchen(network: str) -> Training:
         methods=("vanilla", "naive", "switch", "mavic", "mavic-shift"),
         network=network,
         hear="vectors",
+        seeds=5,
         words=True,
     )
 
@@ -239,6 +240,7 @@ SINGLE = Training(
         "live/add/kinds=get-tomato/bonus=10",
         "live/add/kinds=avoid-right-board",
     ),
+    seeds=5,
     numbers=PLAIN,
 )
 RARE = Training(

@@ -97,6 +97,7 @@ def test_an_episode_on_a_stage_is_the_rollouts_episode(folder, backbone):
     assert (this.rows.kind[:, 0][alive] > 0).any()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backbone", [*SPECIAL, *FURTHER])
 def test_the_learner_replays_the_decisions(folder, backbone):
     """The rows that the learner reads lead the networks to the macros that were chosen in the rollout."""

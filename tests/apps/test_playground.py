@@ -319,6 +319,7 @@ def test_an_order_that_cannot_be_given_in_its_turn_is_dropped_and_said(
     assert not frame_of(session.tick())["refused"]
 
 
+@pytest.mark.long
 def test_what_an_instruction_is_about_is_named(catalog):
     """The names are those of things in the scene, so that a page can mark them."""
     for world, kind, forbids, wants in [
@@ -466,6 +467,7 @@ def test_a_third_cook_joins_and_walks(catalog):
     assert frame_of(session.tick())["instruction"]["agents"] == [0, 1]
 
 
+@pytest.mark.long
 def test_a_third_cooks_macro_carries_something(catalog):
     session = open_session(catalog, "overcooked", ["mavic"], 1, GUEST)
     session.drive("GET_PLATE_2")

@@ -323,6 +323,7 @@ def drawn(task):
     return static, TeamPolicy(Weights(actor=actor, critic=critic, scale=one), facts)
 
 
+@pytest.mark.long
 def test_an_episode_on_a_stage_is_the_rollouts_episode(task, env, drawn):
     """The recording of a key shows the very episode that the rollout plays with it, tick for tick."""
     static, team = drawn

@@ -583,8 +583,8 @@ def test_the_uninstructed_optimum_is_found_and_nothing_is_better():
 
 
 def best_for_fetch(asked: int) -> plan.Found:
-    """Search for anything better than obeying. Looking for another tool costs the 25 of D13."""
-    return plan.search(PAPER, floor=plan.OPTIMAL_RETURNS[asked] + 1, asked=asked, elsewhere=-25.0)
+    """Search for anything better than obeying. Looking for another tool costs the 100 of D13."""
+    return plan.search(PAPER, floor=plan.OPTIMAL_RETURNS[asked] + 1, asked=asked, elsewhere=-100.0)
 
 
 @pytest.mark.slow

@@ -170,6 +170,7 @@ def test_a_group_is_of_its_instructions_and_not_of_numbers_left_alone(monkeypatc
         assert (checkpoint.name_of(GROUP) == before) == same
 
 
+@pytest.mark.long
 def test_every_config_is_evaluated_under_its_own_condition(scores):
     assert set(scores) == {MAVIC, LATER, RANDOM}
     live, once = (scores[config]["compliance"] for config in (MAVIC, LATER))
@@ -177,6 +178,7 @@ def test_every_config_is_evaluated_under_its_own_condition(scores):
     assert 0 < given[1] <= 1 and given[0] > 1.2 * given[1]  # at most once; again and again
 
 
+@pytest.mark.long
 def test_every_config_is_evaluated_with_its_own_team(trained, scores):
     """With the states in their places by hand. The program is the one that `evaluate` compiled."""
     runs = stack([make_run(config, GROUP.preset, trained.task, 6) for config in GROUP.configs])
@@ -192,6 +194,7 @@ def test_every_config_is_evaluated_with_its_own_team(trained, scores):
         np.testing.assert_allclose(scores[config]["base"]["discounted"], base[place], rtol=1e-6)
 
 
+@pytest.mark.long
 def test_counts_add_up(scores):
     for score in scores.values():
         compliance = score["compliance"]
@@ -210,6 +213,7 @@ def test_counts_add_up(scores):
         assert (base["discounted"] <= score["optimum"] + 1e-6).all()
 
 
+@pytest.mark.long
 def test_the_task_under_a_held_instruction_is_judged_without_exploration(scores):
     """Who is deaf plays the very same episodes with and without an instruction. Exploration would tell them apart."""
     score = scores[LATER]
@@ -225,6 +229,7 @@ def test_the_task_under_a_held_instruction_is_judged_without_exploration(scores)
     assert (scores[RANDOM]["under"]["avoid-small-box-0"]["twin_uninstructed"] > 0.05).all()
 
 
+@pytest.mark.long
 def test_two_prohibitions_at_once_are_judged_in_the_same_way(scores):
     pairs = {
         "avoid-small-box-0+avoid-small-box-1",
@@ -244,6 +249,7 @@ def test_two_prohibitions_at_once_are_judged_in_the_same_way(scores):
     assert (random["pairs"][both]["obeyed"] < random["under"][first]["obeyed"]).all()
 
 
+@pytest.mark.long
 def test_with_the_shield_nobody_disobeys(scores):
     for config, score in scores.items():
         compliance, under = (score["shield"][name] for name in ("compliance", "under"))
@@ -272,6 +278,7 @@ def test_vanilla_is_evaluated_without_hearing_a_word(trained):
     )  # evaluation has no spurious interrupts
 
 
+@pytest.mark.long
 def test_the_random_policy_is_a_yardstick_that_costs_no_training(trained, scores):
     assert RANDOM.as_trained() == VANILLA.as_trained() and len(trained.state.episodes) == 2
     task = trained.task
@@ -301,6 +308,7 @@ def test_uninstructed_episodes_and_the_like_are_for_training_with_interruptions_
     assert float(getattr(runs["mavic"].test_env.schedule, name)) == 0
 
 
+@pytest.mark.long
 def test_a_record_comes_back_as_it_was_written(trained, scores, tmp_path):
     path = tmp_path / f"{LATER.name()}.jsonl"
     records.write(path, runner.record_lines(trained, LATER, scores[LATER]))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import jax
 import numpy as np
 import pytest
 
-from mavic.experiments import evaluate, runner, train, unseen_phrases
+from mavic.experiments import evaluate, infeasible, runner, train, unseen_phrases
 from mavic.experiments.config import ExperimentConfig, task_of
 from mavic.experiments.methods import preset_of
 from mavic.experiments.runner import Group, Trained
@@ -13,6 +16,7 @@ from mavic.experiments.runs import make_run, stack
 from mavic.experiments.unseen_phrases import WAYS, Unseen, phrase_table
 from mavic.language import lexicon as lexicons
 from mavic.language.reader import read
+from mavic.types import replace
 
 CONFIGS = tuple(
     ExperimentConfig(world="warehouse", method=method) for method in ("mavic", "vanilla")
@@ -60,6 +64,7 @@ def test_phrases_of_kinds_that_are_not_given_do_not_count():
         assert found == {"phrases": phrases, "understood": understood}
 
 
+@pytest.mark.long
 def test_unseen_phrases_are_not_among_the_training_phrases(untrained):
     lexicon = untrained.task.lexicon
     trained = {lexicon.texts[row] for row in np.asarray(lexicon.table).ravel()}
@@ -107,6 +112,31 @@ def test_every_hearing_method_is_evaluated_in_every_set(untrained, monkeypatch):
         assert 0 < entry["understood"] <= entry["phrases"], name
         for way in WAYS["kinds"]:
             assert entry[way].shape == (1,) and 0 <= entry[way][0] <= 1
+
+
+@pytest.mark.long
+def test_a_request_that_nobody_can_fulfil_changes_nothing_if_the_reader_is_unsure(
+    untrained, monkeypatch
+):
+    """Heard as its own vector, or taken for a kind, it changes what an instructed actor does."""
+    understood = [0] * len(infeasible.REQUESTS)
+    assert infeasible.understood(untrained.task) == understood
+    taken = [untrained.task.lexicon.names.index("fetch-tool-2-first"), *understood[1:]]
+    monkeypatch.setattr(infeasible, "understood", lambda task: taken)
+    # the instructed actors' last layers start near zero, so that words would hardly matter
+    louder = jax.tree.map(lambda leaf: 20 * leaf, untrained.state.actor)
+    team = dataclasses.replace(untrained, state=replace(untrained.state, actor=louder))
+    found = infeasible.evaluate(team, scale=0.2)
+    assert set(found) == {CONFIGS[0]}  # vanilla hears nothing
+    requests = found[CONFIGS[0]]
+    nothing = requests.pop(infeasible.NOTHING)["own"]
+    assert set(requests) == set(infeasible.REQUESTS)
+    for request, entry in requests.items():
+        for way in ("own", "read"):
+            np.testing.assert_allclose(sum(entry[way].values()), 1.0, rtol=1e-6)
+        moved = max(float(abs(entry["read"][macro] - nothing[macro])[0]) for macro in nothing)
+        assert (moved > 0.01) == (request == infeasible.REQUESTS[0]), request
+        assert entry["asked"] == ("fetch-tool-2-first" if moved else "none")
 
 
 def test_a_policy_file_can_be_evaluated_too(untrained, tmp_path):

@@ -94,7 +94,7 @@ def test_go_small_boxes_allows_each_robot_its_own_box():
 def test_a_tool_request_is_resolved_by_the_first_tool_delivered(k):
     kind = built_in.instructions("warehouse").kinds[k]
     others = [j for j in range(3) if j != k]
-    assert kind.agents == ("fetch",) and kind.penalty == -25 and kind.credit == 50
+    assert kind.agents == ("fetch",) and kind.penalty == -100 and kind.credit == 50
     assert kind.forbid == {"fetch": tuple(f"LOOK_FOR_{j}" for j in others)}
     assert kind.resolved_by == {f"delivered-tool-{j}": 1 if j == k else -1 for j in range(3)}
     assert (kind.given_if, kind.effect) == (f"tool-{k}-can-be-first", f"request-tool-{k}")

@@ -132,6 +132,7 @@ def late_team(seed):
     return state, bptt.pad(someones(seed)), hyper
 
 
+@pytest.mark.long
 def test_the_allowed_loss_reaches_addressed_agents_by_context():
     """Actors change by it only through rows of agents that are addressed, in a context that has a weight."""
     state, transitions, hyper = late_team(4)

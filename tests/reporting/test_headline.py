@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 
 
-@pytest.mark.parametrize(("page", "tables"), [("README.md", 1), ("docs/results.md", 10)])
+@pytest.mark.parametrize(("page", "tables"), [("README.md", 1), ("docs/results.md", 11)])
 def test_pages_hold_the_headline_tables(page, tables):
     text = (ROOT / page).read_text(encoding="utf-8")
     assert len(headline.BLOCK.findall(text)) == tables

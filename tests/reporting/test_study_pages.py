@@ -100,7 +100,9 @@ def test_publishing_copies_the_records_and_draws_the_same_from_them(filled, tmp_
 
 
 def test_table1_sets_the_papers_figures_beside_its_own_setting(tmp_path):
-    rows = (studies._paper_rows("box_pushing"), studies._tuned_rows("box_pushing"))
+    own = studies._paper_rows("box_pushing")
+    both = dataclasses.replace(own, conditions=("paper/add", "live/by-kind"))
+    rows = (both, studies._tuned_rows("box_pushing"))
     few = tuple(dataclasses.replace(row, methods=("mavic", "vanilla")) for row in rows)
     study = Study(name="table1", shows="", trainings={"quick": few})
     fill(tmp_path / "cells", study)

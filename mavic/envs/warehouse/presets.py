@@ -33,6 +33,8 @@ PRESETS = {
         epsilon_episodes=100_000,  # long, because the tool order 0, 0, 1, 1 must be found by exploration
         entropy_start=(0.05, 0.05),
         entropy_episodes=150_000,
+        actor_hysteresis=(0.1, 1.0),  # optimism finds that order (lab 80, 84)
+        critic_hysteresis=(0.3, 1.0),
         allowed_loss=(0.0, 0.1),
         uninstructed_episode_prob=0.5,
         # Otherwise something else is said soon after the first delivery, and the way on from there is hardly ever seen
