@@ -217,7 +217,7 @@ MEANT = {
     "box_pushing": {
         "dont stop pushing": "push",
         "could you stop pushing": "dont-push",
-        "you can stop pushing now": END,
+        "no need to keep pushing": END,
         "don't stay": END,
         "not the left small box, go to the one on the right": "go-small-box-1",
     },
