@@ -148,7 +148,11 @@ def _everyday(frames: Frames, rng: random.Random) -> Iterator[Example]:
 
 
 def _acts(acts: Frames, done: Sequence[Act], rng: random.Random) -> Iterator[Example]:
-    """Return the ends that all worlds share, and the frames filled with acts of a world."""
+    """Return the ends that all worlds share, and the frames filled with acts of a world.
+
+    Two frames may make one sentence of different acts ("wait, don't dig"). What the first asks for counts.
+    """
+    asked: dict[str, str] = {}
     for text in acts["ends"]["texts"]:
         yield Example(text=text, kind=END, group=text, category="permission")
     for frame in acts["frames"]:
@@ -158,13 +162,11 @@ def _acts(acts: Frames, done: Sequence[Act], rng: random.Random) -> Iterator[Exa
         for text in able and frame["texts"]:
             for act in rng.sample(able, min(len(able), frame.get("draws", many))):
                 group = _with_words(text, acts["slots"], rng)
+                filled = group.format(**_words_for(act, needs, done, rng))
                 kinds = {"command": act.command, "prohibition": act.prohibition}
-                yield Example(
-                    text=group.format(**_words_for(act, needs, done, rng)),
-                    kind=kinds.get(frame["kind"], frame["kind"]) or NONE,
-                    group=group,
-                    category=frame["category"],
-                )
+                kind = kinds.get(frame["kind"], frame["kind"]) or NONE
+                if asked.setdefault(fold(filled), kind) == kind:
+                    yield Example(text=filled, kind=kind, group=group, category=frame["category"])
 
 
 def _with_words(text: str, slots: Mapping[str, list[str]], rng: random.Random) -> str:

@@ -24,7 +24,7 @@ def own_cache(tmp_path, monkeypatch):
 
 
 # Targets that the blind sentences missed, with what was reached: see docs/words.md.
-MISSED = {("box_pushing", "acts heard as meant"): 0.898}  # 71 of 79
+MISSED: dict[tuple[str, str], float] = {}
 FIRST = ("minilm-l3", "box_pushing")
 
 
@@ -101,7 +101,8 @@ def test_unsure_means_no_instruction_unless_obey_anyway():
     lexicon = built_in.lexicon("overcooked")
     answer = lexicon.understand("spin around the room")
     assert answer.unsure and answer.asked() == NONE
-    assert answer.asked(obey_anyway=True) == answer.kind in lexicon.names[1:]
+    best = max(lexicon.names[1:], key=answer.probabilities.__getitem__)
+    assert answer.asked(obey_anyway=True) == best
 
 
 @pytest.mark.parametrize(
