@@ -159,7 +159,7 @@ def _acts(acts: Frames, done: Sequence[Act], rng: random.Random) -> Iterator[Exa
         needs = frame.get("needs", "").split()
         able = [act for act in done if _fits(act, needs, done)]
         many = ACTS_OF_A_NEGATION if frame["category"] == "negation" else ACTS_OF_A_FRAME
-        for text in able and frame["texts"]:
+        for text in frame["texts"] if able else ():
             for act in rng.sample(able, min(len(able), frame.get("draws", many))):
                 group = _with_words(text, acts["slots"], rng)
                 filled = group.format(**_words_for(act, needs, done, rng))

@@ -95,7 +95,7 @@ def save(head: Head, path: Path) -> None:
             temperature=np.array(head.temperature),
             threshold=np.array(head.threshold),
             encoder_hash=np.array(head.encoder_hash),
-            **arrays,  # type: ignore[arg-type]
+            **arrays,
         ),
     )
 
