@@ -1,6 +1,7 @@
 """Engines: where the cells of a study run. Each calls `cells.run` for every cell and tells how it ended.
 
-`local` runs one cell after another on this machine; a training uses all its devices. `ray` hands the cells to a Ray
+`local` runs the cells on this machine, one after another unless it is asked for several at once; a training uses all
+its devices. `ray` hands the cells to a Ray
 cluster, and `slurm` to a Slurm cluster by submitit. There all machines must see the folder of the study under the same
 path and have mavic installed. If a machine is lost, its cells are finished elsewhere.
 """
@@ -9,8 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,11 +42,27 @@ Engine = Callable[[Sequence[Cell], Place, OnEnd, OnNote], None]
 
 
 def local(todo: Sequence[Cell], place: Place, on_end: OnEnd, on_note: OnNote) -> None:
-    """Run one cell after another on this machine. It takes no options."""
-    if place.options:
-        raise ValueError(f"the engine local takes no options ({', '.join(place.options)})")
-    for cell in todo:
-        on_end(cell, cells.run(cell, partial(on_note, cell)))
+    """Run cells on this machine. Option: jobs, how many run at once (default: 1)."""
+    options = {"jobs": 1, **place.options}
+    unknown = set(options) - {"jobs"}
+    if unknown:
+        raise ValueError(f"the engine local has no option {sorted(unknown)[0]!r}")
+    stopped = threading.Event()
+
+    def note(cell: Cell, line: str) -> None:
+        if stopped.is_set():  # raised in the cell's thread: it passes the signal on to its command
+            raise KeyboardInterrupt
+        on_note(cell, line)
+
+    with ThreadPoolExecutor(int(options["jobs"])) as pool:
+        running = {pool.submit(cells.run, cell, partial(note, cell)): cell for cell in todo}
+        try:
+            for one in as_completed(running):
+                on_end(running[one], one.result())
+        except BaseException:
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def ray(todo: Sequence[Cell], place: Place, on_end: OnEnd, on_note: OnNote) -> None:

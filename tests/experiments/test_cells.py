@@ -101,6 +101,36 @@ def test_the_local_engine_runs_one_after_another_and_tells_how_each_ended(tmp_pa
         lambda cell, line: notes.append(line),
     )
     assert ended == [("a", 0), ("b", 3), ("c", 0)]
-    with pytest.raises(ValueError, match="takes no options"):
+    with pytest.raises(ValueError, match="no option 'address'"):
         options = {"address": "auto"}
         engines.local([], engines.Place(folder=tmp_path, options=options), print, print)
+
+
+def test_several_cells_run_at_once_on_this_machine(tmp_path):
+    """Each waits for the other's file, so that neither ends alone."""
+    wait = "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch()\n"
+    wait += "while not pathlib.Path(sys.argv[2]).exists(): time.sleep(0.01)"
+    files = [str(tmp_path / name) for name in "ab"]
+    todo = [
+        cells.Cell(name=name, folder=tmp_path / f"cell-{name}", arguments=("-c", wait, *order))
+        for name, order in (("a", files), ("b", files[::-1]))
+    ]
+    ended = {}
+    place = engines.Place(folder=tmp_path, options={"jobs": "2"})
+    engines.local(todo, place, lambda cell, status: ended.update({cell.name: status}), print)
+    assert ended == {"a": 0, "b": 0}
+
+
+def test_a_stopped_engine_stops_what_runs_and_starts_nothing_else(tmp_path):
+    todo = [fake(tmp_path, name, pause=pause) for name, pause in (("a", 0), ("b", 9), ("c", 0))]
+
+    def stop(cell, status):
+        wait_until(lambda: (todo[1].folder / "counted.txt").exists())
+        raise KeyboardInterrupt
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        engines.local(todo, engines.Place(folder=tmp_path), stop, lambda cell, line: None)
+    assert time.monotonic() - began < 60  # b alone would take three minutes
+    assert cells.done(todo[0]) and not cells.done(todo[1])
+    assert cells.attempts(todo[1])[-1].get("ended") is None and not todo[2].folder.exists()

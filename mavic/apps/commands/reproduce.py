@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -48,7 +48,8 @@ class Reproduce(Command):
     """Where trainings run: one after another on this machine, on a Ray cluster (extra: mavic[ray]) or as jobs of a
     Slurm cluster (extra: mavic[slurm])."""
     engine_options: tuple[tuple[str, str], ...] = ()
-    """Options of the engine. ray: address, cpus, gpus (of each training). slurm: those of submitit."""
+    """Options of the engine. local: jobs (trainings at once; 1, or 2 with --quick where there is no GPU, because they
+    mostly compile). ray: address, cpus, gpus (of each training). slurm: those of submitit."""
     only: tuple[str, ...] = ()
     """Run only these trainings of the study; --commands names them."""
     out: Path = Path("runs/studies")
@@ -114,9 +115,7 @@ class Reproduce(Command):
         todo = [cell for cell in every if cells.done(cell) is None]
         if len(todo) < len(every):
             console.OUT.print(f"{len(every) - len(todo)} of {len(every)} trainings are done")
-        place = engines.Place(
-            folder=self.out / self.engine, options=options_from(self.engine_options)
-        )
+        place = engines.Place(folder=self.out / self.engine, options=self._engine_options())
         failed = []
         with _Shown(len(every), len(every) - len(todo)) as shown:
 
@@ -127,6 +126,11 @@ class Reproduce(Command):
 
             engines.ENGINES[self.engine](todo, place, end, shown.note)
         return failed
+
+    def _engine_options(self) -> dict[str, Any]:
+        """Return the options of the engine. Quick trainings mostly compile, which keeps one core busy each."""
+        usual = {"jobs": 2} if self.engine == "local" and self.quick and not _has_gpu() else {}
+        return {**usual, **options_from(self.engine_options)}
 
     def _draw(self, study: Study, folder: Path) -> None:
         """Make tables and figures, and say what is missing."""
@@ -146,7 +150,7 @@ class Reproduce(Command):
         """Print all studies: what they show, what they cost here, what is done."""
         from mavic.experiments import cells, studies
 
-        device = "gpu" if Path("/dev/nvidia0").exists() else "cpu"
+        device = "gpu" if _has_gpu() else "cpu"
         table = Table("study", "shows", "here", "--quick", "done", title="mavic reproduce NAME")
         for study in studies.STUDIES.values():
             costs, ready = [], []
@@ -166,6 +170,10 @@ class Reproduce(Command):
             f"Costs are estimates for {_machine(device)} of what is not done yet. Done: full · quick, in {self.out}.",
             highlight=False,
         )
+
+
+def _has_gpu() -> bool:
+    return Path("/dev/nvidia0").exists()
 
 
 def _machine(device: str) -> str:
