@@ -206,7 +206,7 @@ def value_errors(
     G is the realised return, with the critic's own bootstrap where the horizon cut the episode.
     """
     placed = batches.place(static.network.shape, static.critic.shape, rows)
-    judged, values = backbones.judged(static, vectors, state, batches.batch_of(placed, gamma))
+    valued, values = backbones.valued_rows(static, vectors, state, batches.batch_of(placed, gamma))
 
     def agent(rows: MacroTransitions, values: Values) -> tuple[Array, Array]:
         realised = targets_of(math.inf, 1.0, CORRECTIONS["none"], rows, values)
@@ -216,7 +216,7 @@ def value_errors(
         error = (valid * (values.value - realised)).sum() / count
         return error, (valid * realised).sum() / count
 
-    return jax.vmap(agent)(judged, values)
+    return jax.vmap(agent)(valued, values)
 
 
 def until_enough(

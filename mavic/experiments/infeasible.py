@@ -95,7 +95,7 @@ def evaluate(trained: Trained, *, scale: float = 1.0) -> dict[ExperimentConfig, 
 
     nothing = shares(None)
     found: dict[str, dict[str, Any]] = {NOTHING: {"own": nothing}}
-    for number, (text, asked) in enumerate(zip(REQUESTS, understood(task), strict=True)):
+    for number, (text, asked) in enumerate(zip(REQUESTS, kinds_asked(task), strict=True)):
         by_own = shares(task.vectors.shape[0] + number)
         found[text] = {
             "asked": task.lexicon.names[asked],
@@ -111,9 +111,9 @@ def evaluate(trained: Trained, *, scale: float = 1.0) -> dict[ExperimentConfig, 
     }
 
 
-def understood(task: Task) -> list[int]:
+def kinds_asked(task: Task) -> list[int]:
     """Return the kind that the reader finds in each request; 0 where it is unsure."""
-    return [int(kind) for kind in heard.understood(task.lexicon, REQUESTS).kind]
+    return [int(kind) for kind in heard.kinds_asked(task.lexicon, REQUESTS).kind]
 
 
 def _row_of(task: Task, text: str, kind: int) -> int:

@@ -32,7 +32,7 @@ from mavic.instruct.pairs import conflict
 from mavic.language import heard
 from mavic.language import lexicon as lexicons
 from mavic.language.encoder import EncoderError
-from mavic.language.heard import Understood
+from mavic.language.heard import KindsAsked
 from mavic.learn import act, networks
 from mavic.learn.networks import Network, Scale
 from mavic.learn.update import TrainState
@@ -263,7 +263,7 @@ class TeamPolicy:
 
     def _understand(self, text: str) -> tuple[np.ndarray, int]:
         """Return the probabilities of all kinds [C - 1] and the kind understood, 0 if the reader is unsure."""
-        found: Understood = heard.understood(self._task.lexicon, [text])
+        found: KindsAsked = heard.kinds_asked(self._task.lexicon, [text])
         return found.shares[0], int(found.kind[0])
 
     def _vectors(self, said: tuple[str, ...]) -> np.ndarray:

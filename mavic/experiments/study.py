@@ -137,7 +137,7 @@ def run(
         config = group.configs[0]
         task = task_of(config)
         unseen_phrases.sets_of(task)
-        infeasible.understood(task)
+        infeasible.kinds_asked(task)
     place = None if folder is None else checkpoint_folder(folder, group)
     trained = runner.train_group(group, place, on_point=on_point, console=console)
     if console is not None:

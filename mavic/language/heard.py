@@ -22,8 +22,8 @@ from mavic.types import Array
 HEARINGS = ("kinds", "vectors")
 
 
-class Understood(NamedTuple):
-    """What is understood of some sentences."""
+class KindsAsked(NamedTuple):
+    """The kinds that some sentences ask for, as they are understood."""
 
     shares: np.ndarray  # [S, C - 1] the probability of each kind; "none" has no column
     kind: np.ndarray  # [S] the most probable kind, or 0 where the reader is unsure or hears an end
@@ -40,10 +40,10 @@ def texts_heard(lexicon: Lexicon, texts: Sequence[str], hear: str) -> np.ndarray
     """Return [S, D] what a team hears of sentences."""
     if hear == "vectors":
         return lexicons.vectors(texts, lexicon.encoder)
-    return understood(lexicon, texts).shares
+    return kinds_asked(lexicon, texts).shares
 
 
-def understood(lexicon: Lexicon, texts: Sequence[str]) -> Understood:
+def kinds_asked(lexicon: Lexicon, texts: Sequence[str]) -> KindsAsked:
     """Return what is understood of sentences: training phrases with certainty, others as the reader reads them."""
     known = _training_phrases(lexicon)
     shares = np.zeros((len(texts), len(lexicon.names)), np.float32)
@@ -56,7 +56,7 @@ def understood(lexicon: Lexicon, texts: Sequence[str]) -> Understood:
         shares[place] = [found.probabilities.get(name, 0.0) for name in lexicon.names]
         asked = found.asked()
         kind[place] = 0 if asked == END else lexicon.names.index(asked)
-    return Understood(shares[:, 1:], kind)
+    return KindsAsked(shares[:, 1:], kind)
 
 
 def _training_phrases(lexicon: Lexicon) -> dict[str, int]:

@@ -147,7 +147,7 @@ def values(config: StaticConfig, vectors: Array, state: TrainState, batch: Batch
     return jax.tree.map(lambda x: x[:, : batch.critic.macro.shape[0]], found)
 
 
-def judged(
+def valued_rows(
     config: StaticConfig, vectors: Array, state: TrainState, batch: Batch
 ) -> tuple[MacroTransitions, Values]:
     """Return the transitions that have targets [Q, K, L], and their values."""

@@ -112,7 +112,7 @@ def say(session, words, agents=None, hold=None):
 
 def tell(session, line, agents=None, hold=None):
     """Carry out a typed line, as a page's message does."""
-    heard = orders.listen(session.stage.lexicon, session.names, line, agents, hold)
+    heard = orders.read_line(session.stage.lexicon, session.names, line, agents, hold)
     assert not heard.unclear and not heard.together
     return session.obey(heard)
 
@@ -136,7 +136,9 @@ def test_two_clauses_hold_together_until_something_else_is_said(catalog):
     session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
     clauses = hearing.clauses(session.stage.lexicon, "don't push, and stay where you are")
     assert session.say(clauses, None, 5) == []
-    line = orders.listen(session.stage.lexicon, session.names, "don't push, and stay where you are")
+    line = orders.read_line(
+        session.stage.lexicon, session.names, "don't push, and stay where you are"
+    )
     message = messages.understood(line, [])
     assert (message.kind, message.also, message.unsure) == ("dont-push", "stay", False)
     message = session.tick()
@@ -221,12 +223,12 @@ def test_a_permission_ends_a_prohibition_and_a_remark_changes_nothing(catalog):
     session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
     tell(session, "dont-push")
     words = session.stage.lexicon, session.names
-    line = orders.listen(*words, "thanks for pushing")
+    line = orders.read_line(*words, "thanks for pushing")
     told = messages.understood(line, [])
     assert line.unclear and told.nothing and not told.ends and asked(session) == "dont-push"
     tell(session, "robot 0, you can push again")
     assert asked(session) is None
-    told = messages.understood(orders.listen(*words, "you may push again"), [], ended=False)
+    told = messages.understood(orders.read_line(*words, "you may push again"), [], ended=False)
     assert told.ends and not told.ended
 
 
@@ -268,7 +270,7 @@ def test_two_agents_get_an_instruction_each(catalog):
 def test_more_than_two_at_once_are_asked_back(catalog):
     session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
     words = session.stage.lexicon, session.names, "robot 0 stay, robot 1 push, robot 0 turn left"
-    message = messages.understood(orders.listen(*words), [])
+    message = messages.understood(orders.read_line(*words), [])
     assert message.unsure and [choice.agents for choice in message.choices] == [[0], [1], [0]]
 
 
@@ -277,7 +279,9 @@ def test_nothing_is_obeyed_below_eight_tenths(catalog, monkeypatch):
     read = hearing.hear(session.stage.lexicon, "please do not push anything at all")
     assert not read.unsure and read.probability >= reader.ACTS_FROM == 0.8
     monkeypatch.setattr(reader, "ACTS_FROM", read.probability + 1e-6)
-    line = orders.listen(session.stage.lexicon, session.names, "please do not push anything at all")
+    line = orders.read_line(
+        session.stage.lexicon, session.names, "please do not push anything at all"
+    )
     assert line.unclear and messages.understood(line, []).closest[0] == "dont-push"
 
 
@@ -304,7 +308,7 @@ def test_an_order_that_cannot_be_given_in_its_turn_is_dropped_and_said(
     catalog, world, words, agents, how
 ):
     session = open_session(catalog, world, ["mavic"], 1, None)
-    (order,) = orders.listen(session.stage.lexicon, session.names, words, agents, 3).orders
+    (order,) = orders.read_line(session.stage.lexicon, session.names, words, agents, 3).orders
     if how == "queued":
         session.orders.queue = [order]
     else:
@@ -963,10 +967,10 @@ def test_only_loopback_goes_without_a_token(host, alone, catalog, monkeypatch):
 
 def test_a_port_that_is_taken_is_explained():
     with (
-        server.listen("127.0.0.1", 0) as one,
+        server.open_socket("127.0.0.1", 0) as one,
         pytest.raises(server.PlayError, match="--port 0"),
     ):
-        server.listen("127.0.0.1", one.getsockname()[1])
+        server.open_socket("127.0.0.1", one.getsockname()[1])
 
 
 def test_the_printed_address_can_be_typed():

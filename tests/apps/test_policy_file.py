@@ -165,7 +165,7 @@ def test_a_team_that_hears_kinds_hears_what_was_understood(listener):
     assert listener.hear == "kinds" and listener.shape.embedding == len(listener.kinds) == 3
     trained, free, unclear = "bring tool 1 first", "could tool two come before the rest", "hm hm"
     assert trained in lexicon.texts and free not in lexicon.texts
-    shares = heard.understood(lexicon, [trained, free]).shares
+    shares = heard.kinds_asked(lexicon, [trained, free]).shares
     assert shares[0].tolist() == [0.0, 1.0, 0.0] and 0 < shares[1].max() < 1
     silence = np.zeros((1, 3), np.float32)
     for text, row in ((trained, shares[0]), (free, shares[1]), (unclear, None), (None, None)):

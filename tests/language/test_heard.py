@@ -28,7 +28,7 @@ def test_of_other_sentences_it_hears_what_the_reader_makes_of_them():
     held_out = [t for t, h in zip(lexicon.texts, lexicon.held_out, strict=True) if h]
     trained = lexicon.texts[int(lexicon.table[2, 0])]
     texts = [trained.upper() + "!", *held_out[:3], "¿?"]
-    found = heard.understood(lexicon, texts)
+    found = heard.kinds_asked(lexicon, texts)
     names = lexicon.names[1:]
     assert found.shares.shape == (5, len(names))
     assert found.shares[0].tolist() == [float(i == 1) for i in range(len(names))]

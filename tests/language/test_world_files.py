@@ -53,9 +53,9 @@ READ = [
 def trained(world):
     """The reader's training set of a world, made once for all tests.
 
-    The seventh author's sentences came after the heads were fitted, so nothing was left out for them."""
+    The eighth author's sentences came after the heads were fitted, so nothing was left out for them."""
     phrases = built_in.phrases(world)
-    earlier = tuple(block for block in phrases.blocks if block.author != "seventh")
+    earlier = tuple(block for block in phrases.blocks if block.author != "eighth")
     return training_set_of(
         built_in.instructions(world), dataclasses.replace(phrases, blocks=earlier)
     )
@@ -115,7 +115,10 @@ def test_blind_sets_are_large_enough_and_repeat_no_sentence(world, category):
 @pytest.mark.parametrize("world", built_in.WORLDS)
 def test_each_development_author_wrote_every_category(world):
     phrases = built_in.phrases(world)
-    assert phrases.authors("development") == ("first", "second", "third", "sixth")
+    assert phrases.authors("development") == (
+        *("first", "second", "third"),
+        *("sixth", "maintainers", "seventh"),
+    )
     for author in ("first", "second", "third"):
         for category in SENTENCE_CATEGORIES:
             assert len(phrases.sentences("development", category, author)) >= 18
@@ -154,9 +157,9 @@ def test_no_blind_or_held_out_sentence_is_trained_on(world):
 
 # The shipped heads were fitted to these examples in this order.
 FITTED = {
-    "box_pushing": (51578, "dbad482006214cb7"),
-    "warehouse": (44603, "4dd118db463641a1"),
-    "overcooked": (60145, "97f710edc1a0a9d8"),
+    "box_pushing": (60228, "2f73d8df5d568b5f"),
+    "warehouse": (49501, "84b347016bd2489d"),
+    "overcooked": (71901, "81e3d6caba9707d1"),
 }
 
 
@@ -218,6 +221,9 @@ def test_frames_are_filled_with_a_worlds_acts(tmp_path):
     assert found["thanks for digging"] == found["did you dig"] == found["dig later"] == NONE
     assert found["you should have dug"] == found["i told him to wait"] == NONE
     assert "you can wait again" not in found and found["never mind"] == END
+    assert found["could you stop digging"] == "rest" and found["could you stop waiting"] == END
+    assert found["don't wait, dig"] == "dig" and found["don't dig, wait"] == "wait"
+    assert found["the digging has to stop"] == "rest" and found["you can stop digging"] == END
     wrong = path.with_name("wrong.toml")
     wrong.write_text('[[acts]]\nforms = [["dig", "digging"]]\n')
     with pytest.raises(PhraseFileError, match=r"wrong.toml: act 1: forms must be lists of 4"):

@@ -198,7 +198,7 @@ class Connection:
         session = self._opened()
         session.check_agents(request.agents)
         words = session.stage.lexicon, session.names, request.text, request.agents, request.hold
-        line = await self.workers.run(self.workers.words, orders.listen, *words)
+        line = await self.workers.run(self.workers.words, orders.read_line, *words)
         refused: list[str] = []
         ended = False
         clear = not (line.unclear or line.together)
@@ -222,7 +222,7 @@ class Connection:
             try:
                 session.check_agents(cue.agents)
                 if cue.text:
-                    line = await self.workers.run(self.workers.words, orders.listen, *words)
+                    line = await self.workers.run(self.workers.words, orders.read_line, *words)
                     if line.unclear or line.together:
                         continue
                     order = None if line.ends else line.orders[0]

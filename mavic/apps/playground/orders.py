@@ -43,7 +43,7 @@ class Order(NamedTuple):
         return self.heard.unsure or (self.beside is not None and self.beside.heard.unsure)
 
 
-class Cue(NamedTuple):
+class Said(NamedTuple):
     """What was said at a tick of an episode. An empty text ends what holds."""
 
     time: int
@@ -72,7 +72,7 @@ class Orders:
 
     standing: Order | None = None  # it holds until the person ends it, in later episodes too
     queue: list[Order] = field(default_factory=list)
-    log: list[Cue] = field(default_factory=list)  # of the present episode
+    log: list[Said] = field(default_factory=list)  # of the present episode
     cues: list[tuple[int, Order | None]] = field(default_factory=list)  # to be said at a tick
 
     def take_cues(self, time: int) -> list[Order | None]:
@@ -88,7 +88,7 @@ def names_of(world: str, agents: Sequence[str]) -> tuple[str, ...]:
     return tuple(record.agent_word(agent, number) for number, agent in enumerate(agents))
 
 
-def listen(
+def read_line(
     lexicon: Lexicon,
     names: Sequence[str],
     text: str,

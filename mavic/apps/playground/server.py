@@ -251,7 +251,7 @@ def play(
         ws_per_message_deflate=False,  # it costs more time than it saves
         timeout_graceful_shutdown=2,
     )
-    with listen(host, port) as listener:
+    with open_socket(host, port) as listener:
         address = address_of(host, listener.getsockname()[1], token)
         say(f"the playground is open: {address} (Ctrl-C closes it)")
         if browser:
@@ -260,7 +260,7 @@ def play(
             asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
 
 
-def listen(host: str, port: int) -> socket.socket:
+def open_socket(host: str, port: int) -> socket.socket:
     """Return a socket that already takes connections."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

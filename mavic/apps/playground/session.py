@@ -27,7 +27,7 @@ from mavic.apps.playground.messages import (
     Opened,
     TeamListing,
 )
-from mavic.apps.playground.orders import QUEUED_HOLD, Cue, Line, Order, Orders, names_of
+from mavic.apps.playground.orders import QUEUED_HOLD, Line, Order, Orders, Said, names_of
 from mavic.apps.recording import Recording, recording_of
 from mavic.apps.stage import Episode, Stage, StageError
 from mavic.envs import api
@@ -138,7 +138,7 @@ class Session:
     def end(self) -> None:
         """End all active instructions. What waits for its turn follows."""
         self.orders.standing = None
-        self._log(Cue(self.time, ""))
+        self._log(Said(self.time, ""))
         for side in self.sides:
             side.episode = stages.say(side.stage, side.episode, "none")
 
@@ -183,7 +183,7 @@ class Session:
                     side.episode = episode
                 raise
         self.orders.standing = order if order.hold is None else None
-        self._log(Cue(self.time, order.line, order.agents, order.hold))
+        self._log(Said(self.time, order.line, order.agents, order.hold))
         return list(dict.fromkeys(refused))
 
     def _offer(self, order: Order) -> None:
@@ -195,8 +195,8 @@ class Session:
                 refused = (*side.episode.refused, order.line or order.heard.text)
                 side.episode = dataclasses.replace(side.episode, refused=refused)
 
-    def _log(self, cue: Cue) -> None:
-        self.orders.log = [*self.orders.log, cue][-LONGEST_LOG:]
+    def _log(self, said: Said) -> None:
+        self.orders.log = [*self.orders.log, said][-LONGEST_LOG:]
 
     def _say_what_is_due(self) -> None:
         """Say what a shared address says at this tick, and what waits for its turn once nothing holds."""

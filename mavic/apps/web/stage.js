@@ -60,15 +60,15 @@ const MavicStage = (() => {
       const kinds = words(asked.kind) + (second ? " and " + words(second.kind) : "");
       return { state: "active", words: "“" + asked.text + "”" + (second ? " and “" + second.text + "”" : ""), about: [to, left, kinds], share };
     }
-    const judged = (verdict) => (verdict.followed ? "✓ followed: " : "✗ not followed: ") + words(verdict.kind);
+    const verdictWords = (verdict) => (verdict.followed ? "✓ followed: " : "✗ not followed: ") + words(verdict.kind);
     if (frame.over) {
-      const about = ["after " + plural(frame.time, "tick"), ...frame.verdicts.map(judged)];
+      const about = ["after " + plural(frame.time, "tick"), ...frame.verdicts.map(verdictWords)];
       return { state: "none", words: ENDS[frame.over], about };
     }
     for (let i = Math.min(index, recording.frames.length - 1); i >= Math.max(0, index - LINGER); i--) {
       const verdict = frameOf(recording, i).verdicts.at(-1);
       if (verdict) {
-        return { state: verdict.followed ? "followed" : "broken", words: judged(verdict), about: ["the instruction is over, back to the task"] };
+        return { state: verdict.followed ? "followed" : "broken", words: verdictWords(verdict), about: ["the instruction is over, back to the task"] };
       }
       if (frameOf(recording, i).over) break;
     }

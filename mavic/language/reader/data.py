@@ -37,6 +37,7 @@ CASUAL_COPIES = 3  # of a phrase that is no filled template: with an opening, a 
 REASON_SHARE = 0.15  # of the sentences are also trained on with a reason
 ACTS_OF_A_FRAME = 3  # how many acts fill each frame
 ACTS_OF_A_NEGATION = 8  # which differ by a word or two and mean the opposite
+TWIN_SHARE = 0.7  # of the frames with two things name the two that are most alike
 TYPO_SHARE = 0.4  # of the sentences are also trained on with a typing error
 SLOT = re.compile(r"\{(\w+)\}")
 WORDS = re.compile(r"[a-z0-9']+")
@@ -147,32 +148,83 @@ def _everyday(frames: Frames, rng: random.Random) -> Iterator[Example]:
 
 
 def _acts(acts: Frames, done: Sequence[Act], rng: random.Random) -> Iterator[Example]:
-    """Return the ends that all worlds share, and the frames filled with acts of a world."""
+    """Return the ends that all worlds share, and the frames filled with acts of a world.
+
+    Two frames may make one sentence of different acts ("wait, don't dig"). What the first asks for counts.
+    """
+    asked: dict[str, str] = {}
     for text in acts["ends"]["texts"]:
         yield Example(text=text, kind=END, group=text, category="permission")
     for frame in acts["frames"]:
-        able = [act for act in done if _fits(act, frame.get("needs", "").split())]
+        needs = frame.get("needs", "").split()
+        able = [act for act in done if _fits(act, needs, done)]
+        many = ACTS_OF_A_NEGATION if frame["category"] == "negation" else ACTS_OF_A_FRAME
         for text in frame["texts"] if able else ():
-            many = ACTS_OF_A_NEGATION if frame["category"] == "negation" else ACTS_OF_A_FRAME
-            for act in rng.sample(able, min(len(able), many)):
-                words = dict(
-                    zip(("do", "doing", "did", "done"), rng.choice(act.forms), strict=True)
-                )
-                words["x"] = rng.choice(act.names or ("",))
+            for act in rng.sample(able, min(len(able), frame.get("draws", many))):
+                group = _with_words(text, acts["slots"], rng)
+                filled = group.format(**_words_for(act, needs, done, rng))
                 kinds = {"command": act.command, "prohibition": act.prohibition}
                 kind = kinds.get(frame["kind"], frame["kind"]) or NONE
-                yield Example(
-                    text=text.format(**words), kind=kind, group=text, category=frame["category"]
-                )
+                if asked.setdefault(fold(filled), kind) == kind:
+                    yield Example(text=filled, kind=kind, group=group, category=frame["category"])
 
 
-def _fits(act: Act, needs: Collection[str]) -> bool:
+def _with_words(text: str, slots: Mapping[str, list[str]], rng: random.Random) -> str:
+    """Return a frame with its slots filled; the places of an act stay."""
+    filled = SLOT.sub(lambda m: rng.choice(slots[m[1]]) if m[1] in slots else m[0], text)
+    return " ".join(filled.split())
+
+
+def _words_for(
+    act: Act, needs: Collection[str], done: Sequence[Act], rng: random.Random
+) -> dict[str, str]:
+    """Return the words that an act puts into a frame: forms of its verb and its thing, and those of another act."""
+    words = dict(zip(("do", "doing", "did", "done"), rng.choice(_forms(act, needs)), strict=True))
+    number = rng.randrange(len(act.names)) if act.names else 0
+    words["x"] = act.names[number] if act.names else ""
+    if "other" in needs:
+        other = rng.choice(_others(act, done))
+        words["else_do"], words["else_doing"], *_ = rng.choice(other.forms)
+    if "y" in needs:
+        names = _most_alike(act, done, rng).names
+        words["y"] = names[number] if len(names) == len(act.names) else rng.choice(names)
+    return words
+
+
+def _forms(act: Act, needs: Collection[str]) -> list[tuple[str, str, str, str]]:
+    """Return the verbs of an act; only those of one word if a frame needs it."""
+    return [form for form in act.forms if "word" not in needs or " " not in form[0]]
+
+
+def _others(act: Act, done: Sequence[Act]) -> list[Act]:
+    """Return the acts that can be commanded and are not this one."""
+    return [other for other in done if other.command and other is not act]
+
+
+def _with_another_thing(act: Act, done: Sequence[Act]) -> list[Act]:
+    """Return the acts with another thing that can be asked for like this one's."""
+    alike = [other for other in done if bool(other.command) == bool(act.command)]
+    return [other for other in alike if other.names and other is not act]
+
+
+def _most_alike(act: Act, done: Sequence[Act], rng: random.Random) -> Act:
+    """Return an act with another thing, most often the thing whose name is most alike: left and right."""
+    others = _with_another_thing(act, done)
+    shared = [len({*act.names[0].split()} & {*other.names[0].split()}) for other in others]
+    nearest = [o for o, n in zip(others, shared, strict=True) if n == max(shared)]
+    return rng.choice(nearest if rng.random() < TWIN_SHARE else others)
+
+
+def _fits(act: Act, needs: Collection[str], done: Sequence[Act]) -> bool:
     """Return whether an act has what a frame needs."""
     has = {
         "command": bool(act.command),
         "forbidden": act.prohibition not in ("", END),
         "free": act.prohibition in ("", END),
         "x": bool(act.names),
+        "y": bool(act.names and _with_another_thing(act, done)),
+        "word": bool(_forms(act, ("word",))),
+        "other": bool(_others(act, done)),
     }
     return all(has[need] for need in needs)
 

@@ -24,7 +24,7 @@ def own_cache(tmp_path, monkeypatch):
 
 
 # Targets that the blind sentences missed, with what was reached: see docs/words.md.
-MISSED = {("box_pushing", "acts heard as meant"): 0.898}  # 71 of 79
+MISSED: dict[tuple[str, str], float] = {}
 FIRST = ("minilm-l3", "box_pushing")
 
 
@@ -101,7 +101,8 @@ def test_unsure_means_no_instruction_unless_obey_anyway():
     lexicon = built_in.lexicon("overcooked")
     answer = lexicon.understand("spin around the room")
     assert answer.unsure and answer.asked() == NONE
-    assert answer.asked(obey_anyway=True) == answer.kind in lexicon.names[1:]
+    best = max(lexicon.names[1:], key=answer.probabilities.__getitem__)
+    assert answer.asked(obey_anyway=True) == best
 
 
 @pytest.mark.parametrize(
@@ -211,6 +212,40 @@ def test_numpy_and_jax_give_the_same_logits():
 def test_sentences_with_typing_errors_are_understood(text):
     answer = built_in.lexicon("box_pushing").understand(text)
     assert answer.asked() == "dont-push" and answer.text == text
+
+
+MEANT = {
+    "box_pushing": {
+        "dont stop pushing": "push",
+        "could you stop pushing": "dont-push",
+        "no need to keep pushing": END,
+        "don't stay": END,
+        "not the left small box, go to the one on the right": "go-small-box-1",
+    },
+    "warehouse": {
+        "tool 0 can wait": NONE,
+        "don't stop looking for tool 1": "fetch-tool-1-first",
+        "you can stop looking for tool 1": END,
+        "next shift tool 1 should be the first one": NONE,
+    },
+    "overcooked": {
+        "don't stop chopping": "chop",
+        "could you stop chopping": "partner-chops",
+        "please stop chopping": "partner-chops",
+        "stop chopping now": "partner-chops",
+        "you don't have to keep chopping": END,
+        "you can use the left oven again": END,
+        "thanks for chopping": NONE,
+        "not the tomato, get me the lettuce": "get-lettuce",
+    },
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_what_is_done_without_asking_back_is_what_is_meant(world):
+    """Sentences that earlier heads obeyed wrongly, and the same words without "stop" or "don't"."""
+    found = read.understand_all(built_in.lexicon(world), list(MEANT[world]))
+    assert {answer.text: answer.obeyed for answer in found} == MEANT[world]
 
 
 def test_the_threshold_separates_an_unseen_authors_feasible_and_infeasible_sentences():
