@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -117,7 +116,8 @@ def _attempt(cell: Cell, on_wait: OnWait | None) -> int:
                     if on_wait is not None:
                         on_wait(last_line(cell))
         except BaseException:
-            child.send_signal(signal.SIGINT)
+            # A command that a script started in the background ignores SIGINT.
+            child.terminate()
             child.wait()
             raise
 

@@ -123,6 +123,7 @@ def asked(session) -> str | None:
     return active and active["kind"]
 
 
+@pytest.mark.long
 def test_two_teams_meet_the_same_random_numbers_and_instructions(catalog):
     session = open_session(catalog, "box_pushing", ["mavic", "mavic"], 5, None)
     say(session, "go to the small boxes", None, 3)

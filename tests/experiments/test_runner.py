@@ -71,6 +71,7 @@ def assert_same(one, other):
     jax.tree.map(np.testing.assert_array_equal, one, other)
 
 
+@pytest.mark.long
 def test_configs_that_differ_only_in_evaluation_share_a_training(trained):
     three = dataclasses.replace(trained, group=groups_of([MAVIC, LATER, VANILLA], [6, 7])[0])
     assert three.group.trained() == (MAVIC.as_trained(), VANILLA.as_trained())
@@ -104,6 +105,7 @@ def test_configs_of_other_shapes_are_other_groups():
     assert [len(group.configs) for group in found] == [2, 1]
 
 
+@pytest.mark.long
 def test_methods_share_a_seeds_start_and_then_part(trained):
     fresh = train.init_states(
         trained.static, stack([make_run(c, GROUP.preset, trained.task, 6) for c in GROUP.configs])
@@ -112,7 +114,8 @@ def test_methods_share_a_seeds_start_and_then_part(trained):
     assert any((leaf[0] != leaf[1]).any() for leaf in jax.tree.leaves(trained.state.critic))
 
 
-@pytest.mark.parametrize("how", [pytest.param("stop_after", marks=pytest.mark.long), "ctrl_c"])
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["stop_after", "ctrl_c"])
 def test_stopped_and_resumed_it_ends_in_the_same_numbers(trained, tmp_path, monkeypatch, how):
     if how == "stop_after":
         with pytest.raises(KeyboardInterrupt):
@@ -263,6 +266,7 @@ def test_with_the_shield_nobody_disobeys(scores):
     assert (scores[RANDOM]["under"]["avoid-small-boxes"]["obeyed"] < 0.5).all()
 
 
+@pytest.mark.long
 def test_vanilla_is_evaluated_without_hearing_a_word(trained):
     task = trained.task
     deaf, hearing = (make_run(config, GROUP.preset, task, 6) for config in (VANILLA, MAVIC))
@@ -366,6 +370,7 @@ def greedy_rows(trained, busy_env):
     return jax.tree.map(np.asarray, play(SEED))
 
 
+@pytest.mark.long
 def test_a_loaded_team_decides_as_the_learner_does(trained, busy_env, greedy_rows, team):
     lexicon = trained.task.lexicon
     world = reset(busy_env, jax.random.fold_in(SEED, 0))
@@ -403,6 +408,7 @@ def test_only_those_a_kind_addresses_hear_it():
     assert (loud["text"] != one["text"]).any()
 
 
+@pytest.mark.long
 def test_its_values_are_the_critics(trained, team):
     lexicon = trained.task.lexicon
     place = reset(make_run(MAVIC, GROUP.preset, trained.task, 6).test_env, SEED)
@@ -430,6 +436,7 @@ def test_its_values_are_the_critics(trained, team):
         np.testing.assert_allclose(found[kind], expected, rtol=1e-4)
 
 
+@pytest.mark.long
 def test_compliance_is_what_the_rows_show(busy_env, greedy_rows):
     """Counted by hand: an instruction is a stretch of one kind; followed if no decision in it was forbidden."""
     allowed = np.asarray(busy_env.rules.allowed)
@@ -469,6 +476,7 @@ def test_compliance_is_what_the_rows_show(busy_env, greedy_rows):
     assert float(episodes_over(played)) == ENVS
 
 
+@pytest.mark.long
 def test_base_return_is_what_the_rows_show(greedy_rows):
     played = metrics.Played(
         rows=jax.tree.map(jnp.asarray, greedy_rows), gamma=jnp.float32(0.5), kinds=2
@@ -492,10 +500,12 @@ def with_facts(saved, tmp_path, **changes):
     return path
 
 
+@pytest.mark.long
 def test_a_team_is_loaded_with_or_without_the_ending(saved, team):
     assert_same(mavic.load_policy(saved.with_suffix("")).weights, team.weights)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
@@ -509,12 +519,14 @@ def test_a_policy_of_another_make_is_refused(saved, tmp_path, changes, complaint
         mavic.load_policy(with_facts(saved, tmp_path, **changes))
 
 
+@pytest.mark.long
 def test_weights_of_another_network_are_refused(saved, tmp_path):
     shape = json.loads(saved.with_suffix(".json").read_text())["shape"] | {"hidden": 16}
     with pytest.raises(PolicyError, match="does not hold this network's weights"):
         mavic.load_policy(with_facts(saved, tmp_path, shape=shape))
 
 
+@pytest.mark.long
 def test_a_policy_that_is_not_there_or_broken_is_named(saved, tmp_path):
     with pytest.raises(PolicyError, match=r"none\.safetensors: no such file"):
         mavic.load_policy(tmp_path / "none")
@@ -527,6 +539,7 @@ def test_a_policy_that_is_not_there_or_broken_is_named(saved, tmp_path):
         mavic.load_policy(path)
 
 
+@pytest.mark.long
 def test_a_cut_off_file_is_refused(saved, tmp_path):
     path = with_facts(saved, tmp_path)
     path.write_bytes(path.read_bytes()[:-100])
@@ -534,6 +547,7 @@ def test_a_cut_off_file_is_refused(saved, tmp_path):
         mavic.load_policy(path)
 
 
+@pytest.mark.long
 def test_a_team_refuses_another_world(team):
     team.fits(make("box_pushing", size=4))
     with pytest.raises(

@@ -135,6 +135,7 @@ def test_sentences_about_acts_ask_for_a_kind_an_end_or_nothing(world):
     assert all(act.command or act.prohibition for act in phrases.acts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("world", READ)
 def test_the_papers_own_test_phrases_are_in_no_training_sentence(world):
     published = [fold(e.text) for e in built_in.phrases(world).sentences("published")]

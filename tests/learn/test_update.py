@@ -159,6 +159,7 @@ def test_the_allowed_loss_reaches_addressed_agents_by_context():
     assert not differ(moved(weights, forbidden), moved(weights, forbidden & counts))
 
 
+@pytest.mark.long
 def test_a_teammates_parameters_never_change_an_agents_update():
     state, transitions, hyper = late_team(5)
     other = jax.tree.map(lambda x: x.at[1].multiply(1.5), state.critic)

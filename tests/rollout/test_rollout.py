@@ -132,6 +132,7 @@ def test_episodes_are_numbered_from_first(by_num_envs):
         jax.tree.map(np.testing.assert_array_equal, later[number], here[number + 2])
 
 
+@pytest.mark.long
 def test_two_runs_together_are_each_alone(by_num_envs):
     busy = make_schedule(rate=0.9, hold_min=1, hold_max=2)
     places = [PLACE, replace(PLACE, schedule=busy)]
