@@ -1,8 +1,8 @@
 """A short training in every world gives the numbers that it gave before.
 
 `same_numbers.json` was written by the code before drills, contexts and hearing kinds came, which in turn trained as
-version 0.1 did. A change of the code that is to leave training alone must leave these numbers alone. One that is to
-change them writes the file anew and says so in the changelog.
+version 0.1 did. Warehouse has the penalty of that time. A change of the code that is to leave training alone must leave
+these numbers alone. One that is to change them writes the file anew and says so in the changelog.
 """
 
 from __future__ import annotations

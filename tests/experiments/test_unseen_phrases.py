@@ -120,10 +120,10 @@ def test_a_request_that_nobody_can_fulfil_changes_nothing_if_the_reader_is_unsur
     untrained, monkeypatch
 ):
     """Heard as its own vector, or taken for a kind, it changes what an instructed actor does."""
-    understood = [0] * len(infeasible.REQUESTS)
-    assert infeasible.understood(untrained.task) == understood
-    taken = [untrained.task.lexicon.names.index("fetch-tool-2-first"), *understood[1:]]
-    monkeypatch.setattr(infeasible, "understood", lambda task: taken)
+    nothing_asked = [0] * len(infeasible.REQUESTS)
+    assert infeasible.kinds_asked(untrained.task) == nothing_asked
+    taken = [untrained.task.lexicon.names.index("fetch-tool-2-first"), *nothing_asked[1:]]
+    monkeypatch.setattr(infeasible, "kinds_asked", lambda task: taken)
     # the instructed actors' last layers start near zero, so that words would hardly matter
     louder = jax.tree.map(lambda leaf: 20 * leaf, untrained.state.actor)
     team = dataclasses.replace(untrained, state=replace(untrained.state, actor=louder))
