@@ -126,6 +126,7 @@ def _fresh(this):
     return [rows.fresh[t, 0] for t in starts]
 
 
+@pytest.mark.long
 def test_one_actor_for_the_team_says_what_it_sees_and_remembers_what_busy_agents_saw(folder):
     this = played(folder, "mac-cac")
     team = this.team

@@ -133,6 +133,7 @@ def test_two_teams_meet_the_same_random_numbers_and_instructions(catalog):
     assert [recording.name for recording in session.recordings()] == ["mavic", "mavic (again)"]
 
 
+@pytest.mark.long
 def test_two_clauses_hold_together_until_something_else_is_said(catalog):
     session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
     clauses = hearing.clauses(session.stage.lexicon, "don't push, and stay where you are")
@@ -300,6 +301,7 @@ def test_a_shared_address_says_the_same_at_the_same_tick(catalog):
     assert [frame_of(again.tick()) for _ in range(4)] == frames
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["queued", "shared"])
 @pytest.mark.parametrize(
     ("world", "words", "agents"),

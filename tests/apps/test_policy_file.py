@@ -47,6 +47,7 @@ def inputs(team, steps=8):
         yield jax.random.key(step), observation.astype(np.float32), idle, said
 
 
+@pytest.mark.long
 def test_a_team_decides_as_the_networks_do_with_fresh_phrases(team):
     """The cache of sentences changes nothing: each step is compared with phrases projected anew."""
     network, shape, weights = team.networks.actor, team.shape, team.weights

@@ -243,6 +243,7 @@ def test_a_team_that_hears_kinds_hears_a_free_sentence_itself(task, env):
     assert set(team.heard[0]) == {text}
 
 
+@pytest.mark.long
 def test_under_the_shield_a_persons_instruction_is_followed(task, env):
     """A team from a policy file; the planner above would choose what is not available."""
     opened = stage.open_stage("box_pushing/mavic", shield=True)
@@ -355,6 +356,7 @@ def test_an_episode_on_a_stage_is_the_rollouts_episode(task, env, drawn):
     assert sum(recording.frames[-1]["followed"] for recording in recordings) == rows.followed.sum()
 
 
+@pytest.mark.long
 def test_frames_hold_the_values_of_every_kind(task, env, drawn):
     recording = record(drawn[1], env, task.lexicon, KEY, script=[(1, "stay", None, 2)], ticks=3)
     values = recording.frames[1]["values"]

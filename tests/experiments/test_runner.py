@@ -300,6 +300,7 @@ def test_the_random_policy_is_a_yardstick_that_costs_no_training(trained, scores
     assert abs(greedy["per_decision"][0] - sampled["per_decision"][0]) < 0.15
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["uninstructed_episode_prob", "hold_to_end_prob", "spurious_interrupt_prob"]
 )

@@ -33,7 +33,7 @@ def test_a_name_stands_for_one_training():
                 assert EVERY[profile, training.name] == training
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", [pytest.param("full", marks=pytest.mark.long), "quick"])
 def test_commands_train_what_the_rows_say(profile):
     for (own, name), training in EVERY.items():
         if own != profile:

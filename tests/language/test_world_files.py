@@ -144,6 +144,7 @@ def test_the_papers_own_test_phrases_are_in_no_training_sentence(world):
     assert not [text for text in seen for phrase in published if f" {phrase} " in text]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("world", READ)
 def test_no_blind_or_held_out_sentence_is_trained_on(world):
     file, phrases = built_in.instructions(world), built_in.phrases(world)

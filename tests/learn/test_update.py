@@ -45,7 +45,8 @@ def actor_rows(rows, key):
     )
 
 
-@pytest.mark.parametrize("name", [pytest.param("shared", marks=pytest.mark.long), "protected"])
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["shared", "protected"])
 def test_gradients_in_blocks_equal_plain_back_propagation(name):
     network = static_config(name).network
     state, transitions = team(name, 2), someones(2)

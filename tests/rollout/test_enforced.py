@@ -123,8 +123,9 @@ def random_policy(agents):
 
 @pytest.mark.parametrize(
     ("world", "episodes"),
-    [("box_pushing", 64), pytest.param("overcooked", 8, marks=pytest.mark.long)],
+    [("box_pushing", 64), ("overcooked", 8)],
 )
+@pytest.mark.long
 def test_under_the_shield_a_random_team_follows_every_instruction(world, episodes):
     """Not in evaluation without it, though the preset has drills: there a random team disobeys."""
     task = make_task(world)
