@@ -43,6 +43,7 @@ def regret(logits, rows):
     return jnp.where(rows.valid, logits.max(-1) - taken, 0.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NETWORKS)
 def test_replay_decides_as_the_rollout_did(name):
     """Across episode, macro and instruction boundaries. A memory that is shifted or reset at the wrong row fails."""

@@ -174,6 +174,7 @@ def test_a_teammates_parameters_never_change_an_agents_update():
     assert max(float(jnp.abs(a[1] - b[1]).max()) for a, b in pairs) > 0
 
 
+@pytest.mark.long
 def test_without_a_target_network_the_target_follows_the_critic():
     """The critic's pass is then not repeated, and the step is the same."""
     state, transitions, hyper = late_team(8)

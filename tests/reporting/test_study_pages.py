@@ -45,9 +45,8 @@ def drawn(name, folder, out, **more):
     return pages.draw(STUDIES[name], "quick", folder, None, out, **more)
 
 
-@pytest.mark.parametrize(
-    "name", ["heatmap", *(pytest.param(n, marks=pytest.mark.long) for n in ("atlas", "compliance"))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["heatmap", "atlas", "compliance"])
 def test_a_page_is_made_from_records_alone_with_the_same_bytes(name, filled, tmp_path):
     first, second = (drawn(name, filled, tmp_path / part) for part in ("a", "b"))
     assert not first.missing and len(first.written) == 4
