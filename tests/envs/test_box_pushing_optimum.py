@@ -41,6 +41,7 @@ def test_the_shipped_plan_earns_what_is_reported():
     assert value == pytest.approx(291.982, abs=1e-3)
 
 
+@pytest.mark.long
 @GRIDS
 def test_the_shipped_plan_is_the_optimum(env):
     assert optimal_return(env) == pytest.approx(best_plan(env)[1], abs=1e-3)
