@@ -265,6 +265,7 @@ AGENTS = (
         methods=("vanilla", "naive", "switch", "mavic"),
         network="residual",
         conditions=("live/by-kind", "live/by-kind/one-agent"),
+        seeds=5,
     ),
     Training(
         name="agents-overcooked",
@@ -272,6 +273,7 @@ AGENTS = (
         methods=("vanilla", "naive", "switch", "mavic"),
         network="residual",
         conditions=("live/by-kind/one-agent",),
+        seeds=5,
     ),
 )
 
@@ -303,7 +305,7 @@ ATLAS_QUICK = tuple(
     for one in ATLAS
 )
 ABLATIONS: dict[str, dict[str, Any]] = {  # what is changed in MAVIC as we train it
-    "full": {"methods": ("mavic", "mavic-shift", "naive", "vanilla")},
+    "full": {"methods": ("mavic", "mavic-shift", "naive", "vanilla"), "seeds": 10},
     "network-shared": {"network": "shared"},
     "network-protected": {"network": "protected"},
     "no-drills": {"numbers": {"drill_prob": 0.0}},
@@ -321,7 +323,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {  # what is changed in MAVIC as we train
 
 
 def _ablation(world: str, changed: str) -> Training:
-    own: dict[str, Any] = {"network": "residual", "hear": "kinds", **ABLATIONS[changed]}
+    own: dict[str, Any] = {"network": "residual", "hear": "kinds", "seeds": 5, **ABLATIONS[changed]}
     return Training(name=f"ablation-{world}-{changed}", world=world, **own)
 
 

@@ -21,6 +21,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mavic.envs import api
 
 NUMBER = re.compile(r"(?<![\w.§/–-])[−-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?![\w.]|\.\d)")
@@ -28,20 +31,19 @@ SOURCED = re.compile(r"<!-- not from a record:(.*?)-->", re.DOTALL)
 MADE = re.compile(r"<!-- (?:headline|study|bias|speed)\b.*?<!-- end -->", re.DOTALL)
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 HEADING = re.compile(r"^(#+ .*)$", re.MULTILINE)
-DIGITS = (1, 2, 3)
 
 
 def uncited(page: Path) -> Iterator[tuple[str, str]]:
     """Yield the heading and the number of each place that has no record."""
     results = next(p / "results" for p in page.resolve().parents if (p / "results").is_dir())
-    known: dict[str, set[str]] = {}
+    known: dict[str, NDArray] = {}
     for heading, text in sections(page.read_text(encoding="utf-8")):
         world = next((name for name in api.BUILT_IN if api.world(name).title in heading), "")
         if world not in known:
             known[world] = _known(results, world)
         excused = {_plain(one) for said in SOURCED.findall(text) for one in NUMBER.findall(said)}
         for number in NUMBER.findall(SOURCED.sub("", text)):
-            if _plain(number) not in known[world] | excused:
+            if _plain(number) not in excused and not _stands_for(number, known[world]):
                 yield heading.strip("# "), number
 
 
@@ -56,8 +58,8 @@ def _plain(number: str) -> str:
     return number.lstrip("−-").replace(",", "").lstrip("0")
 
 
-def _known(results: Path, world: str) -> set[str]:
-    """Return all ways to write the numbers of the files that a section may cite."""
+def _known(results: Path, world: str) -> NDArray:
+    """Return the sizes of all numbers of the files that a section may cite, the smallest first."""
     paths = [p for p in sorted(results.rglob("*.json")) if _may_cite(p.relative_to(results), world)]
     paths += [
         p for p in sorted(results.rglob("*.jsonl")) if _may_cite(p.relative_to(results), world)
@@ -66,7 +68,7 @@ def _known(results: Path, world: str) -> set[str]:
     for record in (api.world(name) for name in api.BUILT_IN if world in ("", name)):
         values |= {v for figures in record.paper.values() for v in figures if v is not None}
         values |= {v for pair in record.paper_phrases.values() for v in pair}
-    return {text for value in values for text in _written(value)}
+    return np.sort(np.abs(np.array(list(values), float)))
 
 
 @functools.cache
@@ -103,11 +105,17 @@ def _over_seeds(found: Any) -> Iterator[float]:
         yield from (sum(found) / len(found), min(found))
 
 
-def _written(value: float) -> Iterator[str]:
-    """Yield a number as a page may write it: as it is, as a percentage, or in thousands and millions."""
+def _stands_for(number: str, known: NDArray) -> bool:
+    """Return whether one of the known sizes is written so: as it is, as a percentage, in thousands or millions."""
+    plain = _plain(number)
+    digits = len(plain.rpartition(".")[2])
     for scale in (1.0, 100.0, 1e-3, 1e-6):
-        for digits in DIGITS:
-            yield _plain(f"{abs(value) * scale:.{digits}f}")
+        # A little more than half of the last digit on both sides; the written form decides.
+        ends = (np.array([-0.51, 0.51]) * 10.0**-digits + float(plain)) / scale
+        first, last = np.searchsorted(known, ends)
+        if any(_plain(f"{size * scale:.{digits}f}") == plain for size in known[first:last]):
+            return True
+    return False
 
 
 def main() -> None:

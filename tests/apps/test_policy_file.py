@@ -181,6 +181,7 @@ def test_a_team_that_hears_kinds_hears_what_was_understood(listener):
         np.testing.assert_allclose(found, wanted.table["own"][:, -1], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.long
 def test_of_two_sentences_its_critics_hear_the_sum(team):
     """A team that hears vectors; the sum is that of the two sentences' vectors."""
     texts, shape = ["don't push the boxes", "stay"], team.shape

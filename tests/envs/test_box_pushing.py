@@ -741,10 +741,10 @@ def go_everywhere(env: BoxPushing, rows: int) -> tuple[np.ndarray, np.ndarray]:
     [
         ("paper", 4, 2, 7, 0),  # no robot can pass the full row of boxes before the end
         ("paper", 6, 6, 21, 0),
-        ("paper", 8, 8, 20, 0),
-        ("paper", 10, 10, 22, 0),
+        pytest.param("paper", 8, 8, 20, 0, marks=pytest.mark.long),
+        pytest.param("paper", 10, 10, 22, 0, marks=pytest.mark.long),
         ("reference", 6, 6, 18, 202),
-        ("reference", 8, 8, 20, 0),
+        pytest.param("reference", 8, 8, 20, 0, marks=pytest.mark.long),
     ],
 )
 def test_every_go_to_ends(dynamics, size, rows, longest, outside):

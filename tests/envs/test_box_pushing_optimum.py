@@ -69,6 +69,7 @@ def test_a_large_penalty_makes_obeying_dont_push_best():
         assert (free > obeying + 1e-2) == pays
 
 
+@pytest.mark.long
 @GRIDS
 def test_avoiding_small_boxes_costs_nothing(env):
     for forbidden in ((Macro.GO_SMALL_BOX_0,), (Macro.GO_SMALL_BOX_0, Macro.GO_SMALL_BOX_1)):
@@ -76,12 +77,13 @@ def test_avoiding_small_boxes_costs_nothing(env):
         assert obeying == free == pytest.approx(optimal_return(env))
 
 
+@pytest.mark.long
 @GRIDS
 @pytest.mark.parametrize(
     "allowed",
     [
-        pytest.param(only(Macro.STAY), marks=LONG, id="stay"),
-        pytest.param(only(Macro.GO_SMALL_BOX_0), marks=LONG, id="go-small-box-0"),
+        pytest.param(only(Macro.STAY), id="stay"),
+        pytest.param(only(Macro.GO_SMALL_BOX_0), id="go-small-box-0"),
         pytest.param(without(Macro.PUSH), id="dont-push"),
     ],
 )

@@ -59,6 +59,7 @@ def test_an_estimate_grows_with_the_training():
     assert quick.episodes() == 18 * 16_000  # two methods, three penalties, three rates
 
 
+@pytest.mark.long
 def test_the_list_says_what_is_done(tmp_path, capsys):
     (training,) = STUDIES["heatmap"].trainings["quick"]
     cell = training.cell(tmp_path / "quick")

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from golden.updates import RecordedUpdates, folder
+from golden.updates import all_files, folder
 from mavic.experiments.config import ExperimentConfig, make_task
 from mavic.experiments.methods import preset_of
 from mavic.experiments.runs import make_run
@@ -21,8 +21,7 @@ SURE = 4.5  # standard errors
 
 
 def _collections() -> list:
-    files = [RecordedUpdates(path) for path in sorted(folder().glob("*.npz"))] if folder() else []
-    cases = [pytest.param(f, id=f.path.stem) for f in files if "kept_length" in f.arrays]
+    cases = [pytest.param(f, id=f.path.stem) for f in all_files() if not f.of_updates]
     skip = pytest.mark.skip(reason="MAVIC_GOLDEN_UPDATES does not name a folder")
     return cases or [pytest.param(None, id="unset", marks=skip)]
 
@@ -30,9 +29,8 @@ def _collections() -> list:
 def test_every_file_is_of_updates_or_of_a_collection():
     if folder() is None:
         pytest.skip("MAVIC_GOLDEN_UPDATES does not name a folder")
-    for path in folder().glob("*.npz"):
-        recorded = RecordedUpdates(path)
-        assert "kept_length" in recorded.arrays or recorded.backbone
+    for recorded in all_files():
+        assert recorded.backbone if recorded.of_updates else "kept_length" in recorded.arrays
 
 
 @pytest.mark.parametrize("recorded", _collections())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,12 @@ class RecordedUpdates:
         """Every array of the file."""
         with np.load(self.path) as stored:
             return {key: stored[key] for key in stored.files}
+
+    @cached_property
+    def of_updates(self) -> bool:
+        """Whether the file records updates, and not a collection of episodes."""
+        with np.load(self.path) as stored:
+            return "updates_recorded" in json.loads(str(stored["meta"]))
 
     @cached_property
     def meta(self) -> dict[str, Any]:
@@ -263,11 +269,15 @@ def folder() -> Path | None:
     return found if found and found.is_dir() else None
 
 
+@cache
+def all_files() -> list[RecordedUpdates]:
+    """Return all recorded files."""
+    return [RecordedUpdates(path) for path in sorted(folder().glob("*.npz"))] if folder() else []
+
+
 def all_updates() -> pytest.MarkDecorator:
     """Parametrize a test by all recorded updates. Without a folder the test is skipped."""
-    found = sorted(folder().glob("*.npz")) if folder() else []
-    files = [RecordedUpdates(path) for path in found]
-    cases = [pytest.param(f, id=f.path.stem) for f in files if "updates_recorded" in f.meta]
+    cases = [pytest.param(f, id=f.path.stem) for f in all_files() if f.of_updates]
     if not cases:
         reason = "MAVIC_GOLDEN_UPDATES does not name the folder of recorded updates"
         cases = [pytest.param(None, id="unset", marks=pytest.mark.skip(reason=reason))]

@@ -170,9 +170,8 @@ def test_values_are_in_units_of_the_value_scale():
     np.testing.assert_allclose(large, 100 * plain, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "way", ["each", *(pytest.param(way, marks=pytest.mark.long) for way in ("own", "cell"))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["each", "own", "cell"])
 def test_of_two_instructions_a_critic_hears_the_sum(way):
     """Two phrases are heard as one phrase whose vector is their sum, also by the layers of the kinds."""
     shape = replace(static_config("protected").network.shape, kind_heads=True)

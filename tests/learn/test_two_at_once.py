@@ -97,9 +97,9 @@ def softmax(logits, choices):
     "name, backbone",
     [
         ("residual", "mac-iac"),
-        ("shared", "mac-iac"),
-        ("cell", "mac-iac"),
-        ("residual", "mac-cac"),
+        pytest.param("shared", "mac-iac", marks=pytest.mark.long),
+        pytest.param("cell", "mac-iac", marks=pytest.mark.long),
+        pytest.param("residual", "mac-cac", marks=pytest.mark.long),
     ],
 )
 def test_each_instruction_is_heard_alone_and_both_are_kept(name, backbone):

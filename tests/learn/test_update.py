@@ -65,7 +65,8 @@ def test_gradients_in_blocks_equal_plain_back_propagation(name):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3 * float(jnp.abs(b).max()))
 
 
-@pytest.mark.parametrize("name", [pytest.param("protected", marks=pytest.mark.long), "residual"])
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["protected", "residual"])
 def test_contexts_do_not_touch_each_others_parameters(name):
     """Losses of instructed rows leave the uninstructed part alone, also where its logits count, and vice versa."""
     network = static_config(name).network

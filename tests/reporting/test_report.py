@@ -276,6 +276,7 @@ def test_unequal_presets_are_named_in_the_caption(tmp_path):
     assert "gamma" not in caption
 
 
+@pytest.mark.long
 def test_a_report_made_twice_has_the_same_bytes(made, tmp_path):
     folder, paths = made
     again = report(folder, tmp_path / "again")

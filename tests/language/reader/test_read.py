@@ -383,6 +383,7 @@ def test_the_mirror_image_of_a_kind(kind, names, other):
     assert ablation.mirror(kind, names) == other
 
 
+@pytest.mark.long
 def test_an_encoder_beats_a_bag_of_words_on_novel_sentences():
     rows = ablation.ablation(
         built_in.instructions("overcooked"),
