@@ -12,6 +12,7 @@ import importlib
 import re
 import sys
 import traceback
+import zlib
 from collections.abc import Iterable, Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import NamedTuple
 
 from mavic.apps.commands.command import Command, UserError
 from mavic.envs import api
-from mavic.experiments import json_shape, shipped_teams
+from mavic.experiments import json_shape, records, shipped_teams
 from mavic.experiments.methods import METHODS
 from mavic.language import encoder
 from mavic.learn.networks import NETWORKS
@@ -132,8 +133,16 @@ def wanted_by(command: Command) -> Iterator[Wanted]:
             path = shipped_teams.notes_of(shipped_teams.find(given[option]))
             yield from _of_config(path.read_bytes() if path.is_file() else b"")
     if (folder := given.get("folder")) is not None:
-        for record in sorted(Path(folder).glob("*.jsonl")):
-            yield from _of_config(record.read_bytes().partition(b"\n")[0])
+        for record in records.paths_in(Path(folder)):
+            yield from _of_config(_first_line(record))
+
+
+def _first_line(record: Path) -> bytes:
+    """Return the first line of a record, or nothing if it cannot be read. Whoever reads the record says why."""
+    try:
+        return records.content(record).partition(b"\n")[0]
+    except (OSError, EOFError, zlib.error):
+        return b""
 
 
 def _of_config(text: bytes) -> Iterator[Wanted]:

@@ -99,12 +99,10 @@ def macro_count(env: Env) -> int:
     return max(len(macros) for macros in env.macros)
 
 
-def effective_macros(env: Env, state: Any | None) -> Array:
-    """Return int [N, M], the macro that each choice would count as if it were chosen now and nobody else moved.
-
-    Without a state every choice counts as itself."""
+def effective_macros(env: Env, state: Any) -> Array:
+    """Return int [N, M], the macro that each choice would count as if it were chosen now and nobody else moved."""
     own = getattr(env, "effective_macros", None)
-    if own is not None and state is not None:
+    if own is not None:
         return own(state)
     macros = jnp.arange(macro_count(env), dtype=jnp.int32)
     return jnp.broadcast_to(macros, (len(env.agents), len(macros)))

@@ -6,14 +6,18 @@ training, and one line `score` with the final evaluation. A number that differs 
 per seed; seeds are never averaged on disk. `given` and `followed` count instructions by kind. The score has the
 sections of `mavic.experiments.metrics` and, under `shield`, those with instructions a second time: the same team while
 what the instruction forbids was unavailable. `optima` has the returns of the best plans that obey each kind.
+
+A record may be compressed, as `.jsonl.gz`. All records in `results/` are.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import math
 import platform
+import zlib
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -194,9 +198,22 @@ def read(path: str | Path) -> Record:
     return Record(path=path, run=run, curve=curve, score=scores[-1] if scores else None)
 
 
+def compressed(record: bytes) -> bytes:
+    """Return a record's bytes as those of a `.jsonl.gz` file. Equal records give equal files."""
+    return gzip.compress(record, mtime=0)
+
+
+def content(path: Path) -> bytes:
+    """Return the bytes of a record, which may be compressed."""
+    read = path.read_bytes()
+    return gzip.decompress(read) if path.suffix == ".gz" else read
+
+
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return content(path).decode("utf-8")
+    except (EOFError, zlib.error) as error:
+        raise RecordError(f"{path}: damaged ({error})") from None
     except UnicodeDecodeError as error:
         raise RecordError(
             f"{path}: not UTF-8 text ({error.reason} at byte {error.start})"
@@ -234,10 +251,16 @@ def _check_seeds(value: Any, seeds: int, where: str = "") -> None:
         json_shape.check(value, float, where)
 
 
+def paths_in(folder: Path, below: str = "") -> list[Path]:
+    """Return the paths of all records of a folder, in the order of their names; with `below` "*/" of its folders."""
+    found = (folder.glob(f"{below}*{ending}") for ending in (".jsonl", ".jsonl.gz"))
+    return sorted(path for paths in found for path in paths)
+
+
 def read_folder(folder: str | Path) -> list[Record]:
     """Return all records of a folder, in the order of their names."""
     folder = Path(folder)
-    paths = sorted(folder.glob("*.jsonl"))
+    paths = paths_in(folder)
     if not paths:
         raise RecordError(f"{folder}: no records (*.jsonl) here")
     return [read(path) for path in paths]

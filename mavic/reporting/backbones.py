@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mavic.experiments import files
+from mavic.experiments import files, records
 from mavic.experiments.records import plain, read_folder
 from mavic.reporting.formats import number, percent
 from mavic.reporting.rows import Row, table
@@ -60,7 +60,7 @@ def table_of(folder: Path) -> Table:
 
 def record_folders(folder: Path) -> list[Path]:
     """Return the folders below `folder` that hold records."""
-    return sorted({path.parent for path in folder.glob("*/*.jsonl")})
+    return sorted({path.parent for path in records.paths_in(folder, "*/")})
 
 
 def _numbers(row: Row) -> dict[str, Any]:

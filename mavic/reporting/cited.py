@@ -3,9 +3,9 @@
     python -m mavic.reporting.cited README.md docs/results.md
 
 prints every number with a decimal point, outside of tables that commands make, that no file of the folder `results`
-beside the page holds: a number of a JSON file, or the mean or the least over seeds of a record's score. A section whose
-heading names a world may cite only that world's files and those of studies. A number with another source stands in a
-comment of its section:
+beside the page holds: a number of a JSON file, or the mean or the least over seeds of a record's score. Records of
+studies do not count, for their pages have JSON files. A section whose heading names a world may cite only that world's
+files and the pages of studies. A number with another source stands in a comment of its section:
 
     <!-- not from a record: 16.0 7.4 (docs/lab.md 77) -->
 """
@@ -25,11 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mavic.envs import api
+from mavic.experiments import records
 
 NUMBER = re.compile(r"(?<![\w.§/–-])[−-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?![\w.]|\.\d)")
 SOURCED = re.compile(r"<!-- not from a record:(.*?)-->", re.DOTALL)
 MADE = re.compile(r"<!-- (?:headline|study|bias|speed)\b.*?<!-- end -->", re.DOTALL)
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
+STUDIES = "studies"
 HEADING = re.compile(r"^(#+ .*)$", re.MULTILINE)
 
 
@@ -62,7 +64,7 @@ def _known(results: Path, world: str) -> NDArray:
     """Return the sizes of all numbers of the files that a section may cite, the smallest first."""
     paths = [p for p in sorted(results.rglob("*.json")) if _may_cite(p.relative_to(results), world)]
     paths += [
-        p for p in sorted(results.rglob("*.jsonl")) if _may_cite(p.relative_to(results), world)
+        p for p in records.paths_in(results, "**/") if _may_cite(p.relative_to(results), world)
     ]
     values = {value for path in paths for value in _of_file(path)}
     for record in (api.world(name) for name in api.BUILT_IN if world in ("", name)):
@@ -74,13 +76,15 @@ def _known(results: Path, world: str) -> NDArray:
 @functools.cache
 def _of_file(path: Path) -> frozenset[float]:
     """Return the numbers of a JSON file, or those over seeds of a record's last line, its score."""
-    text = path.read_text(encoding="utf-8")
+    text = records.content(path)
     if path.suffix == ".json":
         return frozenset(_numbers(json.loads(text)))
-    return frozenset(_over_seeds(json.loads(text.rstrip("\n").rpartition("\n")[2])))
+    return frozenset(_over_seeds(json.loads(text.rstrip(b"\n").rpartition(b"\n")[2])))
 
 
 def _may_cite(path: Path, world: str) -> bool:
+    if path.parts[0] == STUDIES:
+        return False
     return not world or world in path.parts or not set(path.parts) & set(api.BUILT_IN)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -20,6 +21,7 @@ from mavic.reporting.stats import Estimate, interval
 from mavic.reporting.styles import MISSING, look
 
 WIDTH = 9  # inches
+COLOURS = 128  # of a PNG
 UNDER_SHARE = "under_share"
 ZOOMS = (0.97, 0.9)
 """Shares of the optimum above which points may get a panel of their own; `zoom_from` chooses one."""
@@ -54,7 +56,11 @@ def save(stem: Path, draw: Callable[[], Any]) -> list[Path]:
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # the layout is final; both formats share it
         figure.savefig(svg, metadata={"Date": None, "Creator": None})
-        figure.savefig(png, dpi=150, metadata={"Software": None})
+        drawn = io.BytesIO()
+        figure.savefig(drawn, dpi=150, metadata={"Software": None})
+    # A palette of few colours makes a file of a third of the size.
+    picture = require("PIL.Image").open(drawn).convert("RGB")
+    picture.quantize(COLOURS, dither=0).save(png, optimize=True)
     return [svg, png]
 
 
@@ -341,7 +347,7 @@ def panel(axes: Any, title: str) -> None:
 
 def in_percent(axis: Any) -> None:
     """Write an axis of shares in percent."""
-    axis.set_major_formatter(require("matplotlib.ticker").PercentFormatter(1.0, decimals=0))
+    axis.set_major_formatter(require("matplotlib.ticker").PercentFormatter(1.0, decimals=None))
 
 
 def _optimum_lines(panels: Iterable[Any], optimum: float | None, vertical: bool) -> list[Any]:

@@ -135,7 +135,8 @@ def markdown(results: Path, entry: str) -> str:
     folder = results / named.get("folder", world)
     table = json.loads((folder / "table.json").read_text(encoding="utf-8"))
     group, best = named["group"], named["method"]
-    chosen = {group: [name for name in table[group] if name not in LEFT_OUT]}
+    out = {*LEFT_OUT, *named.get("without", ())}
+    chosen = {group: [name for name in table[group] if name not in out]}
     chosen |= named.get("also", {})
     rank = {name: i for i, name in enumerate(styles.LOOKS)}
     found = [(key, name) for key, names in chosen.items() for name in names]

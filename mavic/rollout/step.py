@@ -49,8 +49,8 @@ class InstructedEnv:
     """[] The kind of a second instruction, which every episode begins under and holds to its end; 0: none at first.
     None: there is no room for a second instruction, and nothing is compiled for one."""
     judges_work: bool = static(default=True)
-    """Choices are judged by the work that they would do, not by their names alone. This costs time in every tick, and
-    matters only where something may be enforced or the learner asks what is forbidden."""
+    """Choices are judged by the work that they would do. This costs time in every tick. False is for training in which
+    nothing is ever enforced and nobody asks what is forbidden; then nothing counts as forbidden."""
 
 
 class EpisodeDraws(NamedTuple):
@@ -124,7 +124,9 @@ def choices_of(
     """Return what each agent may choose in this state of the environment, and what the instructions forbid."""
     env = instructed.env
     offered = env.available(state)
-    effective = api.effective_macros(env, state if instructed.judges_work else None)
+    if not instructed.judges_work:
+        return Choices(offered, jnp.zeros_like(offered))
+    effective = api.effective_macros(env, state)
     allowed = reward.allowed_macros(instruction, effective, instructed.rules)
     bound = allowed | ~instruction.enforced
     if also is not None:

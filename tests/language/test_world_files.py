@@ -42,8 +42,8 @@ KINDS = {
 LEAST = {"novel": 110, "infeasible": 40, "near": 60, "instead": 24}
 
 
-# A world's training set takes seconds to make: one now, the others in make test-long.
-READ = [pytest.param(world, marks=pytest.mark.long) for world in built_in.WORLDS]  # sets of 60,000 sentences
+# A world's training set, of 60,000 sentences, takes seconds to make.
+READ = [pytest.param(world, marks=pytest.mark.long) for world in built_in.WORLDS]
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from sample_records import config_of, lines_of, only_row, record_of
 
 from mavic.envs import api
 from mavic.experiments.methods import METHODS
-from mavic.experiments.records import RecordError, read, write
+from mavic.experiments.records import RecordError, compressed, read, read_folder, write
 from mavic.reporting.report import report
 from mavic.reporting.rows import table
 
@@ -171,3 +171,20 @@ def test_a_broken_score_names_its_file_and_field(tmp_path):
     write(tmp_path / "a.jsonl", lines)
     with pytest.raises(RecordError, match=r"leak\.none.*one entry per seed \(2\)"):
         report(tmp_path)
+
+
+def test_a_compressed_record_is_the_same_record_and_a_damaged_one_is_refused(tmp_path):
+    plain = tmp_path / "plain" / "0.jsonl"
+    plain.parent.mkdir()
+    write(plain, lines_of(config_of(), [1, 2], [1, 1], [0, 0]))
+    packed = tmp_path / "0.jsonl.gz"
+    packed.write_bytes(compressed(plain.read_bytes()))
+    assert packed.stat().st_size < plain.stat().st_size / 2
+    one, same = read(plain), read(packed)
+    assert (one.run, one.curve, one.score) == (same.run, same.curve, same.score)
+    assert [record.path for record in read_folder(tmp_path)] == [packed]
+    whole = packed.read_bytes()
+    for damaged in (whole[:-9], whole[:40] + b"?" + whole[41:], b"no gzip at all"):
+        packed.write_bytes(damaged)
+        with pytest.raises(RecordError, match=packed.name):
+            read(packed)

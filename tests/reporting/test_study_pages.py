@@ -90,7 +90,7 @@ def test_a_published_record_serves_if_its_numbers_are_the_same(tmp_path):
 
 def test_publishing_copies_the_records_and_draws_the_same_from_them(filled, tmp_path):
     made = drawn("compliance", filled, tmp_path / "a", publish=tmp_path / "results")
-    copies = [path for path in made.written if path.suffix == ".jsonl"]
+    copies = [path for path in made.written if path.name.endswith(".jsonl.gz")]
     assert len(copies) == 6
     again = pages.draw(
         STUDIES["compliance"], "quick", tmp_path / "nothing", tmp_path / "results", tmp_path / "b"

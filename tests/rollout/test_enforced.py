@@ -59,6 +59,26 @@ def test_what_is_not_enforced_is_forbidden_and_available():
     assert int(state.forbidden.sum()) == 2
 
 
+def test_where_nobody_judges_choices_nothing_is_forbidden_and_all_is_played_alike():
+    judged = instructed(**LASTING, drill_prob=0.0)
+    unjudged = replace(judged, judges_work=False)
+    states = [reset(place, KEY) for place in (judged, unjudged)]
+    for number in range(6):
+        macro = jnp.array([Left.WALK, Right.WALK]) if number % 2 else jnp.array([Left.WAIT, 0])
+        drawn = draws(**(ARRIVES if number == 1 else {}), kind=0.99)
+        (first, row), (second, same) = (
+            step(place, state, macro, drawn)
+            for place, state in zip((judged, unjudged), states, strict=True)
+        )
+        states = [first, second]
+        assert not second.forbidden.any()
+        assert first.available.tolist() == second.available.tolist()
+        assert (
+            row.reward.tolist() == same.reward.tolist() and row.kind.tolist() == same.kind.tolist()
+        )
+    assert first.forbidden.any()  # the instruction still holds
+
+
 def test_only_those_addressed_are_bound_and_something_is_always_left():
     place = instructed()
     own = instruction_of(HURRY)

@@ -24,7 +24,7 @@ class Report(Command):
     """
 
     folder: Positional[Path]
-    """The folder of the records (*.jsonl), or a folder of such folders."""
+    """The folder of the records (*.jsonl, *.jsonl.gz), or a folder of such folders."""
     out: Path | None = None
     """Where to write (default: the same folder)."""
     brief: bool = False
@@ -32,9 +32,10 @@ class Report(Command):
 
     def run(self) -> None:
         """Carry out the command."""
+        from mavic.experiments import records
         from mavic.reporting import backbones, report
 
-        below = [] if any(self.folder.glob("*.jsonl")) else backbones.record_folders(self.folder)
+        below = [] if records.paths_in(self.folder) else backbones.record_folders(self.folder)
         for folder in below or [self.folder]:
             out = self.out / folder.name if below and self.out else self.out
             made = report.report(folder, out, console=console.OUT, brief=self.brief)

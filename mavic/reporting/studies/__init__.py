@@ -97,7 +97,9 @@ def find(
     places = [cells / training.name / name]
     if further is not None:
         places += [further / COPIED / training.name / name, further / name]
-    for path in places:
+    for path in (
+        found for place in places for found in (place, place.with_name(f"{place.name}.gz"))
+    ):
         if path.is_file():
             record = records.read(path)
             if record.config() == config and _same_numbers(record, training):
@@ -130,8 +132,9 @@ def write(name: str, page: Page, folder: Path) -> Iterator[Path]:
 
 
 def _place(training: Training, record: Record) -> Path:
-    """Return where a record lies in a published folder."""
-    return Path(COPIED) / training.name / training.world / record.path.name
+    """Return where a record lies in a published folder, compressed."""
+    name = f"{record.path.name.removesuffix('.gz')}.gz"
+    return Path(COPIED) / training.name / training.world / name
 
 
 def _copied(used: dict[Path, Record], folder: Path) -> list[Path]:
@@ -142,5 +145,5 @@ def _copied(used: dict[Path, Record], folder: Path) -> list[Path]:
         if not record.path.resolve().is_relative_to(folder.resolve())
     }
     for path, record in new.items():
-        files.write_bytes(path, record.path.read_bytes())
+        files.write_bytes(path, records.compressed(records.content(record.path)))
     return list(new)

@@ -168,6 +168,7 @@ def _draw_conditions(rows: Sequence[Row]) -> Any:
                 draw_curve(axes, row, name)
             panel(axes, f"{METRICS[name].title}\n{condition.partition('kinds=')[2]}")
             if METRICS[name].format.percent:
+                axes.set_ylim(0.0, 1.04)
                 in_percent(axes.yaxis)
     _episodes(panels[-1])
     legend(figure, method_handles(rows, linewidth=2))

@@ -123,19 +123,23 @@ def ablation(found: Sequence[Found]) -> Page:
         assert changed in ABLATIONS
         for row in one.rows:
             said = VARIANTS[changed] if changed != "full" else _target(row)
-            under = row.over_kinds("under_share")
+            under, obeyed = row.over_kinds("under_share"), row.over_kinds("under_obeyed")
             cells = [text(row, metric) for metric in COLUMNS]
-            lines.append([api.known(one.world).title, said, *cells, *map(percent, under)])
+            last = [*under, *obeyed]
+            lines.append([api.known(one.world).title, said, *cells, *map(percent, last)])
             json.setdefault(one.world, {})[said] = {
                 **numbers(row, NAMES),
                 "under_mean": under[0],
                 "under_min": under[1],
+                "obeyed_mean": obeyed[0],
+                "obeyed_min": obeyed[1],
                 **facts(row),
             }
             shown.append((one.world, said, row))
     rows = [row for _, _, row in shown]
     header = ("world", "MAVIC", "base", "followed", "return with instructions", "bias",
-              "task under a prohibition", "worst kind, worst seed")  # fmt: skip
+              "task under a prohibition", "worst kind, worst seed",
+              "obeyed meanwhile", "worst kind, worst seed")  # fmt: skip
     markdown = (
         "# What each part does\n\nEach line changes one thing in MAVIC as we train it (preset "
         "`tuned`, network `residual`, "
@@ -171,7 +175,7 @@ def _draw(shown: Sequence[tuple[str, str, Row]]) -> Any:
             panel(axes, f"{METRICS[metric].title} · {api.known(world).title}")
             axes.set_yticks(range(len(lines)), [said.replace("`", "") for said in lines])
             in_percent(axes.xaxis)
-        line[0].invert_yaxis()
+    panels[0, 0].invert_yaxis()  # that of all: the unchanged training comes first
     return figure
 
 

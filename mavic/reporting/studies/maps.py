@@ -121,7 +121,7 @@ def _shade(row: Row | None, metric: str, of: str) -> tuple[float, str]:
         return math.nan, MISSING
     mean = row.estimate(metric).mean
     percent = METRICS[metric].format.percent
-    return row.estimate(of).mean, formats.hundredths(mean, 0) if percent else f"{mean:.0f}"
+    return row.estimate(of).mean, formats.hundredths(mean, 1) if percent else f"{mean:.0f}"
 
 
 def square(
@@ -150,10 +150,10 @@ def frame(axes: Any, columns: Sequence[str], lines: Sequence[str], x: str, y: st
     axes.set_ylabel(y)
 
 
-GAINS = {  # of MAVIC over naive: the title, and the scale of the colours
-    "share": ("base return, of the optimum", 1.0),
-    "live_of_optimum": ("return with instructions, of the optimum", 1.0),
-    "bias": ("value bias removed, |naive| − |MAVIC|", 1.0),
+GAINS = {  # of MAVIC over naive in percentage points: the title, and the scale of the colours
+    "share": ("gain in base return,\n% of the optimum", 1.0),
+    "live_of_optimum": ("gain in return with instructions,\n% of the optimum", 1.0),
+    "bias": ("value bias removed, %,\n|naive| − |MAVIC|", 1.0),
 }
 
 
@@ -164,17 +164,20 @@ def atlas(found: Sequence[Found]) -> Page:
     lines = [
         [
             point["network"], f"{point['penalty']:g}", f"{point['rate']:g}", "–".join(map(str, point["hold"])),
-            *(text(row, metric) for metric in ("base", "live", "leak") for row in pair),
+            *(text(row, metric) for metric in ("base", "live", "compliance", "leak") for row in pair),
         ]
         for point, pair in points
     ]  # fmt: skip
     header = ["network", "penalty", "rate", "hold"]
-    header += [f"{m}, {who}" for m in ("base", "live", "bias") for who in ("naive", "MAVIC")]
+    columns = ("base", "live", "followed", "bias")
+    header += [f"{column}, {who}" for column in columns for who in ("naive", "MAVIC")]
     intro = (
         "# Where the correction matters\n\nBox Pushing with all kinds under the rule add; nothing "
         "but what the schedule "
         "gives (no uninstructed episodes, no interrupts without words, no drills). Live is the task return while "
-        f"instructions come and go; bias is that of the critic on uninstructed histories. {seeds_text(rows[:1])}\n\n"
+        "instructions come and go; bias is that of the critic on uninstructed histories. A penalty alone teaches no "
+        "method to go where it is told, for what it earns on its way is worth more; so few commands are followed, and "
+        f"a team that gives up the big box follows more of them. {seeds_text(rows[:1])}\n\n"
     )
     json = [
         {**point, "naive": {**numbers(a, SHOWN), **facts(a)}, "mavic": {**numbers(b, SHOWN), **facts(b)}}
@@ -219,7 +222,7 @@ def _draw_atlas(points: Sequence[Point]) -> Any:
     settings = sorted({(p["network"], p["penalty"]) for p, _ in points})
     rates = sorted({p["rate"] for p, _ in points})
     holds = sorted({p["hold"] for p, _ in points})
-    figure = plain_figure(0.6 + (0.9 + 0.45 * len(holds)) * len(settings))
+    figure = plain_figure(0.9 + (0.9 + 0.45 * len(holds)) * len(settings))
     panels = figure.subplots(len(settings), len(GAINS), squeeze=False)
     for line, (network, penalty) in zip(panels, settings, strict=True):
         own = {

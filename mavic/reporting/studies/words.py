@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mavic.envs import api
+from mavic.experiments.infeasible import NOTHING
 from mavic.reporting.figures import panel, plain_figure
 from mavic.reporting.formats import percent
 from mavic.reporting.rows import Row
@@ -82,11 +83,11 @@ def infeasible(found: Sequence[Found]) -> Page:
             **{f"{request}, {way}": shares for (request, way), shares in means.items()},
             **facts(row),
         }
-        for request, entry in row.requests.items():
+        for request, entry in _silence_first(row.requests):
             cells = [_most(means.get((request, way))) for way in ("own", "read")]
             asked = entry.get("asked", MISSING)
-            said = "unsure: nothing is asked" if asked == "none" else asked
-            lines.append([label(row), row.network, f"“{request}”", cells[0], said, cells[1]])
+            said = "unsure: nothing is asked" if asked == NOTHING else asked
+            lines.append([label(row), row.network, _named(request), cells[0], said, cells[1]])
     header = (
         "method",
         "network",
@@ -105,6 +106,15 @@ def infeasible(found: Sequence[Found]) -> Page:
     )
     shown = [row for row in rows if row.config.method == "mavic"] or rows
     return Page(json=json, markdown=markdown, figures={"infeasible": lambda: _draw(shown)})
+
+
+def _silence_first(requests: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the requests and their entries, that of silence first."""
+    return sorted(requests.items(), key=lambda item: item[0] != NOTHING)
+
+
+def _named(request: str) -> str:
+    return "nothing asked" if request == NOTHING else f"“{request}”"
 
 
 def _means(shares: Mapping[str, Sequence[float | None]]) -> dict[str, float]:
@@ -126,7 +136,9 @@ def _draw(rows: Sequence[Row]) -> Any:
     figure = plain_figure(0.7 + 2.6 * len(rows))
     panels = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
     for axes, row in zip(panels, rows, strict=True):
-        means = {request: _means(entry["own"]) for request, entry in row.requests.items()}
+        means = {
+            _named(request): _means(entry["own"]) for request, entry in _silence_first(row.requests)
+        }
         total: dict[str, float] = {}
         for shares in means.values():
             for macro, share in shares.items():
