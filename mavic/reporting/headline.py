@@ -11,6 +11,7 @@ the file looks like this:
         "group": "tuned/protected/live/by-kind",            the group of `table.json` whose rows are shown
         "method": "mavic",                                   the row that is the headline, in bold
         "also": {"tuned/shared/live/by-kind": ["mavic"]},    optional: rows of other groups, after those of their method
+        "without": ["mavic-shift"],                          optional: methods that are left out of the group
         "columns": ["method", "base return"],                optional: only these columns
         "folder": "repeat/box_pushing"                       optional: the folder of the table (default: the world's)
     }
