@@ -49,8 +49,8 @@ def heatmap(found: Sequence[Found]) -> Page:
             "# Penalty × rate\n",
             f"Box Pushing with the one kind “do not push any boxes”, held to the end of the episode. "
             f"{setting(rows[0])}, "
-            f"and each penalty and rate. {seeds_text(rows[:1])} The setting in which a method has most of both (the "
-            "smaller of its share of the optimum and its share of followed instructions):\n",
+            f"and each penalty and rate. {seeds_text(rows[:1])} The best setting of each method, by the smaller of its "
+            "share of the optimum and its share of followed instructions:\n",
             table(titles, lines),
             *(f"\n**{METRICS[metric].title}**, rows: method and penalty, columns: rate\n\n" + _grid(rows, metric)
               for metric in ("base", "compliance")),
