@@ -1,7 +1,7 @@
 """The studies of `mavic reproduce`, as rows of a table: what each shows, and which trainings it needs.
 
 A training is one `mavic train` command with numbers of its own; configurations that fit one compiled program are one
-training. Studies share trainings. The profile `full` is meant for a GPU, `quick` for ten minutes on two cores; quick
+training. Studies share trainings. The profile `full` is meant for a GPU, `quick` for minutes on two cores; quick
 trainings are too short for figures that one could quote. `mavic.reporting.studies` draws each study from the records.
 """
 

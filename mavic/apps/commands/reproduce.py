@@ -43,7 +43,8 @@ class Reproduce(Command):
     """The study: table1, heatmap, curves, single, compliance, dual, ood, infeasible, rare, shaping, agents, atlas or
     ablation."""
     quick: bool = False
-    """Short trainings that take about ten minutes on two cores. They show the shape of a result, not its figures."""
+    """Short trainings: minutes on two cores, but table1 takes more than a quarter of an hour. They show the shape of a
+    result, not its figures."""
     engine: Literal["local", "ray", "slurm"] = "local"
     """Where trainings run: one after another on this machine, on a Ray cluster (extra: mavic[ray]) or as jobs of a
     Slurm cluster (extra: mavic[slurm])."""
