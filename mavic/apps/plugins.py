@@ -12,7 +12,6 @@ import importlib
 import re
 import sys
 import traceback
-import zlib
 from collections.abc import Iterable, Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -141,7 +140,7 @@ def _first_line(record: Path) -> bytes:
     """Return the first line of a record, or nothing if it cannot be read. Whoever reads the record says why."""
     try:
         return records.content(record).partition(b"\n")[0]
-    except (OSError, EOFError, zlib.error):
+    except records.RecordError:
         return b""
 
 

@@ -204,22 +204,23 @@ def compressed(record: bytes) -> bytes:
 
 
 def content(path: Path) -> bytes:
-    """Return the bytes of a record, which may be compressed."""
-    read = path.read_bytes()
-    return gzip.decompress(read) if path.suffix == ".gz" else read
+    """Return the bytes of a record, which may be compressed. What cannot be read is a `RecordError`."""
+    try:
+        read = path.read_bytes()
+        return gzip.decompress(read) if path.suffix == ".gz" else read
+    except (EOFError, zlib.error) as error:
+        raise RecordError(f"{path}: damaged ({error})") from None
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
 def _text(path: Path) -> str:
     try:
         return content(path).decode("utf-8")
-    except (EOFError, zlib.error) as error:
-        raise RecordError(f"{path}: damaged ({error})") from None
     except UnicodeDecodeError as error:
         raise RecordError(
             f"{path}: not UTF-8 text ({error.reason} at byte {error.start})"
         ) from None
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
 def _check_line(line: dict[str, Any], run: dict[str, Any]) -> None:

@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 
 from mavic.envs import api
 from mavic.experiments import records
+from mavic.reporting.studies import COPIED
 
 NUMBER = re.compile(r"(?<![\w.§/–-])[−-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?![\w.]|\.\d)")
 SOURCED = re.compile(r"<!-- not from a record:(.*?)-->", re.DOTALL)
 MADE = re.compile(r"<!-- (?:headline|study|bias|speed)\b.*?<!-- end -->", re.DOTALL)
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
-STUDIES = "studies"
 HEADING = re.compile(r"^(#+ .*)$", re.MULTILINE)
 
 
@@ -83,7 +83,7 @@ def _of_file(path: Path) -> frozenset[float]:
 
 
 def _may_cite(path: Path, world: str) -> bool:
-    if path.parts[0] == STUDIES:
+    if path.parts[0] == COPIED:
         return False
     return not world or world in path.parts or not set(path.parts) & set(api.BUILT_IN)
 
