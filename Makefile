@@ -112,7 +112,7 @@ reproduce: $(VENV)/play  ## The paper's Table 1 from nothing (for a GPU; a day o
 
 report: $(VENV)/run  ## Remake tables and figures from the committed records
 	@for world in results/*/; do $(BIN)/mavic report $$world; done
-	@$(BIN)/python -m mavic.reporting.headline README.md docs/results.md docs/studies.md
+	@$(BIN)/python -m mavic.reporting.headline README.md docs/results.md docs/studies.md docs/backbones.md
 
 clean:  ## Remove .venv and caches; keeps runs/
 	rm -rf $(VENV) .venv-jax .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -48,6 +48,7 @@ def train(
     options: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     quick: bool = False,
+    brief: bool = False,
     words: bool = False,
     overwrite: bool = False,
     initial: str | Path | None = None,
@@ -69,7 +70,8 @@ def train(
     - `seeds`: how many, or which.
     - `options`: of the world, such as {"size": 8}.
     - `out`: the folder for records, policies and checkpoints. None: nothing is written.
-    - `quick`: evaluate with a quarter of the episodes. `words`: also evaluate with unseen phrases.
+    - `quick`: evaluate with a quarter of the episodes. `brief`: without pairs of prohibitions and without the shield.
+    - `words`: also evaluate with unseen phrases.
     - `overwrite`: replace records that were made with other seeds, numbers or options.
     - `initial`: a policy file or shipped team whose weights all seeds start from.
     - `on_point`: called with every `mavic.experiments.loggers.Point` of the learning curves.
@@ -90,6 +92,7 @@ def train(
         options=options,
         out=out,
         quick=quick,
+        brief=brief,
         words=words,
         overwrite=overwrite,
         initial=initial,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import get_args
@@ -33,6 +34,7 @@ COMMANDS = (
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command in `args` (default: those of the process). Errors of the user are one line on standard error."""
+    whole_process = args is None
     args = list(sys.argv[1:] if args is None else args)
     try:
         for complaint in renamed.complaints(args):
@@ -41,13 +43,21 @@ def main(args: Sequence[str] | None = None) -> None:
             _run(parse(args))
     except KeyboardInterrupt as stopped:
         _complain(str(getattr(stopped, "said", "")) or "stopped")
-        sys.exit(stopping.status_of(stopped))
+        status = stopping.status_of(stopped)
+        _leave(status) if whole_process else sys.exit(status)
     except MemoryError:
         _complain("the memory of this machine is used up; fewer seeds or a smaller batch need less")
         sys.exit(1)
     except (UserError, ValueError, ImportError, OSError) as error:
         _complain(_one_line(error))
         sys.exit(1)
+
+
+def _leave(status: int) -> None:
+    """End the process now. Python itself would wait until the device has computed what was asked of it, for minutes."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _complain(text: str) -> None:

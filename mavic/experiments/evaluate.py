@@ -317,11 +317,13 @@ class Evaluation:
         return divide(ratio)
 
 
-def evaluation_of(trained: Trained, num_envs: int | None, scale: float) -> Evaluation:
+def evaluation_of(
+    trained: Trained, num_envs: int | None, scale: float, pairs: bool = True
+) -> Evaluation:
     """Return what is evaluated of a group."""
     if num_envs is None:
         # A batch has four episodes per environment: few on a CPU, where ticks are slow.
-        num_envs = 64 if jax.default_backend() == "cpu" else 256
+        num_envs = _cpu_envs(scale) if jax.default_backend() == "cpu" else 256
     runs, state = trained.teams_of(trained.group.configs)
     rules = runs.test_env.rules
     given = np.atleast_1d(np.asarray(rules.given).any(axis=0))
@@ -334,20 +336,31 @@ def evaluation_of(trained: Trained, num_envs: int | None, scale: float) -> Evalu
         scale=scale,
         twins=twins_of(jax.tree.map(lambda x: x[0], rules), trained.task.file),
         kinds={name: i for i, name in enumerate(rules.names) if given[i]},
-        pairs=pairs_of(trained.task, given),
+        pairs=pairs_of(trained.task, given) if pairs else {},
     )
 
 
+def _cpu_envs(scale: float) -> int:
+    """Return 64 environments, or fewer if one batch of theirs is more than a kind that is held needs."""
+    return min(64, math.ceil(UNDER_EPISODES * scale / 4))
+
+
 def evaluate(
-    trained: Trained, *, num_envs: int | None = None, scale: float = 1.0, shield: bool = True
+    trained: Trained,
+    *,
+    num_envs: int | None = None,
+    scale: float = 1.0,
+    shield: bool = True,
+    pairs: bool = True,
 ) -> dict[ExperimentConfig, dict[str, Any]]:
     """Return the `score` lines of all configs of a group, evaluated together. Every number has one entry per seed.
 
     With `scale` below 1 fewer episodes are played. With `shield` everything under an instruction is played again while
-    what is forbidden is unavailable; these numbers stand under "shield", in the same sections.
+    what is forbidden is unavailable; these numbers stand under "shield", in the same sections. With `pairs` two
+    prohibitions at once are played too.
     """
     group, task = trained.group, trained.task
-    evaluation = evaluation_of(trained, num_envs, scale)
+    evaluation = evaluation_of(trained, num_envs, scale, pairs)
     played = {name: evaluation.totals(section) for name, section in SECTIONS.items()}
     found = _sections(evaluation, played, played["base"])
     asked = evaluation.kinds

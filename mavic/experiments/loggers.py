@@ -73,6 +73,7 @@ def tensorboard(folder: str | Path) -> OnPoint:
             for key, value in numbers.items():
                 writer.add_scalar(key, value, point.episodes)
             writer.add_scalar("steps_per_second", point.values["steps_per_second"], point.episodes)
+            writer.flush()  # a training may be stopped at any time
             if point.number == point.total:
                 writers.pop((name, seed)).close()
 

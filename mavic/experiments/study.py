@@ -124,13 +124,15 @@ def run(
     folder: Path | None = None,
     *,
     quick: bool = False,
+    brief: bool = False,
     words: bool = False,
     on_point: Sequence[OnPoint] = (),
     console: Console | None = None,
 ) -> Iterator[Result]:
     """Train a group and evaluate it. With a folder, write checkpoints, records and policies. Yield each result.
 
-    With `words`, teams are also evaluated with phrases that they were not trained on. If `folder` holds a checkpoint of
+    A `brief` evaluation leaves out the shield and pairs of prohibitions. With `words`, teams are also evaluated with
+    phrases that they were not trained on. If `folder` holds a checkpoint of
     the same group, training goes on from there.
     """
     if words:  # a missing encoder is reported now and not after the training
@@ -145,7 +147,10 @@ def run(
     scale = QUICK if quick else 1.0
     by_phrase = unseen_phrases.evaluate(trained, scale=scale) if words else {}
     by_request = infeasible.evaluate(trained, scale=scale) if words else {}
-    for config, score in evaluate.evaluate(trained, scale=scale).items():
+    more = not brief
+    for config, score in evaluate.evaluate(
+        trained, scale=scale, shield=more, pairs=more
+    ).items():
         for name, found in (("words", by_phrase), ("requests", by_request)):
             score[name] = divergence.blank_score(found.get(config, {}), trained.diverged(config))
         yield _result(trained, config, score, folder)
@@ -205,6 +210,7 @@ def train(
     seeds: int | Sequence[int] = 3,
     out: str | Path | None = None,
     quick: bool = False,
+    brief: bool = False,
     words: bool = False,
     overwrite: bool = False,
     initial: str | Path | None = None,
@@ -219,7 +225,9 @@ def train(
     folder = None if out is None else Path(out) / world
     calls = (on_point,) if callable(on_point) else tuple(on_point)
     console = console or Console(quiet=True)
-    options: dict[str, Any] = dict(quick=quick, words=words, on_point=calls, console=console)
+    options: dict[str, Any] = dict(
+        quick=quick, brief=brief, words=words, on_point=calls, console=console
+    )
     with holding(folder, groups, overwrite=overwrite):
         return [result for group in groups for result in run(group, folder, **options)]
 

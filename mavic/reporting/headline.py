@@ -4,8 +4,8 @@
 
 rewrites every block between `<!-- headline: WORLD -->` and `<!-- end -->` on these pages. A world may have several
 entries, such as `<!-- headline: overcooked extras -->`. Other blocks are `<!-- study: NAME -->` (the page of a study,
-`results/NAME.md`), `<!-- bias: WORLD -->` (the critics' errors under all conditions) and `<!-- speed -->`. An entry of
-the file looks like this:
+`results/NAME.md`), `<!-- bias: WORLD -->` (the critics' errors under all conditions), `<!-- speed -->` and
+`<!-- speed: backbones -->`. An entry of the file looks like this:
 
     "box_pushing": {
         "group": "tuned/protected/live/by-kind",            the group of `table.json` whose rows are shown
@@ -38,7 +38,7 @@ HEADLINE = "headline.json"
 SHIELD = "+shield"
 LEFT_OUT = ("random",)
 PAPERS = "shared/paper/add"  # network and condition of the paper
-WHOLE = re.compile(r"(<!-- ((?:study|bias): [\w-]+|speed) -->\n).*?(<!-- end -->)", re.DOTALL)
+WHOLE = re.compile(r"(<!-- ((?:study|bias|speed): [\w-]+|speed) -->\n).*?(<!-- end -->)", re.DOTALL)
 PICTURE = re.compile(r"!\[(.*?)\]\((?!\.\.)(.*?)\)")
 SUBTITLE = re.compile(r"^##( .*)$", re.MULTILINE)
 BLOCK = re.compile(r"(<!-- headline: ([\w -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -1,4 +1,4 @@
-"""The table of speed, from records: `bench-cpu.json`, `bench-gpu.json` and `reference.json` of each world.
+"""The tables of speed, from records: `bench-cpu.json`, `bench-gpu.json` and `reference.json` of each world.
 
 A record holds for each thing that was measured its steps per second, with machine and versions. `mavic bench WORLD
 --json FILE` writes one for this machine.
@@ -7,10 +7,13 @@ A record holds for each thing that was measured its steps per second, with machi
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mavic.envs import api
+from mavic.experiments.config import DEFAULT_BACKBONE
+from mavic.learn.backbones import BACKBONES
 from mavic.reporting.styles import MISSING
 
 COLUMNS = {  # title → file, entry
@@ -24,17 +27,38 @@ COLUMNS = {  # title → file, entry
     "residual": ("bench-gpu.json", "training, residual"),
 }
 
+MACHINES = {"bench-cpu.json": "two cores", "bench-gpu.json": "one H200"}
+
 
 def markdown(results: Path, of: str = "") -> str:
-    """Return the table of all worlds in Markdown."""
-    del of  # other blocks of pages are of something
-    lines = [
-        "| steps/s | " + " | ".join(COLUMNS) + " |",
-        "|" + "---|" * (1 + len(COLUMNS)),
-    ]
-    for world in api.BUILT_IN:
-        cells = [_cell(results / world / file, entry) for file, entry in COLUMNS.values()]
-        lines.append(f"| {api.world(world).title} | " + " | ".join(cells) + " |")
+    """Return the table of all worlds in Markdown, or that of all backbones if it is `of` "backbones"."""
+    return _by_backbone(results) if of == "backbones" else _by_world(results)
+
+
+def _by_world(results: Path) -> str:
+    rows = {
+        api.world(world).title: [
+            _cell(results / world / file, entry) for file, entry in COLUMNS.values()
+        ]
+        for world in api.BUILT_IN
+    }
+    return _table(tuple(COLUMNS), rows)
+
+
+def _by_backbone(results: Path) -> str:
+    """Return the training speed of each backbone with the network `protected`."""
+    places = [(world, machine) for world in api.BUILT_IN for machine in MACHINES]
+    columns = tuple(f"{api.world(world).title}, {MACHINES[file]}" for world, file in places)
+    rows = {}
+    for backbone in BACKBONES:
+        entry = ", ".join(["training, protected", *[backbone] * (backbone != DEFAULT_BACKBONE)])
+        rows[f"`{backbone}`"] = [_cell(results / world / file, entry) for world, file in places]
+    return _table(columns, rows)
+
+
+def _table(columns: Sequence[str], rows: Mapping[str, Iterable[str]]) -> str:
+    lines = ["| steps/s | " + " | ".join(columns) + " |", "|" + "---|" * (1 + len(columns))]
+    lines += [f"| {name} | " + " | ".join(cells) + " |" for name, cells in rows.items()]
     return "\n".join(lines) + "\n"
 
 

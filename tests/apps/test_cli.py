@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import tomllib
 from typing import get_args
@@ -378,6 +379,22 @@ def test_every_renamed_number_is_answered():
         (line,) = renamed.complaints(["train", "box_pushing", f"--{old.replace('_', '-')}", "1"])
         assert f"is now --{new.replace('_', '-')}" in line
     assert not list(renamed.complaints(["train", "box_pushing", "--conditions", "live/add"]))
+
+
+def test_a_stopped_command_ends_at_once():
+    # What is registered to run at the end stands for a device that computes on.
+    script = """
+import atexit, sys, time
+from mavic.apps import cli
+atexit.register(time.sleep, 60)
+def stop(command): raise KeyboardInterrupt
+cli._run, sys.argv = stop, ["mavic", "worlds"]
+cli.main()
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script], timeout=50, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (130, "mavic: stopped\n")
 
 
 def test_stopping_says_how_to_go_on(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from mavic.experiments.studies import STUDIES
+from mavic.learn.backbones import BACKBONES
 from mavic.reporting import cited, headline
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +32,11 @@ def test_other_blocks_are_speed_and_the_errors_of_critics():
     table = headline.speed.markdown(RESULTS).splitlines()
     assert len(table) == 5 and "| 49,000 | 1,400 | 10,800,000 |" in table[2]
     assert "5,900,000 (90 at once)" in table[4]
+    by_backbone = headline.speed.markdown(RESULTS, "backbones").splitlines()
+    assert [line.split()[1] for line in by_backbone[2:]] == [f"`{name}`" for name in BACKBONES]
+    assert headline.speed.MISSING not in "".join(by_backbone[2:])
+    page = (ROOT / "docs" / "backbones.md").read_text(encoding="utf-8")
+    assert headline.updated(page, RESULTS) == page and by_backbone[-1] in page
     errors = headline.bias(RESULTS, "box_pushing")
     assert "| `tuned/protected/live/by-kind` | −0.1 % |" in errors
 

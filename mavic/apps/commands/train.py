@@ -96,6 +96,8 @@ class Train(Command):
     """The folder for records, policies and checkpoints. Each world has its own folder in it."""
     quick: bool = False
     """Evaluate with a quarter of the episodes."""
+    brief: bool = False
+    """Evaluate less: no pairs of prohibitions, and not a second time with the shield."""
     words: bool = False
     """Also evaluate with phrases that no team was trained on: held-out ones, novel ones and the paper's own."""
     options: tuple[tuple[str, str], ...] = ()
@@ -203,7 +205,9 @@ class Train(Command):
         from mavic.experiments import checkpoint, study
 
         place = study.checkpoint_folder(folder, group)
-        options: dict[str, Any] = dict(quick=self.quick, words=self.words, on_point=calls)
+        options: dict[str, Any] = dict(
+            quick=self.quick, brief=self.brief, words=self.words, on_point=calls
+        )
         try:
             for result in study.run(group, folder, console=console.OUT, **options):
                 console.OUT.print(_summary(result.config.name(), result.score), highlight=False)
