@@ -1,4 +1,5 @@
-"""The tables of speed, from records: `bench-cpu.json`, `bench-gpu.json` and `reference.json` of each world.
+"""The tables of speed, from records: `bench-cpu.json`, `bench-gpu.json` and `reference.json` of each world,
+and `bench-backbones-*.json` of worlds in which all backbones were timed side by side.
 
 A record holds for each thing that was measured its steps per second, with machine and versions. `mavic bench WORLD
 --json FILE` writes one for this machine.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,10 @@ COLUMNS = {  # title → file, entry
     "residual": ("bench-gpu.json", "training, residual"),
 }
 
-MACHINES = {"bench-cpu.json": "two cores", "bench-gpu.json": "one H200"}
+BY_BACKBONE = {  # what `mavic bench` wrote, by its file
+    "bench-backbones-cpu.json": "two cores",
+    "bench-backbones-gpu.json": "one H200",
+}
 
 
 def markdown(results: Path, of: str = "") -> str:
@@ -47,8 +52,9 @@ def _by_world(results: Path) -> str:
 
 def _by_backbone(results: Path) -> str:
     """Return the training speed of each backbone with the network `protected`."""
-    places = [(world, machine) for world in api.BUILT_IN for machine in MACHINES]
-    columns = tuple(f"{api.world(world).title}, {MACHINES[file]}" for world, file in places)
+    every = product(api.BUILT_IN, BY_BACKBONE)
+    places = [(world, file) for world, file in every if (results / world / file).is_file()]
+    columns = [f"{api.world(world).title}, {BY_BACKBONE[file]}" for world, file in places]
     rows = {}
     for backbone in BACKBONES:
         entry = ", ".join(["training, protected", *[backbone] * (backbone != DEFAULT_BACKBONE)])

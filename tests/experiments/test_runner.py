@@ -255,6 +255,17 @@ def test_two_prohibitions_at_once_are_judged_in_the_same_way(scores):
 
 
 @pytest.mark.long
+def test_a_brief_evaluation_leaves_out_the_shield_and_pairs(trained, scores):
+    brief = evaluate.evaluate(trained, num_envs=32, scale=0.01, shield=False, pairs=False)
+    for config, score in brief.items():
+        whole = dict(scores[config])
+        assert "shield" not in score and not score["pairs"]
+        assert whole.pop("shield") and whole["pairs"]
+        np.testing.assert_equal(score["under"], whole["under"])
+        np.testing.assert_equal(score["compliance"], whole["compliance"])
+
+
+@pytest.mark.long
 def test_with_the_shield_nobody_disobeys(scores):
     for config, score in scores.items():
         compliance, under = (score["shield"][name] for name in ("compliance", "under"))

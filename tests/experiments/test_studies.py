@@ -43,7 +43,7 @@ def test_commands_train_what_the_rows_say(profile):
         assert list(study.configs_of(command.world, **command._choices())) == training.configs()
         assert (command.seeds, command.first_seed) == (training.seeds, training.first_seed)
         assert command.out == Path("here") / name == cell.folder
-        assert command.overwrite and command.quick is training.quick
+        assert command.overwrite and command.quick is command.brief is training.quick
         named = {k: v for k, v in vars(command.numbers).items() if v != "preset"}
         assert named == dict(training.numbers)
         configs = training.configs()

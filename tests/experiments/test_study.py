@@ -57,12 +57,15 @@ def test_python_trains_what_is_asked_for(monkeypatch, tmp_path):
         return trained
 
     trained = mavic_of_no_training()
-    groups, points = [], []
+    groups, points, asked = [], [], []
     monkeypatch.setattr(runner, "train_group", train_group)
     score = score_of([3.0], [0.5], [0.0])
-    monkeypatch.setattr(
-        evaluate, "evaluate", lambda *_, **__: {trained.group.configs[0]: dict(score)}
-    )
+
+    def evaluated(_, **options):
+        asked.append(options)
+        return {trained.group.configs[0]: dict(score)}
+
+    monkeypatch.setattr(evaluate, "evaluate", evaluated)
     (result,) = mavic.train(
         "box_pushing", seeds=[4], on_point=points.append, gamma=0.9, options={"size": 4}
     )
@@ -77,7 +80,9 @@ def test_python_trains_what_is_asked_for(monkeypatch, tmp_path):
     assert macro.shape == (2,)
     (config,) = trained.group.configs
     old = dict(networks=config.network, hear=config.hear, out=tmp_path, on_point=points.append)
-    (result,) = mavic.train("box_pushing", seeds=[4], **old)
+    (result,) = mavic.train("box_pushing", seeds=[4], quick=True, brief=True, **old)
+    assert asked[0] == dict(scale=1.0, shield=True, pairs=True)
+    assert asked[1] == dict(scale=study.QUICK, shield=False, pairs=False)
     assert groups[1][1].parent == tmp_path / "box_pushing" / "checkpoints"
     assert mavic.load_policy(result.policy).facts["seed"] == trained.group.seeds[0]
     with pytest.raises(ValueError, match="has other seeds"):
