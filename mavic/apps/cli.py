@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -44,7 +45,9 @@ def main(args: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt as stopped:
         _complain(str(getattr(stopped, "said", "")) or "stopped")
         status = stopping.status_of(stopped)
-        _leave(status) if whole_process else sys.exit(status)
+        if whole_process:
+            _leave(status)
+        sys.exit(status)
     except MemoryError:
         _complain("the memory of this machine is used up; fewer seeds or a smaller batch need less")
         sys.exit(1)
@@ -55,8 +58,11 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def _leave(status: int) -> None:
     """End the process now. Python itself would wait until the device has computed what was asked of it, for minutes."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # its reader may be gone
+            stream.flush()
+    if "wandb" in sys.modules:  # it would finish its run after the wait
+        sys.modules["wandb"].finish(exit_code=status)
     os._exit(status)
 
 

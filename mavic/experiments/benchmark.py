@@ -100,8 +100,9 @@ def measure(
     updates = _updates(preset_of("tuned", world, **changes).batch * env.horizon)
     for backbone in backbones:
         for network in ("shared", "protected") if backbone == DEFAULT_BACKBONE else ("protected",):
-            name = ", ".join(["training", network, *[backbone] * (backbone != DEFAULT_BACKBONE)])
-            jobs[name] = _training(world, backbone, network, seeds, updates, changes)
+            jobs[entry_of(network, backbone)] = _training(
+                world, backbone, network, seeds, updates, changes
+            )
     for name, (job, _) in jobs.items():
         with console.status(f"{name}: compiling…"):
             began = time.perf_counter()
@@ -135,6 +136,11 @@ def measure(
     found["peak_memory_mib"] = _peak_memory()
     console.print(f"peak memory {found['peak_memory_mib']:,} MiB", highlight=False)
     return found
+
+
+def entry_of(network: str, backbone: str) -> str:
+    """Return the name under which the speed of a training is recorded."""
+    return f"training, {network}" + ("" if backbone == DEFAULT_BACKBONE else f", {backbone}")
 
 
 def _updates(ticks: int) -> int:

@@ -24,7 +24,7 @@ from mavic.experiments import files
 
 DONE, CELL, ATTEMPTS, LOG = "done.json", "cell.json", "attempts.jsonl", "log.txt"
 POLL = 0.5  # seconds
-USUAL = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}  # several cells may share a GPU
+ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}  # several cells may share a GPU
 PATIENCE = 60.0  # seconds to wait for a folder that a dying attempt still holds
 # Run first in the new process: on Linux it dies when its parent is killed (prctl 1 is PR_SET_PDEATHSIG). Then it
 # becomes the command.
@@ -103,7 +103,7 @@ def _attempt(cell: Cell, on_wait: OnWait | None) -> int:
         # A group of its own: Ctrl-C reaches only this process, which passes it on once.
         child = subprocess.Popen(
             [sys.executable, "-c", LAUNCH, str(os.getpid()), *cell.arguments],
-            env={**USUAL, **os.environ, "COLUMNS": "200"},  # lines of the log stay whole
+            env={**ENVIRONMENT, **os.environ, "COLUMNS": "200"},  # lines of the log stay whole
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -321,9 +321,6 @@ def evaluation_of(
     trained: Trained, num_envs: int | None, scale: float, pairs: bool = True
 ) -> Evaluation:
     """Return what is evaluated of a group."""
-    if num_envs is None:
-        # A batch has four episodes per environment: few on a CPU, where ticks are slow.
-        num_envs = _cpu_envs(scale) if jax.default_backend() == "cpu" else 256
     runs, state = trained.teams_of(trained.group.configs)
     rules = runs.test_env.rules
     given = np.atleast_1d(np.asarray(rules.given).any(axis=0))
@@ -332,7 +329,7 @@ def evaluation_of(
         vectors=trained.task.vectors,
         runs=runs,
         state=state,
-        num_envs=num_envs,
+        num_envs=num_envs or usual_envs(scale),
         scale=scale,
         twins=twins_of(jax.tree.map(lambda x: x[0], rules), trained.task.file),
         kinds={name: i for i, name in enumerate(rules.names) if given[i]},
@@ -340,8 +337,13 @@ def evaluation_of(
     )
 
 
-def _cpu_envs(scale: float) -> int:
-    """Return 64 environments, or fewer if one batch of theirs is more than a kind that is held needs."""
+def usual_envs(scale: float) -> int:
+    """Return how many environments play at once. A batch has four episodes of each.
+
+    On a CPU, where ticks are slow, they are 64, or fewer if one batch is more than a kind that is held needs.
+    """
+    if jax.default_backend() != "cpu":
+        return 256
     return min(64, math.ceil(UNDER_EPISODES * scale / 4))
 
 

@@ -132,8 +132,8 @@ def run(
     """Train a group and evaluate it. With a folder, write checkpoints, records and policies. Yield each result.
 
     A `brief` evaluation leaves out the shield and pairs of prohibitions. With `words`, teams are also evaluated with
-    phrases that they were not trained on. If `folder` holds a checkpoint of
-    the same group, training goes on from there.
+    phrases that they were not trained on. If `folder` holds a checkpoint of the same group, training goes on from
+    there.
     """
     if words:  # a missing encoder is reported now and not after the training
         config = group.configs[0]
@@ -148,9 +148,7 @@ def run(
     by_phrase = unseen_phrases.evaluate(trained, scale=scale) if words else {}
     by_request = infeasible.evaluate(trained, scale=scale) if words else {}
     more = not brief
-    for config, score in evaluate.evaluate(
-        trained, scale=scale, shield=more, pairs=more
-    ).items():
+    for config, score in evaluate.evaluate(trained, scale=scale, shield=more, pairs=more).items():
         for name, found in (("words", by_phrase), ("requests", by_request)):
             score[name] = divergence.blank_score(found.get(config, {}), trained.diverged(config))
         yield _result(trained, config, score, folder)

@@ -131,7 +131,7 @@ def phrase_table(
 
 
 def evaluate(
-    trained: Trained, *, num_envs: int = 256, scale: float = 1.0
+    trained: Trained, *, num_envs: int | None = None, scale: float = 1.0
 ) -> dict[ExperimentConfig, dict[str, Any]]:
     """Return the compliance in each set of unseen phrases, per seed, for each config that hears instructions.
 
@@ -142,7 +142,9 @@ def evaluate(
     sets = sets_of(task)
     if not hearing or not sets:
         return {}
-    followed = _Spoken(trained, hearing, sets, num_envs=num_envs, scale=scale)
+    followed = _Spoken(
+        trained, hearing, sets, num_envs=num_envs or evaluation.usual_envs(scale), scale=scale
+    )
     found: dict[str, dict[str, Any]] = {}
     for name, unseen in sets.items():
         found[name] = followed.by_way(name, range(len(unseen.texts)))

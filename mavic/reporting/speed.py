@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mavic.envs import api
-from mavic.experiments.config import DEFAULT_BACKBONE
+from mavic.experiments.benchmark import entry_of
 from mavic.learn.backbones import BACKBONES
 from mavic.reporting.styles import MISSING
 
@@ -29,15 +29,15 @@ COLUMNS = {  # title → file, entry
     "residual": ("bench-gpu.json", "training, residual"),
 }
 
-BY_BACKBONE = {  # what `mavic bench` wrote, by its file
+BY_BACKBONE = {  # file of a world → where all backbones were timed
     "bench-backbones-cpu.json": "two cores",
     "bench-backbones-gpu.json": "one H200",
 }
 
 
 def markdown(results: Path, of: str = "") -> str:
-    """Return the table of all worlds in Markdown, or that of all backbones if it is `of` "backbones"."""
-    return _by_backbone(results) if of == "backbones" else _by_world(results)
+    """Return the table of all worlds in Markdown, or with `of` "backbones" that of all backbones."""
+    return {"": _by_world, "backbones": _by_backbone}[of](results)
 
 
 def _by_world(results: Path) -> str:
@@ -57,7 +57,7 @@ def _by_backbone(results: Path) -> str:
     columns = [f"{api.world(world).title}, {BY_BACKBONE[file]}" for world, file in places]
     rows = {}
     for backbone in BACKBONES:
-        entry = ", ".join(["training, protected", *[backbone] * (backbone != DEFAULT_BACKBONE)])
+        entry = entry_of("protected", backbone)
         rows[f"`{backbone}`"] = [_cell(results / world / file, entry) for world, file in places]
     return _table(columns, rows)
 

@@ -57,6 +57,12 @@ def test_an_estimate_grows_with_the_training():
     for device in ("cpu", "gpu"):
         assert studies.seconds_of(quick, device) < studies.seconds_of(full, device)
     assert quick.episodes() == 18 * 16_000  # two methods, three penalties, three rates
+    several = STUDIES["ablation"].trainings["quick"]
+    one_by_one = sum(studies.seconds_of(one, "cpu") for one in several)
+    assert studies.seconds_of_all(several, "quick", "cpu") == one_by_one / 2
+    assert studies.seconds_of_all(several, "full", "cpu") == one_by_one
+    for study_ in STUDIES.values():
+        assert studies.seconds_of_all(study_.trainings["quick"], "quick", "cpu") < 600
 
 
 @pytest.mark.long

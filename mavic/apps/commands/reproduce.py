@@ -43,8 +43,7 @@ class Reproduce(Command):
     """The study: table1, heatmap, curves, single, compliance, dual, ood, infeasible, rare, shaping, agents, atlas or
     ablation."""
     quick: bool = False
-    """Short trainings: minutes on two cores, but table1 takes more than a quarter of an hour. They show the shape of a
-    result, not its figures."""
+    """Short trainings: at most ten minutes on two cores. They show the shape of a result, not its figures."""
     engine: Literal["local", "ray", "slurm"] = "local"
     """Where trainings run: one after another on this machine, on a Ray cluster (extra: mavic[ray]) or as jobs of a
     Slurm cluster (extra: mavic[slurm])."""
@@ -129,8 +128,11 @@ class Reproduce(Command):
         return failed
 
     def _engine_options(self) -> dict[str, Any]:
-        """Return the options of the engine. Quick trainings mostly compile, which keeps one core busy each."""
-        usual = {"jobs": 2} if self.engine == "local" and self.quick and not _has_gpu() else {}
+        """Return the options of the engine. Several quick trainings run at once."""
+        from mavic.experiments.studies import QUICK_JOBS
+
+        several = self.engine == "local" and self.quick and not _has_gpu()
+        usual = {"jobs": QUICK_JOBS} if several else {}
         return {**usual, **options_from(self.engine_options)}
 
     def _draw(self, study: Study, folder: Path) -> None:
@@ -158,12 +160,9 @@ class Reproduce(Command):
             for profile in studies.PROFILES:
                 every = study.trainings[profile]
                 marks = [cells.done(one.cell(self.out / profile)) for one in every]
-                left = [
-                    studies.seconds_of(one, device)
-                    for one, mark in zip(every, marks, strict=True)
-                    if mark is None
-                ]
-                costs.append(_duration(sum(left)) if left else "—")
+                left = [one for one, mark in zip(every, marks, strict=True) if mark is None]
+                cost = studies.seconds_of_all(left, profile, device)
+                costs.append(_duration(cost) if left else "—")
                 ready.append(f"{sum(mark is not None for mark in marks)}/{len(every)}")
             table.add_row(study.name, study.shows, *costs, " · ".join(ready))
         console.OUT.print(table)
