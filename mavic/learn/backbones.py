@@ -115,7 +115,7 @@ def loops_of(rows: MacroTransitions) -> Loop:
     """Return the lengths of the loops over these transitions [K, L, N]. They are the same in all runs of a program."""
     longest = rows.valid.sum(0).max()
     return Loop(
-        blocks=bptt.blocks_for(max_over_runs(longest)),
+        blocks=bptt.blocks_for(max_over_runs(longest), len(rows.valid)),
         chunks=max_over_runs(bptt.chunks_for(value_functions.bootstraps(rows))),
     )
 

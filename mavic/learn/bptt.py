@@ -19,30 +19,46 @@ import jax.numpy as jnp
 from mavic.types import Array, Bool, Float, Int, assert_rank
 
 BLOCK = 8  # rows
+# A GPU's time goes by the number of kernels, and each block adds some. So lanes of one long episode each have larger
+# blocks there. With lanes of several short episodes that would gain little and compile three times as long.
+LONG_BLOCK, LONG_LANE = 40, 200
 CHUNKS = 16  # into which `map_where` divides all rows
 
 
-def blocks_for(longest: Array) -> Array:
-    """Return how many blocks hold `longest` rows."""
-    return (longest + BLOCK - 1) // BLOCK
+def block_size(length: int) -> int:
+    """Return the rows of a block on the present device, for lanes of `length` rows, padded or not."""
+    fits = length % LONG_BLOCK == 0 and length <= LONG_LANE
+    return LONG_BLOCK if fits and jax.default_backend() != "cpu" else BLOCK
+
+
+def blocks_for(longest: Array, length: int) -> Array:
+    """Return how many blocks hold the `longest` of the lanes of `length` rows."""
+    size = block_size(length)
+    return (longest + size - 1) // size
 
 
 def pad(rows: Any) -> Any:
-    """Return the rows [K, ...] padded with zeros to a multiple of BLOCK."""
-    length = jax.tree.leaves(rows)[0].shape[0]
-    extra = -length % BLOCK
+    """Return the rows [K, ...] padded with zeros to whole blocks."""
+    length = _length(rows)
+    extra = -length % block_size(length)
     return jax.tree.map(lambda x: jnp.pad(x, [(0, extra)] + [(0, 0)] * (x.ndim - 1)), rows)
 
 
+def _length(rows: Any) -> int:
+    return jax.tree.leaves(rows)[0].shape[0]
+
+
 def _block(rows: Any, number: Array) -> Any:
+    size = block_size(_length(rows))
     return jax.tree.map(
-        lambda x: jax.lax.dynamic_slice_in_dim(x, number * BLOCK, BLOCK, axis=0), rows
+        lambda x: jax.lax.dynamic_slice_in_dim(x, number * size, size, axis=0), rows
     )
 
 
 def _write(all_: Any, block: Any, number: Array) -> Any:
+    start = number * block_size(_length(all_))
     return jax.tree.map(
-        lambda a, b: jax.lax.dynamic_update_slice_in_dim(a, b, number * BLOCK, axis=0), all_, block
+        lambda a, b: jax.lax.dynamic_update_slice_in_dim(a, b, start, axis=0), all_, block
     )
 
 
@@ -51,8 +67,8 @@ def _zeros(block: Any, length: int) -> Any:
 
 
 def forward(segment: Callable, carry: Array, rows: Any, blocks: Array) -> Any:
-    """Return outputs [K, ...] of `segment(carry, block) -> carry, outputs [BLOCK, ...]`; zero beyond the last block."""
-    length = jax.tree.leaves(rows)[0].shape[0]
+    """Return outputs [K, ...] of `segment(carry, block) -> carry, its outputs`; zero beyond the last block."""
+    length = _length(rows)
     shapes = jax.eval_shape(segment, carry, _block(rows, jnp.int32(0)))[1]
 
     def step(number: Array, state: tuple) -> tuple:
@@ -104,10 +120,11 @@ def gradient(
 ) -> tuple[Any, Array, Any]:
     """Return the gradient of the summed loss by full back-propagation through time, the loss, and outputs [K, ...].
 
-    `segment(params, carry, block, known) -> carry, loss [], outputs [BLOCK, ...]` computes one block. `memory` [K, ...]
-    is the carry after each row, from a forward pass; `known` is its part for the block.
+    `segment(params, carry, block, known) -> carry, loss [], outputs` computes one block. `memory` [K, ...] is the carry
+    after each row, from a forward pass; `known` is its part for the block.
     """
-    length = jax.tree.leaves(rows)[0].shape[0]
+    length = _length(rows)
+    size = block_size(length)
     rows = (rows, memory)
     first = _block(rows, jnp.int32(0))
     shapes = jax.eval_shape(segment, params, carry, *first)[2]
@@ -115,7 +132,7 @@ def gradient(
     def back(count: Array, state: tuple) -> tuple:
         number = blocks - 1 - count
         block, grads, towards, total, outputs = state
-        start = jnp.where(number > 0, memory[jnp.maximum(number * BLOCK - 1, 0)], carry)
+        start = jnp.where(number > 0, memory[jnp.maximum(number * size - 1, 0)], carry)
 
         def forward_block(params: Any, start: Array) -> tuple[tuple[Array, Array], Any]:
             after, loss, found = segment(params, start, *block)

@@ -28,7 +28,7 @@ from mavic.learn.networks import (
 from mavic.types import Array
 
 SLOPE = 0.01  # of the leaky rectifier, as in the reference
-SHORT = 8  # rows up to which a loop is unrolled on a GPU; longer ones would compile for too long
+ROWS_AT_ONCE = 8  # on a GPU; with more of them the program compiles for too long
 
 
 def network(shape: Shape) -> Network:
@@ -230,10 +230,13 @@ def _gates(from_hidden: Array, gates_in: Array) -> tuple[Array, Array, Array, Ar
     return reset, jax.nn.sigmoid(update_in + update_h), jnp.tanh(new_in + reset * new_h), new_h
 
 
-def _cell(gru: dict[str, Array], carry: Array, gates_in: Array) -> Array:
-    """Return the memory after one GRU step."""
+def _cell(gru: dict[str, Array], carry: Array, gates_in: Array, begins: Any = None) -> Array:
+    """Return the memory after one GRU step, which empties the memory first where an episode `begins` [L]."""
     bias = jax.lax.broadcast_to_rank(gru["bh"], carry.ndim)
-    _, update, new, _ = _gates(carry @ gru["wh"] + bias, gates_in)
+    product = carry @ gru["wh"]
+    if begins is not None:  # after the product, so that it needs no kernel of its own
+        carry, product = (jnp.where(begins[:, None], 0.0, x) for x in (carry, product))
+    _, update, new, _ = _gates(product + bias, gates_in)
     return new + update * (carry - new)
 
 
@@ -313,16 +316,16 @@ def _remember(gru: dict[str, Array], carry: Array, gates: Array, first: Array) -
     def on(state: tuple[Array, Array], row: tuple[Array, Array]) -> tuple[tuple, Array]:
         carry, gates_in = state
         begins, following = row
-        carry = _cell(gru, jnp.where(begins[:, None], 0.0, carry), gates_in)
+        carry = _cell(gru, carry, gates_in, begins)
         return (carry, following), carry
 
     rows = (first, jnp.roll(gates, -1, axis=0))
-    return jax.lax.scan(on, (carry, gates[0]), rows, unroll=_unrolled(first))[1]
+    return jax.lax.scan(on, (carry, gates[0]), rows, unroll=_unrolled())[1]
 
 
-def _unrolled(rows: Array) -> bool:
-    """Return whether these rows are compiled without a loop, which is faster on a GPU and slower on a CPU."""
-    return rows.shape[0] <= SHORT and jax.default_backend() != "cpu"
+def _unrolled() -> int:
+    """Return how many rows a loop takes at once: fewer turns are faster on a GPU, and slower on a CPU."""
+    return 1 if jax.default_backend() == "cpu" else ROWS_AT_ONCE
 
 
 def _once(x: Array) -> Array:
@@ -368,7 +371,7 @@ def _recall_backward(saved: tuple, towards: Array) -> tuple:
 
     rows = (towards, by_product, update, first)
     towards_carry, total = jax.lax.scan(
-        back, jnp.zeros_like(carry), rows, reverse=True, unroll=_unrolled(first)
+        back, jnp.zeros_like(carry), rows, reverse=True, unroll=_unrolled()
     )
     product = _once(jnp.tile(total, 3) * by_product)
     entered = _once(jnp.concatenate([product[..., : 2 * slope.shape[-1]], total * slope], axis=-1))

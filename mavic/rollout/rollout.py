@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from mavic.instruct.schedule import DRAWS
-from mavic.rollout import threefry
+from mavic.rollout import scalars, threefry
 from mavic.rollout.step import InstructedEnv, begin, draw_episode, draws_for, step
 from mavic.run_axis import max_over_runs
 from mavic.types import Array, Bool, InstructedState, Timestep, replace
@@ -68,24 +68,34 @@ def rollout(
     def start(number: Array) -> InstructedState:
         return begin(instructed, jax.tree.map(lambda leaf: leaf[number], drawn))
 
+    like = jax.eval_shape(start, jnp.int32(0))
+    agents = like.macro.shape[0]
+
+    def go_on(state: Any, choice: Array, draws: Array, alive: Array) -> tuple[Any, Any, Array]:
+        after, row = step(instructed, scalars.unpack(state, like), choice, draws)
+        over = alive & (row.terminal | row.truncated)
+        return scalars.pack(after), scalars.pack(replace(row, alive=alive)), over
+
+    def start_anew(done: Array, number: Array, state: Any) -> Any:
+        first, going = start(number), scalars.unpack(state, like)
+        return scalars.pack(jax.tree.map(lambda a, b: jnp.where(done, a, b), first, going))
+
+    go_on, start_anew = (scalars.number_by_number(f) for f in (go_on, start_anew))
+
     def tick(carry: tuple) -> tuple:
         t, state, draws, memory, number, queued, rows = carry
-        agents = state.macro.shape[-1]
-        choice, memory = policy.act(memory, state, draws[:, :agents])
-        after, row = jax.vmap(step, in_axes=(None, 0, 0, 0))(
-            instructed, state, choice, draws[:, agents:]
-        )
+        choice, memory = policy.act(memory, scalars.unpack(state, like), draws[:, :agents])
         alive = number < (queued + 1 if first_to_finish else episodes)
-        row = replace(row, alive=alive)
+        after, row, done = jax.vmap(go_on)(state, choice, draws[:, agents:], alive)
         rows = jax.tree.map(
             lambda all_, one: jax.lax.dynamic_update_index_in_dim(all_, one, t, 0), rows, row
         )
-        done = alive & (row.terminal | row.truncated)
         number = jnp.where(done, queued + jnp.cumsum(done) - 1, number)
         queued = queued + done.sum()
-        after = _where(done, jax.vmap(start)(number), after)
+        after = jax.vmap(start_anew)(done, number, after)
         # Drawn here and carried, the random numbers are computed once instead of in every kernel that reads them.
-        return t + 1, after, jax.vmap(draws_for)(after), memory, number, queued, rows
+        draws = jax.vmap(draws_for)(scalars.unpack(after, like))
+        return t + 1, after, draws, memory, number, queued, rows
 
     def unfinished(carry: tuple) -> Array:
         queued = carry[5]
@@ -94,16 +104,17 @@ def rollout(
 
     number = jnp.arange(num_envs)
     state = jax.vmap(start)(number)
-    memory = policy.start(num_envs)
-    clock = jnp.zeros((num_envs, DRAWS))
-    row = jax.eval_shape(
-        jax.vmap(step, in_axes=(None, 0, 0, 0)), instructed, state, state.macro, clock
-    )[1]
-    rows = jax.tree.map(lambda leaf: jnp.zeros((ticks, *leaf.shape), leaf.dtype), row)
     draws = jax.vmap(draws_for)(state)
+    memory = policy.start(num_envs)
+    row = jax.eval_shape(step, instructed, like, like.macro, jnp.zeros(DRAWS))[1]
+    rows = jax.tree.map(
+        lambda leaf: jnp.zeros((ticks, num_envs, *leaf.shape), leaf.dtype),
+        jax.eval_shape(scalars.pack, row),
+    )
+    state = jax.vmap(scalars.pack)(state)
     carry = (jnp.int32(0), state, draws, memory, number, jnp.int32(num_envs), rows)
     carry = jax.lax.while_loop(unfinished, tick, carry)
-    rows = carry[-1]
+    rows = scalars.unpack(carry[-1], row)
     if first_to_finish:
         over = rows.alive & (rows.terminal | rows.truncated)
         rows = replace(rows, alive=first_finished(over, episodes))
@@ -130,12 +141,3 @@ def first_finished(over: Bool[Array, "T W"], episodes: int) -> Bool[Array, "T W"
     following = jax.lax.cummin(clock, axis=0, reverse=True)  # the last tick of each tick's episode
     kept = jnp.concatenate([kept, jnp.zeros_like(kept[:1])])
     return jnp.take_along_axis(kept, following, axis=0)
-
-
-def _where(condition: Array, this: Any, other: Any) -> Any:
-    def pick(a: Array, b: Array) -> Array:
-        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
-            return jnp.where(condition, a, b)
-        return jnp.where(condition.reshape(condition.shape + (1,) * (a.ndim - 1)), a, b)
-
-    return jax.tree.map(pick, this, other)

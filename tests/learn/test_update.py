@@ -53,7 +53,7 @@ def test_gradients_in_blocks_equal_plain_back_propagation(name):
     rows, actor = first_agent(by_agent(transitions)), first_agent(state.actor)
     data = actor_rows(rows, jax.random.key(0))
     loss = partial(losses.actor_loss, network)
-    blocks = bptt.blocks_for(transitions.valid.sum(0).max())
+    blocks = bptt.blocks_for(transitions.valid.sum(0).max(), len(transitions.valid))
     got, total, _ = jax.jit(partial(update._gradient, network, loss))(actor, VECTORS, data, blocks)
 
     def plain(actor):

@@ -7,6 +7,7 @@ blocks its way.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
 from typing import Any, ClassVar
@@ -251,11 +252,19 @@ class Overcooked:
 
         turns = (jnp.arange(self.cook_count, dtype=jnp.int32), against)
         start = (state, jnp.asarray(self.step, float))
-        unroll = (
-            1 if reference else self.cook_count
-        )  # a loop compiles faster, an unrolled one runs faster
-        (state, reward), (events, named) = jax.lax.scan(work, start, turns, unroll=unroll)
+        # A loop compiles faster, and without one it runs faster.
+        loop = jax.lax.scan if reference else _one_by_one
+        (state, reward), (events, named) = loop(work, start, turns)
         return state, reward, jnp.sum(events, axis=0), named
+
+
+def _one_by_one(function: Callable, state: Any, rows: Any) -> tuple[Any, Any]:
+    """Return what `jax.lax.scan` returns."""
+    found = []
+    for i in range(len(jax.tree.leaves(rows)[0])):
+        state, made = function(state, jax.tree.map(lambda x: x[i], rows))  # noqa: B023
+        found.append(made)
+    return state, jax.tree.map(lambda *x: jnp.stack(x), *found)
 
 
 def move_cooks(kitchen: Kitchen, cook: Array, primitive: Array) -> Array:
@@ -277,9 +286,14 @@ def move_cooks(kitchen: Kitchen, cook: Array, primitive: Array) -> Array:
             old = cells[i]
             cells = jnp.where(swaps, old, cells)
             moves = (free & floor[i]) | swap
-            cells = cells.at[i].set(jnp.where(moves, wanted[i], old))
-            done = (done | swaps).at[i].set(done[i] | settled)
+            own = jnp.arange(number) == i
+            cells = jnp.where(own & moves, wanted[i], cells)
+            done = done | swaps | (own & settled)
         return cells, done
 
-    start = (cook, wanted == cook)
-    return jax.lax.fori_loop(0, number, go_round, start, unroll=number == 2)[0]
+    state = (cook, wanted == cook)
+    if number > 2:  # without a loop this would compile slowly
+        return jax.lax.fori_loop(0, number, go_round, state)[0]
+    for _ in range(number):
+        state = go_round(None, state)
+    return state[0]
