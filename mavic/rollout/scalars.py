@@ -152,9 +152,10 @@ def _evaluate(jaxpr: Any, consts: Sequence[Value], args: Sequence[Value]) -> lis
     values: dict[Any, Value] = {}
 
     def read(variable: Any) -> Value:
-        if isinstance(variable, core.Literal):
-            return np.asarray(variable.val, variable.aval.dtype)
-        return values[variable]
+        if not isinstance(variable, core.Literal):
+            return values[variable]
+        like: Any = variable.aval
+        return np.asarray(variable.val, like.dtype)
 
     for variables, given in ((jaxpr.constvars, consts), (jaxpr.invars, args)):
         values |= dict(zip(variables, given, strict=True))
@@ -217,11 +218,11 @@ def _by_numbers(equation: Any, inputs: list[Value]) -> Value | None:
 
         return _filled(shape, reduce)
     if name == "cumsum" and not params["reverse"]:
-        rows = np.moveaxis(_apart(inputs[0]), params["axis"], 0)
-        sums = [rows[0]]
-        for row in rows[1:]:
-            sums.append(np.vectorize(lax.add, otypes=[object])(sums[-1], row))
-        return np.moveaxis(_stacked(sums), 0, params["axis"])
+        sums = np.moveaxis(_apart(inputs[0]).copy(), params["axis"], 0)
+        for index in np.ndindex(sums.shape):
+            if index[0] > 0:
+                sums[index] = lax.add(sums[(index[0] - 1, *index[1:])], sums[index])
+        return np.moveaxis(sums, 0, params["axis"])
     if name == "gather":
         return _gathered(equation, inputs)
     if name == "dynamic_slice" and _is_apart(inputs[0]) and not any(map(_is_traced, inputs[1:])):
@@ -240,8 +241,13 @@ def _gathered(equation: Any, inputs: list[Value]) -> Value | None:
     if not plain or _is_apart(table) or not _is_apart(index):
         return None
     places, table = index[..., 0], jnp.asarray(table)
-    how = {name: params[name] for name in ("mode", "fill_value")}
-    return _filled(places.shape, lambda *i: table.at[places[i]].get(**how))
+    alone = lax.GatherDimensionNumbers(
+        offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,)
+    )
+    how = {name: params[name] for name in ("slice_sizes", "mode", "fill_value")}
+    return _filled(
+        places.shape, lambda *i: lax.gather(table, jnp.asarray(places[i])[None], alone, **how)
+    )
 
 
 def _best(numbers: list[Array], better: Callable, dtype: Any) -> Array:
@@ -256,7 +262,7 @@ def _best(numbers: list[Array], better: Callable, dtype: Any) -> Array:
 
 
 def _broadcast(
-    x: np.ndarray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], **_: Any
+    x: np.ndarray, *, shape: Sequence, broadcast_dimensions: Sequence, **_: Any
 ) -> np.ndarray:
     wide = [1] * len(shape)
     for axis, size in zip(broadcast_dimensions, x.shape, strict=True):
