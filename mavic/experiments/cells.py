@@ -25,6 +25,7 @@ from mavic.experiments import files
 DONE, CELL, ATTEMPTS, LOG = "done.json", "cell.json", "attempts.jsonl", "log.txt"
 POLL = 0.5  # seconds
 ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}  # several cells may share a GPU
+PATIENT = {"CUDA_MPS_CLIENT_PRIORITY": "1"}  # on a GPU that is shared through MPS: below normal
 PATIENCE = 60.0  # seconds to wait for a folder that a dying attempt still holds
 # Run first in the new process: on Linux it dies when its parent is killed (prctl 1 is PR_SET_PDEATHSIG). Then it
 # becomes the command.
@@ -65,11 +66,11 @@ def attempts(cell: Cell) -> list[dict[str, Any]]:
     return [found for line in lines if (found := _parsed(line)) is not None]
 
 
-def run(cell: Cell, on_wait: OnWait | None = None) -> int:
+def run(cell: Cell, on_wait: OnWait | None = None, patient: bool = False) -> int:
     """Run a cell unless it is done, and return its exit status. `on_wait` gets the last line of its log now and then.
 
-    A signal that stops this process is passed on, so that the command can save what it has. If this process is killed,
-    so is the command.
+    A `patient` cell lets others go first on a GPU that it shares with them. A signal that stops this process is passed
+    on, so that the command can save what it has. If this process is killed, so is the command.
     """
     if done(cell) is not None:
         return 0
@@ -83,7 +84,7 @@ def run(cell: Cell, on_wait: OnWait | None = None) -> int:
         began = time.time()
         who = {"attempt": number, "host": socket.gethostname(), "pid": os.getpid()}
         _note(cell, {**who, "started": _clock()})
-        status = _attempt(cell, on_wait)
+        status = _attempt(cell, on_wait, patient)
         _note(cell, {"attempt": number, "ended": _clock(), "status": status})
         if status == 0:
             mark = {
@@ -97,13 +98,14 @@ def run(cell: Cell, on_wait: OnWait | None = None) -> int:
         return status
 
 
-def _attempt(cell: Cell, on_wait: OnWait | None) -> int:
+def _attempt(cell: Cell, on_wait: OnWait | None, patient: bool) -> int:
     """Run the command to its end. Its output goes to the log."""
     with open(cell.folder / LOG, "ab") as log:
         # A group of its own: Ctrl-C reaches only this process, which passes it on once.
         child = subprocess.Popen(
             [sys.executable, "-c", LAUNCH, str(os.getpid()), *cell.arguments],
-            env={**ENVIRONMENT, **os.environ, "COLUMNS": "200"},  # lines of the log stay whole
+            # lines of the log stay whole
+            env={**ENVIRONMENT, **(PATIENT if patient else {}), **os.environ, "COLUMNS": "200"},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -42,7 +42,11 @@ Engine = Callable[[Sequence[Cell], Place, OnEnd, OnNote], None]
 
 
 def local(todo: Sequence[Cell], place: Place, on_end: OnEnd, on_note: OnNote) -> None:
-    """Run cells on this machine. Option: jobs, how many run at once (default: 1)."""
+    """Run cells on this machine. Option: jobs, how many run at once (default: 1).
+
+    They start in the given order. The first has priority on a GPU that they share through MPS, so the longest should
+    be the first.
+    """
     options = {"jobs": 1, **place.options}
     unknown = set(options) - {"jobs"}
     if unknown:
@@ -55,7 +59,10 @@ def local(todo: Sequence[Cell], place: Place, on_end: OnEnd, on_note: OnNote) ->
         on_note(cell, line)
 
     with ThreadPoolExecutor(int(options["jobs"])) as pool:
-        running = {pool.submit(cells.run, cell, partial(note, cell)): cell for cell in todo}
+        running = {
+            pool.submit(cells.run, cell, partial(note, cell), patient=cell is not todo[0]): cell
+            for cell in todo
+        }
         try:
             for one in as_completed(running):
                 on_end(running[one], one.result())

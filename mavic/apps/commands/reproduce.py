@@ -87,6 +87,9 @@ class Reproduce(Command):
                 console.OUT.print(cell.name, style="bold", highlight=False)
                 print(shlex.join(("python", *cell.arguments)))
             return
+        if not self.quick:  # the longest first: several at once then end together
+            costs = {one.name: studies.seconds_of(one, "gpu") for one in trainings}
+            cells.sort(key=lambda cell: -costs[cell.name])
         failed = [] if self.draw else self._train(cells)
         self._draw(study, folder)
         if failed:
