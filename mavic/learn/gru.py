@@ -230,12 +230,20 @@ def _gates(from_hidden: Array, gates_in: Array) -> tuple[Array, Array, Array, Ar
     return reset, jax.nn.sigmoid(update_in + update_h), jnp.tanh(new_in + reset * new_h), new_h
 
 
-def _cell(gru: dict[str, Array], carry: Array, gates_in: Array, begins: Any = None) -> Array:
-    """Return the memory after one GRU step, which empties the memory first where an episode `begins` [L]."""
+def _cell(
+    gru: dict[str, Array], carry: Array, gates_in: Array, begins: Array | None = None
+) -> Array:
+    """Return the memory after one GRU step. It is emptied before where an episode `begins` [L]."""
+
+    def emptied(x: Array) -> Array:
+        return x if begins is None else jnp.where(begins[:, None], 0.0, x)
+
     bias = jax.lax.broadcast_to_rank(gru["bh"], carry.ndim)
-    product = carry @ gru["wh"]
-    if begins is not None:  # after the product, so that it needs no kernel of its own
-        carry, product = (jnp.where(begins[:, None], 0.0, x) for x in (carry, product))
+    if jax.default_backend() == "cpu":
+        carry = emptied(carry)
+        product = carry @ gru["wh"]
+    else:  # after the product, so that it needs no kernel of its own
+        carry, product = emptied(carry), emptied(carry @ gru["wh"])
     _, update, new, _ = _gates(product + bias, gates_in)
     return new + update * (carry - new)
 

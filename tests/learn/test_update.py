@@ -29,6 +29,16 @@ from mavic.learn.returns import CORRECTIONS
 from mavic.types import replace
 
 
+@pytest.mark.parametrize("length", [1, 8, 36, 40, 100, 197, 200, 201, 400])
+def test_rows_fill_whole_blocks_on_any_device(monkeypatch, length):
+    for device in ("cpu", "gpu"):
+        monkeypatch.setattr(jax, "default_backend", lambda device=device: device)
+        padded = len(bptt.pad(jnp.ones((length, 2))))
+        assert length <= padded < length + 8 and padded % bptt.block_size(padded) == 0
+        assert bptt.blocks_for(jnp.int32(padded), padded) * bptt.block_size(padded) == padded
+        assert bptt.block_size(padded) == (40 if device == "gpu" and padded in (40, 200) else 8)
+
+
 def actor_rows(rows, key):
     shape = rows.macro.shape
     return ActorRows(
@@ -46,8 +56,13 @@ def actor_rows(rows, key):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("on", ["cpu", "gpu"])
 @pytest.mark.parametrize("name", ["shared", "protected"])
-def test_gradients_in_blocks_equal_plain_back_propagation(name):
+def test_gradients_in_blocks_equal_plain_back_propagation(name, on, monkeypatch):
+    """On a GPU blocks are longer, and several of their rows are compiled at once."""
+    if on == "gpu":
+        monkeypatch.setattr(bptt, "block_size", lambda length: length // 2)
+        monkeypatch.setattr(gru, "_unrolled", lambda: 3)
     network = static_config(name).network
     state, transitions = team(name, 2), someones(2)
     rows, actor = first_agent(by_agent(transitions)), first_agent(state.actor)
