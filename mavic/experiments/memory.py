@@ -13,66 +13,17 @@ from typing import Any
 
 import jax
 
-FUSED = frozenset(
-    [
-        "abs",
-        "add",
-        "and",
-        "bitcast_convert_type",
-        "broadcast_in_dim",
-        "ceil",
-        "clamp",
-        "convert_element_type",
-        "copy",
-        "cos",
-        "div",
-        "eq",
-        "erf",
-        "exp",
-        "exp2",
-        "expand_dims",
-        "expm1",
-        "floor",
-        "ge",
-        "gt",
-        "integer_pow",
-        "iota",
-        "is_finite",
-        "le",
-        "log",
-        "log1p",
-        "logistic",
-        "lt",
-        "max",
-        "min",
-        "mul",
-        "ne",
-        "neg",
-        "nextafter",
-        "not",
-        "or",
-        "pow",
-        "rem",
-        "reshape",
-        "round",
-        "rsqrt",
-        "select_n",
-        "shift_left",
-        "shift_right_arithmetic",
-        "shift_right_logical",
-        "sign",
-        "sin",
-        "slice",
-        "sqrt",
-        "square",
-        "squeeze",
-        "stop_gradient",
-        "sub",
-        "tanh",
-        "transpose",
-        "xor",
-    ]
-)
+from mavic.rollout.scalars import ELEMENTWISE
+
+FUSED = ELEMENTWISE | {
+    "broadcast_in_dim",
+    "expand_dims",
+    "iota",
+    "reshape",
+    "slice",
+    "squeeze",
+    "transpose",
+}
 GB = 1e9
 CACHED_FILES = ("active_file", "inactive_file")  # entries of memory.stat
 

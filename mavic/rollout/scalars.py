@@ -32,35 +32,50 @@ ELEMENTWISE = frozenset(
         "add",
         "and",
         "bitcast_convert_type",
+        "ceil",
         "clamp",
         "convert_element_type",
         "copy",
+        "cos",
         "div",
         "eq",
+        "erf",
         "exp",
+        "exp2",
+        "expm1",
         "floor",
         "ge",
         "gt",
         "integer_pow",
+        "is_finite",
         "le",
         "log",
+        "log1p",
+        "logistic",
         "lt",
         "max",
         "min",
         "mul",
         "ne",
         "neg",
+        "nextafter",
         "not",
         "or",
+        "pow",
         "rem",
+        "round",
+        "rsqrt",
         "select_n",
         "shift_left",
         "shift_right_arithmetic",
         "shift_right_logical",
         "sign",
+        "sin",
+        "sqrt",
         "square",
         "stop_gradient",
         "sub",
+        "tanh",
         "xor",
     ]
 )
@@ -185,7 +200,7 @@ def _apply(equation: Any, inputs: list[Value]) -> Sequence[Value]:
             return [found]
     whole = [_whole(x, v.aval) for x, v in zip(inputs, equation.invars, strict=True)]
     bound = equation.primitive.get_bind_params(params)
-    functions, bound = bound if isinstance(bound, tuple) else ([], bound)  # before JAX 0.9 a pair
+    functions, bound = bound if isinstance(bound, tuple) else ([], bound)  # in older JAX a pair
     found = equation.primitive.bind(*functions, *whole, **bound)
     return found if equation.primitive.multiple_results else [found]
 

@@ -94,7 +94,7 @@ def test_nothing_but_numbers_is_computed(apart, name):
     """Inside, every operation has the shape of the batch. Only packing and the results put numbers together."""
     traced = jax.make_jaxpr(packed_and_computed(BY_NUMBERS[name]))(scalars.pack(LIKE))
     moves = ("stack", "concatenate", "reshape", "broadcast_in_dim", "slice", "squeeze", "gather")
-    moves += ("convert_element_type", "expand_dims", "dynamic_slice", "jit", "pjit")
+    moves += ("convert_element_type", "device_put", "expand_dims", "dynamic_slice", "jit", "pjit")
     shaped = {
         e.primitive.name for e in traced.jaxpr.eqns if any(v.aval.ndim for v in e.outvars)
     } - set(moves)
