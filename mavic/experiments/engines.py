@@ -44,8 +44,8 @@ Engine = Callable[[Sequence[Cell], Place, OnEnd, OnNote], None]
 def local(todo: Sequence[Cell], place: Place, on_end: OnEnd, on_note: OnNote) -> None:
     """Run cells on this machine. Option: jobs, how many run at once (default: 1).
 
-    They start in the given order. The first has priority on a GPU that they share through MPS, so the longest should
-    be the first.
+    They start in the given order. If several run at once, the first has priority on a GPU that they share through MPS,
+    so the longest should be the first.
     """
     options = {"jobs": 1, **place.options}
     unknown = set(options) - {"jobs"}
@@ -58,10 +58,11 @@ def local(todo: Sequence[Cell], place: Place, on_end: OnEnd, on_note: OnNote) ->
             raise KeyboardInterrupt
         on_note(cell, line)
 
-    with ThreadPoolExecutor(int(options["jobs"])) as pool:
+    jobs = int(options["jobs"])
+    with ThreadPoolExecutor(jobs) as pool:
         running = {
-            pool.submit(cells.run, cell, partial(note, cell), patient=cell is not todo[0]): cell
-            for cell in todo
+            pool.submit(cells.run, cell, partial(note, cell), patient=jobs > 1 and number > 0): cell
+            for number, cell in enumerate(todo)
         }
         try:
             for one in as_completed(running):

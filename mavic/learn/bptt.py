@@ -20,7 +20,7 @@ from mavic.types import Array, Bool, Float, Int, assert_rank
 
 BLOCK = 8  # rows
 # A GPU's time goes by the number of kernels, and each block adds some. So lanes of one long episode each have larger
-# blocks there. With lanes of several short episodes that would gain little and compile three times as long.
+# blocks there. With lanes of several short episodes (Box Pushing) the program would compile three times as long.
 LONG_BLOCK, LONG_LANE = 40, 200
 CHUNKS = 16  # into which `map_where` divides all rows
 

@@ -121,12 +121,16 @@ def test_several_cells_run_at_once_on_this_machine(tmp_path):
     assert ended == {"a": 0, "b": 0}
 
 
-def test_the_first_cell_has_priority_on_a_shared_gpu(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("jobs", "said"), [(1, ["normal", "normal", "normal"]), (2, ["normal", "1", "1"])]
+)
+def test_of_several_at_once_the_first_has_priority_on_a_gpu(tmp_path, monkeypatch, jobs, said):
     monkeypatch.delenv("CUDA_MPS_CLIENT_PRIORITY", raising=False)
     say = "import os; print('priority', os.environ.get('CUDA_MPS_CLIENT_PRIORITY', 'normal'))"
     todo = [cells.Cell(name=name, folder=tmp_path / name, arguments=("-c", say)) for name in "abc"]
-    engines.local(todo, engines.Place(folder=tmp_path), lambda *_: None, lambda *_: None)
-    assert [cells.last_line(cell) for cell in todo] == ["priority normal"] + ["priority 1"] * 2
+    place = engines.Place(folder=tmp_path, options={"jobs": jobs})
+    engines.local(todo, place, lambda *_: None, lambda *_: None)
+    assert [cells.last_line(cell) for cell in todo] == [f"priority {one}" for one in said]
 
 
 def test_a_stopped_engine_stops_what_runs_and_starts_nothing_else(tmp_path):

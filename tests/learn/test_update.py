@@ -59,8 +59,9 @@ def actor_rows(rows, key):
 @pytest.mark.parametrize("on", ["cpu", "gpu"])
 @pytest.mark.parametrize("name", ["shared", "protected"])
 def test_gradients_in_blocks_equal_plain_back_propagation(name, on, monkeypatch):
-    """On a GPU blocks are longer, and several of their rows are compiled at once."""
+    """On a GPU blocks are longer, several of their rows are compiled at once, and memory is emptied later."""
     if on == "gpu":
+        monkeypatch.setattr(jax, "default_backend", lambda: on)
         monkeypatch.setattr(bptt, "block_size", lambda length: length // 2)
         monkeypatch.setattr(gru, "_unrolled", lambda: 3)
     network = static_config(name).network
