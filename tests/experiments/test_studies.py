@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mavic.apps import cli
-from mavic.experiments import cells, studies, study
+from mavic.experiments import cells, engines, studies, study
 from mavic.experiments.config import instructions_of
 from mavic.experiments.studies import PROFILES, STUDIES
 from mavic.instruct import spec
@@ -85,3 +85,16 @@ def test_an_unknown_study_or_training_is_named(capsys):
     with pytest.raises(SystemExit):
         cli.main(["reproduce", "heatmap", "--only", "heat"])
     assert "heatmap has no training 'heat'" in capsys.readouterr().err
+
+
+def test_the_longest_training_starts_first(tmp_path, monkeypatch):
+    """Its estimate is not the first in the table, and a quick study keeps the table's order."""
+    started = []
+    monkeypatch.setitem(engines.ENGINES, "local", lambda todo, *_: started.extend(todo))
+    cli.main(["reproduce", "table1", "--out", str(tmp_path / "full"), "--records", str(tmp_path)])
+    assert studies.TABLE1[0].name != started[0].name == "paper-overcooked"
+    assert {cell.name for cell in started} == {one.name for one in studies.TABLE1}
+    started.clear()
+    cli.main(["reproduce", "table1", "--quick", "--out", str(tmp_path / "quick")])
+    quick = STUDIES["table1"].trainings["quick"]
+    assert [cell.name for cell in started] == [one.name for one in quick]
