@@ -30,7 +30,7 @@ from mavic.reporting.studies import COPIED
 
 NUMBER = re.compile(r"(?<![\w.§/–-])[−-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?![\w.]|\.\d)")
 SOURCED = re.compile(r"<!-- not from a record:(.*?)-->", re.DOTALL)
-MADE = re.compile(r"<!-- (?:headline|study|bias|speed)\b.*?<!-- end -->", re.DOTALL)
+MADE = re.compile(r"<!-- (?:headline|study|repeat|bias|speed)\b.*?<!-- end -->", re.DOTALL)
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 HEADING = re.compile(r"^(#+ .*)$", re.MULTILINE)
 

@@ -4,8 +4,8 @@
 
 rewrites every block between `<!-- headline: WORLD -->` and `<!-- end -->` on these pages. A world may have several
 entries, such as `<!-- headline: overcooked extras -->`. Other blocks are `<!-- study: NAME -->` (the page of a study,
-`results/NAME.md`), `<!-- bias: WORLD -->` (the critics' errors under all conditions), `<!-- speed -->` and
-`<!-- speed: backbones -->`. An entry of the file looks like this:
+`results/NAME.md`), `<!-- repeat: table1 -->` (Table 1 beside its repetition), `<!-- bias: WORLD -->` (the critics'
+errors under all conditions), `<!-- speed -->` and `<!-- speed: backbones -->`. An entry of the file looks like this:
 
     "box_pushing": {
         "group": "tuned/protected/live/by-kind",            the group of `table.json` whose rows are shown
@@ -33,12 +33,15 @@ from mavic.experiments.config import ExperimentConfig
 from mavic.experiments.methods import METHODS
 from mavic.reporting import speed, styles
 from mavic.reporting.formats import hundredths, number, percent
+from mavic.reporting.studies import table1
 
 HEADLINE = "headline.json"
 SHIELD = "+shield"
 LEFT_OUT = ("random",)
 PAPERS = "shared/paper/add"  # network and condition of the paper
-WHOLE = re.compile(r"(<!-- ((?:study|bias|speed): [\w-]+|speed) -->\n).*?(<!-- end -->)", re.DOTALL)
+WHOLE = re.compile(
+    r"(<!-- ((?:study|repeat|bias|speed): [\w-]+|speed) -->\n).*?(<!-- end -->)", re.DOTALL
+)
 PICTURE = re.compile(r"!\[(.*?)\]\((?!\.\.)(.*?)\)")
 SUBTITLE = re.compile(r"^##( .*)$", re.MULTILINE)
 BLOCK = re.compile(r"(<!-- headline: ([\w -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -201,9 +204,16 @@ def study(results: Path, name: str) -> str:
     return PICTURE.sub(r"![\1](../results/\2)", SUBTITLE.sub(r"###\1", text))
 
 
+def repeat(results: Path, name: str) -> str:
+    """Return a study beside its repetition, whose page lies in the folder `repeat-NAME`."""
+    pages = [results / folder / f"{name}.json" for folder in ("", f"repeat-{name}")]
+    return table1.beside(*(json.loads(page.read_text(encoding="utf-8")) for page in pages))
+
+
 BLOCKS: dict[str, Callable[[Path, str], str]] = {
     "speed": speed.markdown,
     "study": study,
+    "repeat": repeat,
     "bias": bias,
 }
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 
 
-@pytest.mark.parametrize(("page", "tables"), [("README.md", 1), ("docs/results.md", 12)])
+@pytest.mark.parametrize(("page", "tables"), [("README.md", 1), ("docs/results.md", 15)])
 def test_pages_hold_the_headline_tables(page, tables):
     text = (ROOT / page).read_text(encoding="utf-8")
     assert len(headline.BLOCK.findall(text)) == tables

@@ -12,6 +12,7 @@ from mavic.experiments import studies
 from mavic.experiments.methods import preset_of
 from mavic.experiments.studies import STUDIES, Study
 from mavic.reporting import studies as pages
+from mavic.reporting.studies import table1
 
 
 def fill(folder, study: Study, profile: str = "quick", seeds: int = 2) -> None:
@@ -115,3 +116,16 @@ def test_table1_sets_the_papers_figures_beside_its_own_setting(tmp_path):
     entry = found["box_pushing"]["paper preset"]["mavic"]
     assert (entry["base"], entry["followed"], entry["seeds"]) == (90.5, 0.9, [0, 1])
     assert {"paper preset, live/by-kind", "tuned"} < set(found["box_pushing"])
+
+
+def test_table1_stands_beside_its_repetition():
+    def page(base, followed):
+        entry = {"base": base, "base_std": 1.0, "followed": followed, "followed_std": 0.001}
+        rows = {"tuned": {"mavic": entry, "random": entry}, "paper": {"mavic": {}}}
+        return dict.fromkeys(studies.WORLDS, rows)
+
+    lines = table1.beside(page(10.0, 0.5), page(12.0, 0.75)).splitlines()
+    assert len(lines) == 2 + len(studies.WORLDS)
+    assert lines[2] == (
+        "| Box Pushing, tuned | MAVIC | 10.00 ± 1.00 | 12.00 ± 1.00 | 50.00 ± 0.10 % | 75.00 ± 0.10 % |"
+    )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mavic.envs import api
 from mavic.experiments.studies import WORLDS
+from mavic.reporting import styles
 from mavic.reporting.formats import number, percent
 from mavic.reporting.rows import Row
+from mavic.reporting.stats import UNKNOWN
 from mavic.reporting.studies.page import (
     Found,
     Page,
@@ -18,6 +21,7 @@ from mavic.reporting.studies.page import (
     seeds_text,
     setting,
     table,
+    text_of,
 )
 from mavic.reporting.studies.page import shown as text
 from mavic.reporting.styles import MISSING
@@ -49,6 +53,34 @@ def draw(found: Sequence[Found]) -> Page:
         if record.paper_note:
             parts.append(f"Of the paper's figures: {record.paper_note}.\n")
     return Page(json=json, markdown="\n".join(parts))
+
+
+def beside(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    """Return two runs of this study in one table, from the JSON of their pages: each figure beside the other."""
+    columns = ["base", "base again", "followed", "followed again"]
+    lines = [
+        [
+            f"{api.known(world).title}, {name}",
+            styles.look(method).label,
+            *(
+                _text(entries[method], metric)
+                for metric in ("base", "followed")
+                for entries in (rows, second[world][name])
+            ),
+        ]
+        for world in WORLDS
+        for name, rows in first[world].items()
+        if name != "paper"
+        for method in rows
+        if method != "random"
+    ]
+    return table(["setting", "method", *columns], lines)
+
+
+def _text(entry: Mapping[str, Any], name: str) -> str:
+    """Return a figure of an entry as text, with its standard deviation."""
+    found = dataclasses.replace(UNKNOWN, mean=entry[name], std=entry[f"{name}_std"])
+    return text_of(found, METRICS[name])
 
 
 def _is_papers(row: Row) -> bool:
