@@ -87,7 +87,7 @@ test-jax:  ## A few tests with another JAX, in an environment of its own: make t
 	$(PYTHON) -m venv $(JAX_VENV)
 	$(JAX_VENV)/bin/pip install -q --disable-pip-version-check -e '.[dev]' jax==$(JAX)
 	JAX_PLATFORMS=cpu $(JAX_VENV)/bin/python -m pytest -p no:cacheprovider $(JAX_TESTS)
-	JAX_PLATFORMS=cpu $(JAX_VENV)/bin/python -m pytest -p no:cacheprovider -m slow tests/experiments/test_devices.py
+	JAX_PLATFORMS=cpu $(JAX_VENV)/bin/python -m pytest -p no:cacheprovider -m long tests/experiments/test_devices.py
 
 $(VENV)/docs: pyproject.toml | $(VENV)/dev
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[docs]'

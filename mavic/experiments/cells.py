@@ -1,9 +1,9 @@
 """The cells of a study: each is one command that may be given again and again, with a folder of its own.
 
 A cell's folder holds `cell.json` (its command), `attempts.jsonl` (a line when an attempt begins and one when it ends),
-`log.txt` (what the command said), what the command wrote, and `done.json` once it has ended well. A cell that was
-killed is simply run again; `mavic train` goes on from its last checkpoint. A finished cell is not run again, unless its
-command has changed.
+`log.txt` (what the command said), what the command wrote (`mavic train`: its options and numbers in `config.toml`, then
+records and policies), and `done.json` once it has ended well. A cell that was killed is simply run again; `mavic train`
+goes on from its last checkpoint. A finished cell is not run again, unless its command has changed.
 """
 
 from __future__ import annotations

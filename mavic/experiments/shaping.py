@@ -70,6 +70,8 @@ def figures(worlds: int, arrivals: str) -> dict[str, Any]:
     found = [compare(world) for world in tabular.worlds(worlds, arrivals)]
     ways = ("naive", "naive + the closest potential", "correction")
     losses = {way: np.array([one[way] for one in found]) for way in ways}
+    # Losses below OPTIMAL are rounding, which differs between machines.
+    losses = {way: np.where(loss > OPTIMAL, loss, 0.0) for way, loss in losses.items()}
     missed = np.array([one["missed"] for one in found])
     moved = np.array([one["moved"] for one in found])
     return {
@@ -78,6 +80,6 @@ def figures(worlds: int, arrivals: str) -> dict[str, Any]:
         "missed_min": float(missed.min()),
         "moved_median": float(np.median(moved)),
         "same_policy_as_naive": int(sum(one["same_policy"] for one in found)),
-        "suboptimal": {way: int((loss > OPTIMAL).sum()) for way, loss in losses.items()},
+        "suboptimal": {way: int((loss > 0).sum()) for way, loss in losses.items()},
         "worst_loss": {way: float(loss.max()) for way, loss in losses.items()},
     }

@@ -8,6 +8,11 @@ studies do not count, for their pages have JSON files. A section whose heading n
 files and the pages of studies. A number with another source stands in a comment of its section:
 
     <!-- not from a record: 16.0 7.4 (docs/lab.md 77) -->
+
+So many files hold nearly every number with one decimal. A paragraph can name those that it cites, and then only they
+count; a paragraph ends with an empty line:
+
+    <!-- from: heatmap.json overcooked/table.json -->
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +34,9 @@ from mavic.experiments import records
 from mavic.reporting.studies import COPIED
 
 NUMBER = re.compile(r"(?<![\w.§/–-])[−-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?![\w.]|\.\d)")
+FROM = re.compile(r"<!-- from:(.*?)-->", re.DOTALL)
+PARAGRAPHS = re.compile(r"\n\s*\n")
+MILLIONS = re.compile(r".{0,40}\bmillion\b")
 SOURCED = re.compile(r"<!-- not from a record:(.*?)-->", re.DOTALL)
 MADE = re.compile(r"<!-- (?:headline|study|repeat|bias|speed)\b.*?<!-- end -->", re.DOTALL)
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
@@ -44,9 +52,12 @@ def uncited(page: Path) -> Iterator[tuple[str, str]]:
         if world not in known:
             known[world] = _known(results, world)
         excused = {_plain(one) for said in SOURCED.findall(text) for one in NUMBER.findall(said)}
-        for number in NUMBER.findall(SOURCED.sub("", text)):
-            if _plain(number) not in excused and not _stands_for(number, known[world]):
-                yield heading.strip("# "), number
+        for paragraph in PARAGRAPHS.split(SOURCED.sub("", text)):
+            named = tuple(name for said in FROM.findall(paragraph) for name in said.split())
+            pool = _sizes(_of_file(results / name) for name in named) if named else known[world]
+            for found in NUMBER.finditer(FROM.sub("", paragraph)):
+                if _plain(found[0]) not in excused and not _stands_for(found, pool):
+                    yield heading.strip("# "), found[0]
 
 
 def sections(text: str) -> list[tuple[str, str]]:
@@ -66,11 +77,16 @@ def _known(results: Path, world: str) -> NDArray:
     paths += [
         p for p in records.paths_in(results, "**/") if _may_cite(p.relative_to(results), world)
     ]
-    values = {value for path in paths for value in _of_file(path)}
+    found = [_of_file(path) for path in paths]
     for record in (api.world(name) for name in api.BUILT_IN if world in ("", name)):
-        values |= {v for figures in record.paper.values() for v in figures if v is not None}
-        values |= {v for pair in record.paper_phrases.values() for v in pair}
-    return np.sort(np.abs(np.array(list(values), float)))
+        found.append({v for figures in record.paper.values() for v in figures if v is not None})
+        found.append({v for pair in record.paper_phrases.values() for v in pair})
+    return _sizes(found)
+
+
+def _sizes(found: Iterable[Iterable[float]]) -> NDArray:
+    """Return the sizes of all numbers, the smallest first."""
+    return np.sort(np.abs(np.array(list({value for one in found for value in one}), float)))
 
 
 @functools.cache
@@ -109,11 +125,12 @@ def _over_seeds(found: Any) -> Iterator[float]:
         yield from (sum(found) / len(found), min(found))
 
 
-def _stands_for(number: str, known: NDArray) -> bool:
-    """Return whether one of the known sizes is written so: as it is, as a percentage, in thousands or millions."""
-    plain = _plain(number)
+def _stands_for(written: re.Match[str], known: NDArray) -> bool:
+    """Return whether one of the known sizes is written so: as it is, in percent, or in millions if that is said."""
+    plain = _plain(written[0])
     digits = len(plain.rpartition(".")[2])
-    for scale in (1.0, 100.0, 1e-3, 1e-6):
+    in_millions = MILLIONS.match(written.string, written.end())
+    for scale in (1.0, 100.0, 1e-6) if in_millions else (1.0, 100.0):
         # A little more than half of the last digit on both sides; the written form decides.
         ends = (np.array([-0.51, 0.51]) * 10.0**-digits + float(plain)) / scale
         first, last = np.searchsorted(known, ends)

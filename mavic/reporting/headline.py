@@ -31,7 +31,8 @@ from typing import Any
 from mavic.envs import api
 from mavic.experiments.config import ExperimentConfig
 from mavic.experiments.methods import METHODS
-from mavic.reporting import speed, styles
+from mavic.experiments.studies import STUDIES
+from mavic.reporting import speed, studies, styles
 from mavic.reporting.formats import hundredths, number, percent
 from mavic.reporting.studies import table1
 
@@ -205,9 +206,10 @@ def study(results: Path, name: str) -> str:
 
 
 def repeat(results: Path, name: str) -> str:
-    """Return a study beside its repetition, whose page lies in the folder `repeat-NAME`."""
-    pages = [results / folder / f"{name}.json" for folder in ("", f"repeat-{name}")]
-    return table1.beside(*(json.loads(page.read_text(encoding="utf-8")) for page in pages))
+    """Return a study beside its repetition, whose records lie in the folder `repeat-NAME`."""
+    full = STUDIES[name].trainings["full"]
+    folders = (results, results / f"repeat-{name}")
+    return table1.beside(*(studies.collect(full, folder, folder).found for folder in folders))
 
 
 BLOCKS: dict[str, Callable[[Path, str], str]] = {

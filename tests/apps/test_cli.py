@@ -172,6 +172,11 @@ def test_train_leaves_records_and_policies(trained):
         base = record.score["base"]["discounted"][0]
         followed = record.score["compliance"]["per_instruction"][0]
         assert f"{name}: base {base:.2f}" in said and f"compliance {followed:.2%}" in said
+    config = tomllib.loads((folder / "config.toml").read_text())
+    assert config["methods"] == ["mavic", "vanilla", "random"] and config["options"] == {"size": 4}
+    assert config["numbers"]["batch"] == 64
+    _, printed, _ = run(f"train --config {folder / 'config.toml'} --print-config")
+    assert tomllib.loads(printed) == config
 
 
 def test_a_log_has_a_line_for_each_point(trained):

@@ -73,9 +73,10 @@ def test_the_list_says_what_is_done(tmp_path, capsys):
     (cell.folder / cells.DONE).write_text(
         cells.json.dumps({"arguments": list(cell.arguments), "seconds": 1})
     )
-    cli.main(["reproduce", "--out", str(tmp_path)])
+    (tmp_path / "heatmap.md").touch()
+    cli.main(["reproduce", "--out", str(tmp_path), "--records", str(tmp_path)])
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "│ heatmap" in line]
-    assert "0/1 · 1/1" in line and "—" in line
+    assert "0/1 · 1/1" in line and "—" in line and "yes" in line
 
 
 def test_an_unknown_study_or_training_is_named(capsys):

@@ -61,6 +61,19 @@ def test_a_number_without_a_record_is_found(tmp_path):
     ]
 
 
+def test_a_paragraph_may_cite_only_the_files_that_it_names(tmp_path):
+    (tmp_path / "results").mkdir()
+    for name, number in (("a", 1.25), ("b", 3.5e6)):
+        (tmp_path / "results" / f"{name}.json").write_text(f'{{"x": {number}}}')
+    page = tmp_path / "page.md"
+    page.write_text(
+        "1.25 and 7.77.\n\n1.25, then\n<!-- from: b.json -->\n\n"
+        "3.5 (here) and 3.5 million, 1.25.\n<!-- from: b.json a.json -->\n\n1.25\n\n"
+        "3.5, of which forty characters and more come before the word million\n"
+    )
+    assert [number for _, number in cited.uncited(page)] == ["7.77", "1.25", "3.5"]
+
+
 def test_a_headline_shows_its_group_first_and_other_rows_beside_it():
     lines = headline.markdown(RESULTS, "warehouse protected").splitlines()
     assert lines[0].startswith("| method | network | base return |")

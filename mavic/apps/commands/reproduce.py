@@ -157,7 +157,8 @@ class Reproduce(Command):
         from mavic.experiments import cells, studies
 
         device = "gpu" if _has_gpu() else "cpu"
-        table = Table("study", "shows", "here", "--quick", "done", title="mavic reproduce NAME")
+        columns = ("study", "shows", "here", "--quick", "done", "published")
+        table = Table(*columns, title="mavic reproduce NAME")
         for study in studies.STUDIES.values():
             costs, ready = [], []
             for profile in studies.PROFILES:
@@ -167,10 +168,12 @@ class Reproduce(Command):
                 cost = studies.seconds_of_all(left, profile, device)
                 costs.append(_duration(cost) if left else "—")
                 ready.append(f"{sum(mark is not None for mark in marks)}/{len(every)}")
-            table.add_row(study.name, study.shows, *costs, " · ".join(ready))
+            published = "yes" if (self.records / f"{study.name}.md").is_file() else "—"
+            table.add_row(study.name, study.shows, *costs, " · ".join(ready), published)
         console.OUT.print(table)
         console.OUT.print(
-            f"Costs are estimates for {_machine(device)} of what is not done yet. Done: full · quick, in {self.out}.",
+            f"Costs are estimates for {_machine(device)} of what is not done yet. Done: full · quick, in {self.out}. "
+            f"Published: its page and records are in {self.records}; --draw makes it from them.",
             highlight=False,
         )
 

@@ -16,7 +16,7 @@ from mavic.apps import console
 from mavic.apps.commands import config_file
 from mavic.apps.commands.command import Command, UserError, options_from
 from mavic.apps.commands.numbers import Numbers, changes_of
-from mavic.experiments import stopping
+from mavic.experiments import files, stopping
 from mavic.experiments.conditions import PARTS
 from mavic.ranges import LARGEST_SEED, NotNegative, Range, Share, Some
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mavic.experiments.loggers import OnPoint
 
 
+CONFIG = "config.toml"  # beside the records: the options and numbers of the last command
 MOST_SEEDS = 1_000
 Names = Annotated[tuple[str, ...], Some()]
 
@@ -132,11 +133,13 @@ class Train(Command):
         folder = self.out / self.world
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         groups = groups_of(configs, seeds, initial=self.initial, **changes_of(self.numbers))
+        resolved = config_file.text_of(self._as_config(groups))
         if self.print_config:
-            print(config_file.text_of(self._as_config(groups)))
+            print(resolved)
             return
         calls = self._loggers(folder)
         with study.holding(folder, groups, overwrite=self.overwrite, say=_warn):
+            files.write_text(folder / CONFIG, resolved + "\n")
             for group in groups:
                 self._train(group, folder, calls)
         console.OUT.print(f"records and policies: {folder}; tables: mavic report {folder}")

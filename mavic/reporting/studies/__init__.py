@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,17 @@ LENGTHS = ("episodes", *FOLLOW_EPISODES)  # numbers in which a shorter training 
 
 
 @dataclass(frozen=True, kw_only=True)
+class Collected:
+    """What the records of a study hold."""
+
+    found: tuple[Found, ...]
+    missing: tuple[tuple[str, str], ...]
+    """The trainings and configurations without a record."""
+    used: Mapping[Path, Record]
+    """The records by where they lie in a published folder."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Drawn:
     """What was made of a study."""
 
@@ -62,8 +73,21 @@ def draw(
 
     With `publish`, the page is written there too, and the records are copied there unless they come from there.
     """
+    collected = collect(study.trainings[profile], cells, further)
+    if study.trainings[profile] and not collected.found:
+        return Drawn(text="", written=(), missing=collected.missing)
+    page = DRAWINGS[study.name](collected.found)
+    written = list(write(study.name, page, out))
+    if publish is not None:
+        written += write(study.name, page, publish)
+        written += _copied(collected.used, publish)
+    return Drawn(text=page.markdown, written=tuple(written), missing=collected.missing)
+
+
+def collect(trainings: Iterable[Training], cells: Path, further: Path | None) -> Collected:
+    """Return the rows of trainings from the records of their cells, in `cells`, and of the folder `further`."""
     found, missing, used = list[Found](), list[tuple[str, str]](), dict[Path, Record]()
-    for training in study.trainings[profile]:
+    for training in trainings:
         records_ = []
         for config in training.configs():
             record = find(training, config, cells, further)
@@ -75,14 +99,7 @@ def draw(
             own = tuple(row for row in rows.table(records_) if not row.shield)
             found.append(Found(training=training, rows=own))
             used |= {_place(training, record): record for record in records_}
-    if study.trainings[profile] and not found:
-        return Drawn(text="", written=(), missing=tuple(missing))
-    page = DRAWINGS[study.name](found)
-    written = list(write(study.name, page, out))
-    if publish is not None:
-        written += write(study.name, page, publish)
-        written += _copied(used, publish)
-    return Drawn(text=page.markdown, written=tuple(written), missing=tuple(missing))
+    return Collected(found=tuple(found), missing=tuple(missing), used=used)
 
 
 def find(
@@ -137,7 +154,7 @@ def _place(training: Training, record: Record) -> Path:
     return Path(COPIED) / training.name / training.world / name
 
 
-def _copied(used: dict[Path, Record], folder: Path) -> list[Path]:
+def _copied(used: Mapping[Path, Record], folder: Path) -> list[Path]:
     """Copy records into a published folder, unless they lie there already. Return the new files."""
     new = {
         folder / place: record

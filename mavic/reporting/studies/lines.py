@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -153,7 +153,8 @@ def single(found: Sequence[Found]) -> Page:
         "schedule gives. Use is the "
         "share of agents' ticks in which a macro runs that the kind names: the board that it "
         "forbids, the tomato that it "
-        f"asks for. {seeds_text(rows)}\n\n" + table(header, lines)
+        "asks for. Vanilla is trained once for all conditions, so the figure has no curves of it with "
+        f"instructions. {seeds_text(rows)}\n\n" + table(header, lines)
     )
     return Page(json=json, markdown=markdown, figures={"single": lambda: _draw_conditions(rows)})
 
@@ -175,7 +176,7 @@ def _draw_conditions(rows: Sequence[Row]) -> Any:
     return figure
 
 
-def _episodes(panels: Sequence[Any]) -> None:
+def _episodes(panels: Iterable[Any]) -> None:
     ticker = require("matplotlib.ticker")
     for axes in panels:
         axes.set_xlim(left=0)

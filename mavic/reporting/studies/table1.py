@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mavic.envs import api
 from mavic.experiments.studies import WORLDS
-from mavic.reporting import styles
 from mavic.reporting.formats import number, percent
 from mavic.reporting.rows import Row
-from mavic.reporting.stats import UNKNOWN
 from mavic.reporting.studies.page import (
     Found,
     Page,
@@ -21,7 +18,6 @@ from mavic.reporting.studies.page import (
     seeds_text,
     setting,
     table,
-    text_of,
 )
 from mavic.reporting.studies.page import shown as text
 from mavic.reporting.styles import MISSING
@@ -55,32 +51,22 @@ def draw(found: Sequence[Found]) -> Page:
     return Page(json=json, markdown="\n".join(parts))
 
 
-def beside(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
-    """Return two runs of this study in one table, from the JSON of their pages: each figure beside the other."""
-    columns = ["base", "base again", "followed", "followed again"]
-    lines = [
-        [
-            f"{api.known(world).title}, {name}",
-            styles.look(method).label,
-            *(
-                _text(entries[method], metric)
-                for metric in ("base", "followed")
-                for entries in (rows, second[world][name])
-            ),
-        ]
-        for world in WORLDS
-        for name, rows in first[world].items()
-        if name != "paper"
-        for method in rows
-        if method != "random"
-    ]
-    return table(["setting", "method", *columns], lines)
-
-
-def _text(entry: Mapping[str, Any], name: str) -> str:
-    """Return a figure of an entry as text, with its standard deviation."""
-    found = dataclasses.replace(UNKNOWN, mean=entry[name], std=entry[f"{name}_std"])
-    return text_of(found, METRICS[name])
+def beside(first: Sequence[Found], second: Sequence[Found]) -> str:
+    """Return two runs of this study in one table: each figure beside the other, and beside the paper's."""
+    header = ("setting", "method", "base", "again", "paper", "followed", "again", "paper")
+    again = {row.config: row for one in second for row in one.rows}
+    lines = []
+    for row in (row for world in WORLDS for one in first if one.world == world for row in one.rows):
+        if row.method.random:
+            continue
+        base, followed = (
+            [text(one, metric) for one in (row, again[row.config])]
+            for metric in ("base", "compliance")
+        )
+        papers = _paper(row) if _is_papers(row) else (MISSING, MISSING)
+        place = f"{api.known(row.config.world).title}, {_name(row)}"
+        lines.append([place, label(row), *base, papers[0], *followed, papers[1]])
+    return table(header, lines)
 
 
 def _is_papers(row: Row) -> bool:

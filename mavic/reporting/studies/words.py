@@ -37,7 +37,6 @@ def ood(found: Sequence[Found]) -> Page:
     json: dict[str, Any] = {}
     lines = []
     for row in (row for one in found for row in one.rows):
-        known = api.known(row.config.world).paper_phrases
         for phrase, entry in row.words.get("paper", {}).get("each", {}).items():
             ways = {way: _one(entry.get(way)) for way in WAYS}
             key = f"{row.group} {row.config.method}"
@@ -50,21 +49,28 @@ def ood(found: Sequence[Found]) -> Page:
                 "not asked (unsure)" if e is None else text_of(e, "compliance")
                 for e in ways.values()
             )
-            paper = known.get(phrase) if row.config.method == "mavic" else None
-            lines.append([f"“{phrase}”", label(row), row.network, *cells, _paper(paper)])
+            lines.append([f"“{phrase}”", label(row), row.network, *cells])
     lines.sort(key=lambda line: line[0])
     rows = [row for one in found for row in one.rows if row.words]
-    header = ("phrase", "method", "network", *WAYS.values(), "paper")
+    header = ("phrase", "method", "network", *WAYS.values())
+    papers = {
+        phrase: figures
+        for one in found
+        for phrase, figures in api.known(one.world).paper_phrases.items()
+    }
+    said = ", ".join(f"“{phrase}” {_share(*figures)}" for phrase, figures in papers.items())
     markdown = (
         "# Phrases that no team was trained on\n\nThe paper's three. ± is the standard deviation "
         "over seeds. As its own "
-        f"vector a phrase needs no reader. {seeds_text(rows)}\n\n" + table(header, lines)
+        f"vector a phrase needs no reader. {seeds_text(rows)}\n\n"
+        + table(header, lines)
+        + f"\nThe paper's figures are of MAVIC with its own network, schedule and rule: {said}.\n"
     )
     return Page(json=json, markdown=markdown)
 
 
-def _paper(figures: tuple[float, float] | None) -> str:
-    return MISSING if figures is None else f"{100 * figures[0]:.1f} ± {100 * figures[1]:.1f} %"
+def _share(mean: float, std: float) -> str:
+    return f"{100 * mean:.1f} ± {100 * std:.1f} %"
 
 
 def infeasible(found: Sequence[Found]) -> Page:
