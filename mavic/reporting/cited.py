@@ -33,7 +33,7 @@ from mavic.envs import api
 from mavic.experiments import records
 from mavic.reporting.studies import COPIED
 
-NUMBER = re.compile(r"(?<![\w.§/–-])[−-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?![\w.]|\.\d)")
+NUMBER = re.compile(r"(?<![\w.§/–-])[−-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?!\w|\.\d)")
 FROM = re.compile(r"<!-- from:(.*?)-->", re.DOTALL)
 PARAGRAPHS = re.compile(r"\n\s*\n")
 MILLIONS = re.compile(r".{0,40}\bmillion\b")

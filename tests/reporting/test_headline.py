@@ -69,7 +69,7 @@ def test_a_paragraph_may_cite_only_the_files_that_it_names(tmp_path):
     page.write_text(
         "1.25 and 7.77.\n\n1.25, then\n<!-- from: b.json -->\n\n"
         "3.5 (here) and 3.5 million, 1.25.\n<!-- from: b.json a.json -->\n\n1.25\n\n"
-        "3.5, of which forty characters and more come before the word million\n"
+        "3.5, of which forty characters and more come before the word million\n<!-- from: b.json -->\n"
     )
     assert [number for _, number in cited.uncited(page)] == ["7.77", "1.25", "3.5"]
 
