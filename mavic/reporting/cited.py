@@ -77,7 +77,7 @@ def _known(results: Path, world: str) -> NDArray:
     paths += [
         p for p in records.paths_in(results, "**/") if _may_cite(p.relative_to(results), world)
     ]
-    found = [_of_file(path) for path in paths]
+    found: list[Iterable[float]] = [_of_file(path) for path in paths]
     for record in (api.world(name) for name in api.BUILT_IN if world in ("", name)):
         found.append({v for figures in record.paper.values() for v in figures if v is not None})
         found.append({v for pair in record.paper_phrases.values() for v in pair})
