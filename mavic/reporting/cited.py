@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from mavic.envs import api
 from mavic.experiments import records
+from mavic.reporting.headline import BLOCKS
 from mavic.reporting.studies import COPIED
 
 NUMBER = re.compile(r"(?<![\w.§/–-])[−-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?!\w|\.\d)")
@@ -38,7 +39,7 @@ FROM = re.compile(r"<!-- from:(.*?)-->", re.DOTALL)
 PARAGRAPHS = re.compile(r"\n\s*\n")
 MILLIONS = re.compile(r".{0,40}\bmillion\b")
 SOURCED = re.compile(r"<!-- not from a record:(.*?)-->", re.DOTALL)
-MADE = re.compile(r"<!-- (?:headline|study|repeat|bias|speed)\b.*?<!-- end -->", re.DOTALL)
+MADE = re.compile(rf"<!-- (?:headline|{'|'.join(BLOCKS)})\b.*?<!-- end -->", re.DOTALL)
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 HEADING = re.compile(r"^(#+ .*)$", re.MULTILINE)
 

@@ -40,9 +40,6 @@ HEADLINE = "headline.json"
 SHIELD = "+shield"
 LEFT_OUT = ("random",)
 PAPERS = "shared/paper/add"  # network and condition of the paper
-WHOLE = re.compile(
-    r"(<!-- ((?:study|repeat|bias|speed): [\w-]+|speed) -->\n).*?(<!-- end -->)", re.DOTALL
-)
 PICTURE = re.compile(r"!\[(.*?)\]\((?!\.\.)(.*?)\)")
 SUBTITLE = re.compile(r"^##( .*)$", re.MULTILINE)
 BLOCK = re.compile(r"(<!-- headline: ([\w -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -209,7 +206,9 @@ def repeat(results: Path, name: str) -> str:
     """Return a study beside its repetition, whose records lie in the folder `repeat-NAME`."""
     full = STUDIES[name].trainings["full"]
     folders = (results, results / f"repeat-{name}")
-    return table1.beside(*(studies.collect(full, folder, folder).found for folder in folders))
+    return table1.beside(
+        *(studies.collect(full, folder / studies.COPIED, folder).found for folder in folders)
+    )
 
 
 BLOCKS: dict[str, Callable[[Path, str], str]] = {
@@ -218,6 +217,9 @@ BLOCKS: dict[str, Callable[[Path, str], str]] = {
     "repeat": repeat,
     "bias": bias,
 }
+WHOLE = re.compile(
+    rf"(<!-- ((?:{'|'.join(BLOCKS)}): [\w-]+|speed) -->\n).*?(<!-- end -->)", re.DOTALL
+)
 
 
 def main() -> None:

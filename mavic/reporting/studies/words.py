@@ -64,7 +64,7 @@ def ood(found: Sequence[Found]) -> Page:
         "over seeds. As its own "
         f"vector a phrase needs no reader. {seeds_text(rows)}\n\n"
         + table(header, lines)
-        + f"\nThe paper's figures are of MAVIC with its own network, schedule and rule: {said}.\n"
+        + f"\nThe paper has, with MAVIC under a schedule and rewards of its own: {said}.\n"
     )
     return Page(json=json, markdown=markdown)
 
