@@ -57,6 +57,12 @@ def test_an_estimate_grows_with_the_training():
     for device in ("cpu", "gpu"):
         assert studies.seconds_of(quick, device) < studies.seconds_of(full, device)
     assert quick.episodes() == 18 * 16_000  # two methods, three penalties, three rates
+    table1 = STUDIES["table1"].trainings["full"]
+    slowest = sorted(
+        table1, key=lambda one: -studies.seconds_of(one, "gpu")
+    )  # as measured (lab 108)
+    assert [one.name for one in slowest[:2]] == ["paper-overcooked", "paper-warehouse"]
+    assert slowest[0].updates() == 25_000
     several = STUDIES["ablation"].trainings["quick"]
     one_by_one = sum(studies.seconds_of(one, "cpu") for one in several)
     assert studies.seconds_of_all(several, "quick", "cpu") == one_by_one / 2
