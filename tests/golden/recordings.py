@@ -1,4 +1,4 @@
-"""The recorded episodes of the reference environments: `*.npz` files in the folder that MAVIC_GOLDEN names.
+"""The recorded episodes of the reference environments: the folder that MAVIC_GOLDEN names, else the sample in `data`.
 
 The start of a file's name tells the world. The options of its environment are read from the rest of the name and from
 the file's arrays, so a further file is tested without a change here.
@@ -6,7 +6,6 @@ the file's arrays, so a further file is tested without a change here.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -14,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from golden.sample import episodes_folder, files, load
+
 PREFIXES = {"bp": "box_pushing", "wtd": "warehouse", "oc": "overcooked"}
-UNSET = "MAVIC_GOLDEN does not name the folder of recorded episodes"
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Recording:
 
     @property
     def name(self) -> str:
-        """The file's name without its ending."""
-        return self.path.stem
+        """The file's name without its endings."""
+        return self.path.name.split(".")[0]
 
     @property
     def world(self) -> str | None:
@@ -36,9 +36,8 @@ class Recording:
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
-        """Every array of the file, in memory. (An open file would decompress at each access.)"""
-        with np.load(self.path) as stored:
-            return {key: stored[key] for key in stored.files}
+        """Every array of the file."""
+        return load(self.path)
 
     @property
     def alive(self) -> np.ndarray:
@@ -57,27 +56,20 @@ class Recording:
 
 
 @lru_cache(maxsize=1)
-def recordings(folder: str | None) -> tuple[Recording, ...]:
+def recordings(folder: Path) -> tuple[Recording, ...]:
     """Return the recordings in a folder, in the order of their names."""
-    return tuple(map(Recording, sorted(Path(folder).glob("*.npz")))) if folder else ()
+    return tuple(map(Recording, files(folder).values()))
 
 
 def all_of_world(world: str) -> tuple[Recording, ...]:
-    """Return all recordings of a world. Without MAVIC_GOLDEN the calling test is skipped."""
-    folder = os.environ.get("MAVIC_GOLDEN")
-    if not folder:
-        pytest.skip(UNSET)
-    return tuple(recording for recording in recordings(folder) if recording.world == world)
+    """Return all recordings of a world."""
+    return tuple(own for own in recordings(episodes_folder()) if own.world == world)
 
 
 def of_world(world: str, *names: str) -> pytest.MarkDecorator:
-    """Parametrize a test by all recordings of a world, or by those named. Without MAVIC_GOLDEN the test is skipped."""
-    folder = os.environ.get("MAVIC_GOLDEN")
-    found = [recording for recording in recordings(folder) if recording.world == world]
-    if folder:
-        if unknown := set(names) - {recording.name for recording in found}:
-            raise ValueError(f"no such recordings: {unknown}")
-        cases = [pytest.param(r, id=r.name) for r in found if r.name in names or not names]
-    else:
-        cases = [pytest.param(None, id="unset", marks=pytest.mark.skip(reason=UNSET))]
+    """Parametrize a test by all recordings of a world, or by those named."""
+    found = all_of_world(world)
+    if unknown := set(names) - {recording.name for recording in found}:
+        raise ValueError(f"no such recordings: {unknown}")
+    cases = [pytest.param(r, id=r.name) for r in found if r.name in names or not names]
     return pytest.mark.parametrize("recording", cases, scope="module")

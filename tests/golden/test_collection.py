@@ -9,37 +9,30 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from golden.updates import all_files, folder
-from mavic.experiments.config import ExperimentConfig, make_task
-from mavic.experiments.methods import preset_of
-from mavic.experiments.runs import make_run
+from golden.updates import all_named, by_file
+from mavic.experiment.config import ExperimentConfig
+from mavic.experiment.methods import preset_of
+from mavic.experiment.task import make_task
 from mavic.learn.transitions import as_played, packed
-from mavic.rollout.rollout import Policy, first_finished, rollout
+from mavic.rollout.rollout import Policy, _first_finished, rollout
+from mavic.training.runs import make_run
 
 BATCHES = 24  # of ours
 SURE = 4.5  # standard errors
 
 
-def _collections() -> list:
-    cases = [pytest.param(f, id=f.path.stem) for f in all_files() if not f.of_updates]
-    skip = pytest.mark.skip(reason="MAVIC_GOLDEN_UPDATES does not name a folder")
-    return cases or [pytest.param(None, id="unset", marks=skip)]
-
-
 def test_every_file_is_of_updates_or_of_a_collection():
-    if folder() is None:
-        pytest.skip("MAVIC_GOLDEN_UPDATES does not name a folder")
-    for recorded in all_files():
-        assert recorded.backbone if recorded.of_updates else "kept_length" in recorded.arrays
+    for name, recorded in all_named("").items():
+        assert recorded.backbone if name.startswith("mac") else "kept_length" in recorded.arrays
 
 
-@pytest.mark.parametrize("recorded", _collections())
+@by_file("collection")
 def test_the_recorded_batches_are_kept(recorded):
     """From the ends of all started episodes, the same ones are kept, batch by batch."""
     arrays, meta = recorded.arrays, recorded.meta
     started = {k.split("/")[1]: v for k, v in arrays.items() if k.startswith("started/")}
     shape = (int(arrays["ticks"].max()) + 3, meta["n_env"])
-    keep = jax.jit(first_finished, static_argnums=1)
+    keep = jax.jit(_first_finished, static_argnums=1)
     for batch in range(meta["batches"]):
         own = {k: v[started["batch"] == batch] for k, v in started.items()}
         over = np.zeros(shape, bool)
@@ -80,8 +73,8 @@ def ours(n_env: int, episodes: int, first_to_finish: bool):
         rows = played.rows
         over = rows.alive & (rows.terminal | rows.truncated)
         ended = (rows.ended & rows.alive[..., None]).sum()
-        places = (as_played(rows), packed(rows, episodes=episodes, lanes=n_env))
-        learnt = jnp.stack([x.count.sum() for x in places])
+        ends = (as_played(rows), packed(rows, episodes=episodes, lanes=n_env))
+        learnt = jnp.stack([(x >= 0).sum() for x in ends])
         return jnp.where(over, rows.time + 1, 0), played.ticks, rows.alive.sum(), ended, learnt
 
     lengths, ticks, alive, ended, learnt = jax.device_get(
@@ -100,7 +93,7 @@ def close(mine, theirs):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("recorded", _collections())
+@by_file("collection")
 def test_our_batches_have_the_recorded_statistics(recorded):
     meta, kept = recorded.meta, recorded.arrays["kept_length"].astype(float)
     assert meta["env"]["big_box_reward"] == 300.0 and meta["eps"] == 1.0

@@ -127,8 +127,8 @@ def test_replays_every_episode(recording):
 
 
 @of_world("overcooked", "oc_A")
-def test_replays_a_tenth_of_the_episodes(recording):
-    replays(recording, slice(None, None, 10))
+def test_replays_some_episodes(recording):
+    replays(recording, slice(None, None, max(1, len(recording.arrays["ep_len"]) // 15)))
 
 
 def replays(recording: Recording, episodes: slice) -> None:

@@ -1,15 +1,15 @@
-"""Every file in the folder of recordings belongs to a world and is tested."""
+"""Every file in the folder of recordings belongs to a world and is tested. The sample in `data` is part of them."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
-import pytest
 
-from golden.recordings import PREFIXES, UNSET, Recording, recordings
+from golden.recordings import PREFIXES, Recording, recordings
+from golden.sample import DATA, episodes_folder, load, sample
+from golden.updates import ALGORITHMS, RecordedUpdates
 from mavic.envs import api
+
+LARGEST = 1_000_000  # bytes of the whole sample
 
 
 def problems(found: tuple[Recording, ...]) -> list[str]:
@@ -25,11 +25,27 @@ def problems(found: tuple[Recording, ...]) -> list[str]:
 
 
 def test_every_file_is_a_recording_of_a_known_world():
-    folder = os.environ.get("MAVIC_GOLDEN")
-    if not folder:
-        pytest.skip(UNSET)
-    assert Path(folder).is_dir(), f"MAVIC_GOLDEN names {folder}, which is not a folder"
+    folder = episodes_folder()
+    assert folder.is_dir(), f"MAVIC_GOLDEN names {folder}, which is not a folder"
     assert problems(recordings(folder)) == []
+
+
+def test_the_sample_is_made_of_the_recordings():
+    """Made anew from the whole set, or from itself where the whole set is not here, it is the same."""
+    made = sample()
+    assert sorted(made) == sorted(DATA.glob("*/*"))
+    for path, arrays in made.items():
+        stored = load(path)
+        assert stored.keys() == arrays.keys()
+        for key, x in arrays.items():
+            np.testing.assert_array_equal(stored[key], x, err_msg=f"{path.name} {key}")
+
+
+def test_the_sample_is_small_and_has_every_world_and_every_algorithm():
+    assert sum(path.stat().st_size for path in DATA.glob("*/*")) < LARGEST
+    assert problems(recordings(DATA / "episodes")) == []
+    updates = [RecordedUpdates(path) for path in DATA.glob("updates/mac_*")]
+    assert {recorded.backbone for recorded in updates} == set(ALGORITHMS.values())
 
 
 def test_every_prefix_stands_for_a_built_in_world():
@@ -39,7 +55,7 @@ def test_every_prefix_stands_for_a_built_in_world():
 def test_unknown_and_missing_files_are_named(tmp_path):
     for name in ("bp6", "bp10_more", "wtd_b", "chess_1"):
         (tmp_path / f"{name}.npz").touch()
-    unknown, missing = problems(recordings(str(tmp_path)))
+    unknown, missing = problems(recordings(tmp_path))
     assert unknown.startswith("chess_1.npz: no world is known by this name; it must begin with bp")
     assert missing == "no recording of overcooked"
 

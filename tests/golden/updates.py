@@ -1,15 +1,13 @@
-"""The recorded updates of the reference learners: `*.npz` files in the folder that MAVIC_GOLDEN_UPDATES names.
+"""The recorded updates of the reference learners: `golden.sample.updates_folder` says where they are.
 
-Without that variable the folder is `golden_updates` beside the one that MAVIC_GOLDEN names. What a file holds is read
-from the file, so a further file is tested without a change here.
+What a file holds is read from the file, so a further file is tested without a change here.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mavic.experiments.methods import hyperparams_of, static_config_of
+from golden.sample import files, load, updates_folder
+from mavic.experiment.methods import hyperparams_of, static_config_of
 from mavic.learn import update
 from mavic.learn.update import HyperParams, StaticConfig, TrainState
 from mavic.preset import Preset
@@ -45,14 +44,7 @@ class RecordedUpdates:
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
         """Every array of the file."""
-        with np.load(self.path) as stored:
-            return {key: stored[key] for key in stored.files}
-
-    @cached_property
-    def of_updates(self) -> bool:
-        """Whether the file records updates, and not a collection of episodes."""
-        with np.load(self.path) as stored:
-            return "updates_recorded" in json.loads(str(stored["meta"]))
+        return load(self.path)
 
     @cached_property
     def meta(self) -> dict[str, Any]:
@@ -232,14 +224,14 @@ class RecordedUpdates:
         fresh = blank(self.static_config())
 
         def optimizer(role: str, like: Any) -> Any:
-            skip, adam, rest = getattr(fresh, f"{role}_optimizer")
+            adam, rest = getattr(fresh, f"{role}_optimizer")
             names = self.names(role)
             steps = [self.arrays[f"adam/{role}/{name}/step"][number] for name in names]
             moment = {
                 ours: self.into(like, f"adam/{role}", role, number, theirs)
                 for ours, theirs in (("mu", "exp_avg"), ("nu", "exp_avg_sq"))
             }
-            return skip, adam._replace(count=jnp.asarray(steps, jnp.int32), **moment), rest
+            return adam._replace(count=jnp.asarray(steps, jnp.int32), **moment), rest
 
         return replace(
             fresh,
@@ -260,25 +252,14 @@ def blank(static: StaticConfig) -> TrainState:
     return replace(zeros, scale=replace(zeros.scale, square=ones, weight=ones))
 
 
-def folder() -> Path | None:
-    """Return the folder of recorded updates, or None."""
-    if named := os.environ.get("MAVIC_GOLDEN_UPDATES"):
-        return Path(named)
-    beside = os.environ.get("MAVIC_GOLDEN")
-    found = Path(beside).parent / "golden_updates" if beside else None
-    return found if found and found.is_dir() else None
+def all_named(start: str) -> dict[str, RecordedUpdates]:
+    """Return the recordings whose names begin so: `mac` are updates, `collection` is a collection of episodes."""
+    found = files(updates_folder()).items()
+    return {name: RecordedUpdates(path) for name, path in found if name.startswith(start)}
 
 
-@cache
-def all_files() -> list[RecordedUpdates]:
-    """Return all recorded files."""
-    return [RecordedUpdates(path) for path in sorted(folder().glob("*.npz"))] if folder() else []
-
-
-def all_updates() -> pytest.MarkDecorator:
-    """Parametrize a test by all recorded updates. Without a folder the test is skipped."""
-    cases = [pytest.param(f, id=f.path.stem) for f in all_files() if f.of_updates]
-    if not cases:
-        reason = "MAVIC_GOLDEN_UPDATES does not name the folder of recorded updates"
-        cases = [pytest.param(None, id="unset", marks=pytest.mark.skip(reason=reason))]
-    return pytest.mark.parametrize("recorded", cases, scope="module")
+def by_file(start: str) -> pytest.MarkDecorator:
+    """Parametrize a test by the recordings whose names begin so."""
+    found = all_named(start)
+    assert found, f"no recordings in {updates_folder()} begin with {start}"
+    return pytest.mark.parametrize("recorded", found.values(), ids=found.keys(), scope="module")
