@@ -9,14 +9,16 @@ METHODS := mavic naive vanilla
 STUDY ?= table1
 JAX ?= 0.6.2
 JAX_VENV = .venv-jax/$(JAX)
-# Training, acting, several devices, the cache and the memory estimate: what depends on JAX's inner workings.
-JAX_TESTS := tests/experiments/test_same_numbers.py tests/learn/test_networks.py tests/rollout/test_threefry.py \
-  tests/rollout/test_scalars.py \
-  tests/experiments/test_reliability.py tests/apps/test_cache.py tests/apps/test_own_parts.py \
+# Training, acting, several devices, the cache and the memory of a program: what depends on JAX's inner workings.
+JAX_TESTS := tests/training/test_same_numbers.py tests/learn/test_networks.py tests/rollout/test_threefry.py \
+  tests/xla/test_scalars.py \
+  tests/session/test_reliability.py tests/apps/test_cache.py tests/apps/test_own_parts.py \
   tests/test_docs.py::test_the_readmes_team_obeys
 
 # Two workers, a file on one of them, so that its tests share what they compile; tests/conftest.py says which go first.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
+# pip chooses torch with sentence-transformers; without a version it takes several GB of GPU packages.
+TORCH ?= torch==2.13.0
 FAULTS ?= --kills 100 --files 10000 --disk 40 --races 400
 
 .PHONY: help demo play test test-long test-wheel test-jax test-browser test-faults docs notebooks slow bench reproduce report clean
@@ -39,8 +41,13 @@ $(VENV)/dev: pyproject.toml | $(VENV)/pip
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/run
 
+$(VENV)/sentence: pyproject.toml | $(VENV)/dev
+	@echo "installing sentence-transformers (once)…"
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[sentence]' '$(TORCH)'
+	@touch $@
+
 demo: $(VENV)/run  ## Train MAVIC, naive and vanilla on Box Pushing; table, figures, a replay (under 6 minutes)
-	@$(BIN)/mavic train box_pushing --methods $(METHODS) --seeds 2 --episodes 52000 --out runs/demo --quick --overwrite
+	@$(BIN)/mavic train box_pushing --method $(METHODS) --seeds 2 --episodes 52000 --out runs/demo --quick --overwrite
 	@$(BIN)/mavic replay $(DEMO)/mavic-tuned-residual-live-by-kind --against $(DEMO)/naive-tuned-residual-live-by-kind \
 	  --out $(DEMO)/replay.html
 	@$(BIN)/mavic report $(DEMO) --brief
@@ -64,9 +71,9 @@ test: $(VENV)/dev  ## Lint, types, import rules, fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest $(TWO)
+	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest $(TWO) --durations=10
 
-test-long: $(VENV)/dev  ## Further cases and proofs that the fast tests leave out
+test-long: $(VENV)/dev $(VENV)/sentence  ## Further cases and proofs that the fast tests leave out
 	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest $(TWO) -m 'long and not slow'
 
 test-browser: $(VENV)/browser  ## The pages in a real browser; installs Debian's chromium when there is none
@@ -87,7 +94,7 @@ test-jax:  ## A few tests with another JAX, in an environment of its own: make t
 	$(PYTHON) -m venv $(JAX_VENV)
 	$(JAX_VENV)/bin/pip install -q --disable-pip-version-check -e '.[dev]' jax==$(JAX)
 	JAX_PLATFORMS=cpu $(JAX_VENV)/bin/python -m pytest -p no:cacheprovider $(JAX_TESTS)
-	JAX_PLATFORMS=cpu $(JAX_VENV)/bin/python -m pytest -p no:cacheprovider -m long tests/experiments/test_devices.py
+	JAX_PLATFORMS=cpu $(JAX_VENV)/bin/python -m pytest -p no:cacheprovider -m long tests/training/test_devices.py
 
 $(VENV)/docs: pyproject.toml | $(VENV)/dev
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[docs]'
@@ -113,7 +120,7 @@ reproduce: $(VENV)/play  ## The paper's Table 1 from nothing (for a GPU; a day o
 
 report: $(VENV)/run  ## Remake tables and figures from the committed records
 	@for world in results/*/; do $(BIN)/mavic report $$world; done
-	@$(BIN)/python -m mavic.reporting.headline README.md docs/results.md docs/studies.md docs/backbones.md
+	@$(BIN)/python -m tools.headline README.md docs/results.md docs/studies.md docs/backbones.md docs/definitions.md
 
 clean:  ## Remove .venv and caches; keeps runs/
 	rm -rf $(VENV) .venv-jax .mypy_cache .ruff_cache .pytest_cache .hypothesis

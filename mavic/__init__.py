@@ -5,31 +5,40 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from rich.console import Console
 
     from mavic.envs.api import Env
-    from mavic.experiments.loggers import OnPoint
-    from mavic.experiments.policy_file import TeamPolicy
-    from mavic.experiments.study import Result
     from mavic.reporting.report import ReportPaths
+    from mavic.session.loggers import OnPoint
+    from mavic.session.study import Result
+    from mavic.teams.team import TeamPolicy
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = ["evaluate", "load_policy", "make", "report", "train"]
 
 
 def make(world: str, **options: Any) -> Env:
-    """Return the environment of a world, such as `mavic.make("box_pushing", size=8)`. `mavic worlds` lists options."""
+    """Return the environment of a world, such as `mavic.make("box_pushing", size=8)`.
+
+    Args:
+        world: the name of a world.
+        options: its options, which `mavic worlds` lists.
+    """
     from mavic.envs import api
 
     return api.make(world, **options)
 
 
 def load_policy(path: str | Path) -> TeamPolicy:
-    """Return a trained team: a shipped one by name, such as `box_pushing/mavic`, or one of your own by its file."""
-    from mavic.experiments.policy_file import load
+    """Return a trained team.
+
+    Args:
+        path: a policy file, or the name of a shipped team, such as "box_pushing/mavic".
+    """
+    from mavic.teams.file import load
 
     return load(path)
 
@@ -37,15 +46,8 @@ def load_policy(path: str | Path) -> TeamPolicy:
 def train(
     world: str,
     *,
-    methods: str | Sequence[str] = "mavic",
-    backbones: str | Sequence[str] = "mac-iac",
-    networks: str | Sequence[str] = "",
-    conditions: str | Sequence[str] = "live/by-kind",
-    preset: str = "tuned",
-    hear: str = "",
-    encoder: str = "minilm-l3",
     seeds: int | Sequence[int] = 3,
-    options: Mapping[str, Any] | None = None,
+    condition: str | Sequence[str] = "live/by-kind",
     out: str | Path | None = None,
     quick: bool = False,
     brief: bool = False,
@@ -54,42 +56,37 @@ def train(
     initial: str | Path | None = None,
     on_point: OnPoint | Sequence[OnPoint] = (),
     console: Console | None = None,
-    **numbers: Any,
+    **choices: Any,
 ) -> list[Result]:
-    """Train teams and evaluate them. Return one `Result` for each combination of what is given.
+    """Train teams and evaluate them.
 
     All combinations that differ only in numbers train with all their seeds in one compiled program.
 
-    - `methods`: names such as "mavic" or ["mavic", "naive"], or "all".
-    - `backbones`: who has which actor and critic, such as "mac-iac" or "mac-cac".
-    - `networks`: "shared", "protected" or "residual". Empty: by the preset.
-    - `conditions`: `schedule/rule[/overlap][/extras]`, such as "live/by-kind".
-    - `preset`: "tuned", "paper" or "reference". `numbers` change single numbers of it, such as `episodes=20_000`.
-    - `hear`: "kinds" or "vectors". Empty: by the preset.
-    - `encoder`: of agents that hear vectors: "minilm-l3", "minilm-l6", "path:DIR", "hf:NAME", or one of your own.
-    - `seeds`: how many, or which.
-    - `options`: of the world, such as {"size": 8}.
-    - `out`: the folder for records, policies and checkpoints. None: nothing is written.
-    - `quick`: evaluate with a quarter of the episodes. `brief`: without pairs of prohibitions and without the shield.
-    - `words`: also evaluate with unseen phrases.
-    - `overwrite`: replace records that were made with other seeds, numbers or options.
-    - `initial`: a policy file or shipped team whose weights all seeds start from.
-    - `on_point`: called with every `mavic.experiments.loggers.Point` of the learning curves.
-    - `console`: a rich console for progress. None: silence.
+    Args:
+        world: the name of a world, such as "box_pushing".
+        seeds: how many, or which.
+        condition: `schedule/rule[/overlap][/extras]`, such as "live/by-kind", or several.
+        out: the folder for records, policies and checkpoints. None: write nothing.
+        quick: evaluate with a quarter of the episodes.
+        brief: evaluate without pairs of prohibitions and without the shield.
+        words: also evaluate with unseen phrases.
+        overwrite: replace records that were made with other seeds, numbers or options.
+        initial: a policy file or shipped team whose weights all seeds start from.
+        on_point: called with every `mavic.session.loggers.Point` of the learning curves.
+        console: a rich console for progress. None: silence.
+        choices: further options of `mavic train`, spelled alike: axes of an experiment, such as
+            method=["mavic", "naive"], network="shared", backbone="mac-cac", preset="paper", hear="vectors" or
+            options={"size": 8}, and numbers of the preset, such as episodes=20_000.
+
+    Returns:
+        One `Result` for each combination.
     """
-    from mavic.experiments import study
+    from mavic.session import study
 
     return study.train(
         world,
-        methods=methods,
-        backbones=backbones,
-        networks=networks,
-        conditions=conditions,
-        preset=preset,
-        hear=hear,
-        encoder=encoder,
         seeds=seeds,
-        options=options,
+        condition=condition,
         out=out,
         quick=quick,
         brief=brief,
@@ -98,7 +95,7 @@ def train(
         initial=initial,
         on_point=on_point,
         console=console,
-        numbers=numbers,
+        **choices,
     )
 
 
@@ -110,13 +107,20 @@ def evaluate(
     words: bool = False,
     shield: bool = False,
 ) -> dict[str, Any]:
-    """Return the score of a policy file or a shipped team: base return, compliance, value bias and more.
+    """Play test episodes with a trained team.
 
-    `docs/definitions.md` explains the numbers. Each is a list with one entry, because a policy has one seed.
-    `condition` says how the team is instructed (default: as in its training). `quick` plays a quarter of the episodes,
-    `words` also evaluates with unseen phrases, and with `shield` instructions are enforced.
+    Args:
+        policy: a policy file, or the name of a shipped team.
+        condition: how the team is instructed. None: as in its training.
+        quick: play a quarter of the episodes.
+        words: also evaluate with unseen phrases.
+        shield: enforce instructions: what they forbid is unavailable.
+
+    Returns:
+        The score: base return, compliance, value bias and more, which `docs/definitions.md` explains. Each number is a
+        list with one entry, because a policy has one seed.
     """
-    from mavic.experiments import study
+    from mavic.session import study
 
     return study.evaluate_policy(
         policy, condition=condition, quick=quick, words=words, shield=shield
@@ -126,9 +130,15 @@ def evaluate(
 def report(
     folder: str | Path, out: str | Path | None = None, *, console: Console | None = None
 ) -> ReportPaths:
-    """Make all tables and figures from the records in `folder`, in `out` (default: the same folder).
+    """Make all tables and figures from records. This needs the extra `report`: pip install 'mavic[report]'.
 
-    Return the paths. This needs the extra `report`: pip install 'mavic[report]'.
+    Args:
+        folder: the folder with the records.
+        out: the folder for tables and figures. None: the same folder.
+        console: a rich console for the table. None: silence.
+
+    Returns:
+        The paths of what was written.
     """
     from mavic.reporting import report
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
-from mavic import ranges, renamed
+from mavic import ranges
 from mavic.hints import suggest
 from mavic.ranges import Count, NotNegative, Positive, Range, Share
 
-# By context: nothing is asked; asked and the task goes on; asked instead of the task. A pair (a, b) means (a, b, b).
+# By context: uninstructed; instructed while the task goes on; instructed instead of the task. (a, b) means (a, b, b).
 ByContext = tuple[float, float] | tuple[float, float, float]
 Shares = Annotated[ByContext, Range(0, 1)]
 Weights = Annotated[ByContext, Range(0, 1e6)]
@@ -51,10 +51,8 @@ class Preset:
     """Episodes over which exploration falls linearly."""
     entropy_start: Weights = (0.0, 0.0)
     """Entropy bonus at the start."""
-    entropy_end: Weights = (0.0, 0.0)
-    """Entropy bonus from `entropy_episodes` on. Experimental: no preset sets it."""
     entropy_episodes: Count = 1
-    """Episodes over which the entropy bonus falls linearly."""
+    """Episodes over which the entropy bonus falls linearly to 0."""
     actor_hysteresis: Weights = (1.0, 1.0)
     """Weight of negative advantages; 1 is none, smaller is more optimistic."""
     critic_hysteresis: Weights = (1.0, 1.0)
@@ -83,7 +81,7 @@ class Preset:
     popart_step: Share = 0.0
     """Step size of the running value statistics (PopArt); 0 is off. Only the backbone acac sets it."""
     spurious_interrupt_prob: Share = 0.0
-    """Chance per tick, in training with interruptions, that all macros end although nothing is said. Critics then
+    """Chance per tick, in training with interruptions, that all macros end without a new instruction. Critics then
     learn from interrupted histories under an unchanged instruction. Uninstructed episodes have no such interrupts."""
     uninstructed_episode_prob: Share = 0.0
     """Share of training episodes without instructions. Where instructions are frequent or long, few uninstructed
@@ -98,16 +96,14 @@ class Preset:
     from_start_prob: Share = 0.0
     """Share of the episodes with instructions, in training with interruptions, that begin under one with rule add."""
     single_instruction: bool = False
-    """In an episode that begins under an instruction no other follows. Otherwise the way from its fulfilment to the end
-    of the task is rarely seen."""
+    """In an episode that begins under an instruction no other follows. Otherwise states after
+    its fulfilment are undersampled."""
     target_network: bool = False
     """Keep a target critic and copy it every `target_update_episodes`; otherwise targets come from the critic."""
     target_update_episodes: Count = 32
     """Episodes between two copies of the target critic."""
     adam_b2: Annotated[float, Range(0, 0.999999)] = 0.999
     """Adam's decay of second moments."""
-    max_grad_norm: Positive = 1e9
-    """Largest gradient norm per agent and network. Experimental: no preset sets it."""
     kind_heads: bool = False
     """The instructed part has an output layer of its own for each kind. Only with hearing kinds."""
     hidden: Annotated[int, Range(1, 4096)] = 32
@@ -132,20 +128,11 @@ class Preset:
 
     @classmethod
     def of(cls, numbers: Mapping[str, Any]) -> Preset:
-        """Return a preset read from a file. Missing fields take their defaults. Names of older files are translated."""
+        """Return a preset read from a file. Missing fields take their defaults."""
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in numbers.items()
         }
-        if "target_episodes" in values:
-            # Older files had no switch. The target was off when it was copied after every update.
-            ranges.check_value(values["target_episodes"], Count, "target_episodes")
-            ranges.check_value(batch := values.get("batch", cls.batch), Count, "batch")
-            values["target_network"] = values["target_episodes"] > batch
-        values = renamed.in_present_names(values, renamed.NUMBERS)
-        for name, default in renamed.REMOVED_NUMBERS.items():
-            if values.pop(name, default) != default:
-                raise ValueError(f"this version of mavic no longer has the number {name!r}")
         names = tuple(field.name for field in fields(cls))
         for name in values:
             if name not in names:

@@ -1,4 +1,4 @@
-"""The ranges of numbers: each stands once, in the annotation of a field, and every message says it.
+"""The ranges of numbers. Each is written once, in the annotation of a field, and error messages state it.
 
     gamma: Annotated[float, Range(0, 1)] = 0.995
 
@@ -15,6 +15,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 LARGEST_SEED = 2**31 - 1
+FOREVER = 1_000_000  # ticks: to the end of any episode
 WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
 
@@ -61,13 +62,16 @@ Count = Annotated[int, Range(1, 10**9)]
 Share = Annotated[float, Range(0, 1)]
 Positive = Annotated[float, Range(0, 1e9, above=True)]
 NotNegative = Annotated[float, Range(0, 1e9)]
+Ticks = Annotated[int, Range(1, FOREVER)]
 Seed = Annotated[int, Range(0, LARGEST_SEED)]
 
 
 def check(record: Any, label: str = "") -> None:
     """Raise `RangeError` unless every field of a dataclass has its type and is in its range.
 
-    With the label "--" fields are named as options of the command line.
+    Args:
+        record: The dataclass.
+        label: What messages put before a field's name. With "--" fields are named as options of the command line.
     """
     for name, annotation in _annotations(record.__class__).items():
         told = name.replace("_", "-") if label else name
@@ -81,14 +85,23 @@ def _annotations(kind: type) -> dict[str, Any]:
 
 
 def check_value(value: Any, annotation: Any, name: str) -> None:
-    """Raise `RangeError` unless a value has the annotated type and is in its range."""
+    """Raise `RangeError` unless a value has the annotated type and is in its range.
+
+    Args:
+        value: The value.
+        annotation: Its type, such as `Annotated[float, Range(0, 1)]`.
+        name: What the message calls it.
+    """
     problem = _problem(value, annotation)
     if problem:
         raise RangeError(f"{name} must be {problem}, not {_shown(value)}")
 
 
 def check_arguments(function: Any, given: Mapping[str, Any]) -> None:
-    """Raise `RangeError` unless the plain numbers among a function's arguments are in their annotated ranges."""
+    """Raise `RangeError` unless the plain numbers among the arguments `given` to a function are in their ranges.
+
+    The ranges are those of the function's annotations.
+    """
     hints = get_type_hints(function, include_extras=True)
     for name, value in given.items():
         if isinstance(value, bool | int | float):

@@ -1,7 +1,7 @@
 """The axis of runs: many trainings or evaluations side by side in one program.
 
-A loop whose length differs between runs must stop together in all of them, or `vmap` would compute both outcomes of
-every step. `experiments.devices.over_runs` names the axis; functions that are called alone have no such axis.
+A loop must stop in all runs together; otherwise `vmap` computes both outcomes of every step.
+`mavic.training.devices.over_runs` names the axis. A function that is called alone has no such axis.
 """
 
 from __future__ import annotations

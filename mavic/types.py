@@ -1,4 +1,4 @@
-"""The records everybody shares: frozen, keyword-only pytrees.
+"""The records that all rooms share: frozen, keyword-only pytrees.
 
 Axes: `E` episodes, `W` environments side by side (episodes follow one another in each), `T` ticks (primitive steps),
 `L` lanes of the learner's batch (each holds whole episodes in order), `K` macro transitions, `N` agents, `M` macros
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:
     try:
         from jaxtyping import Bool, Float, Int, Key
-    except ImportError:  # The tests check shapes with it; a machine that only trains does without.
+    except ImportError:  # The tests check shapes with it; training does not need it.
         from typing import Annotated
 
         Bool = Float = Int = Key = Annotated
@@ -29,14 +29,15 @@ Array = jax.Array
 ArrayLike = Array | np.ndarray | Sequence[Any]  # what callers who do not use JAX may hold
 T = TypeVar("T")
 CONTEXTS = 3
-"""The number of contexts of a decision. 0: nothing is asked; 1: something is asked and the task goes on (rule add);
-2: something is asked instead of the task (rule replace)."""
+"""The number of contexts of a decision. 0: no instruction; 1: an instruction, and the task goes on (rule add); 2: an
+instruction instead of the task (rule replace)."""
 
 
 def assert_rank(axes: str, **arrays: Any) -> None:
     """Raise a ValueError unless every array has as many axes as `axes` names, as in `assert_rank("K W", mask=mask)`.
 
-    A rank that is too small would broadcast without a word and give wrong numbers."""
+    An array of too small a rank would broadcast silently and give wrong numbers.
+    """
     rank = len(axes.split())
     for name, array in arrays.items():
         found = jax.numpy.shape(array)
@@ -158,7 +159,7 @@ class Schedule:
     single_instruction: Array  # [] bool: no other follows one that was given at reset
     uninstructed_episode_prob: Array  # [] chance that an episode sees no instruction
     hold_to_end_prob: Array  # [] chance that an instruction with rule add holds to the end
-    spurious_interrupt_prob: Array  # [] chance per tick that all macros end though nothing is said
+    spurious_interrupt_prob: Array  # [] chance per tick that all macros end without an instruction
     drill_prob: Array  # [] chance that a prohibition (rule add, held to the end) is enforced
     shield: Array  # [] bool: every instruction is enforced
 
@@ -256,7 +257,7 @@ class MacroTransitions:
     last_macro: Array  # [K, L, N]
     macro: Array  # [K, L, N]
     phrases: Array  # [K, L, N, N] of all agents, the row's own agent first
-    kind: Array  # [K, L, N] of the joint instruction during the row; 0 = nobody is instructed
+    kind: Array  # [K, L, N] of the joint instruction during the row; 0 = no agent is instructed
     context: Array  # [K, L, N] of that instruction
     reward: Array  # [K, L, N] discounted sum over the macro's ticks
     discount: Array  # [K, L, N] gamma^tau, 0 at a true end

@@ -6,11 +6,9 @@ import functools
 from pathlib import Path
 
 from mavic.envs import api
-from mavic.instruct import spec
 from mavic.instruct.spec import InstructionFile
 from mavic.language import encoder as encoders
-from mavic.language import lexicon as lexicons
-from mavic.language.reader import phrase_file
+from mavic.language.lexicon import Lexicon
 from mavic.language.reader.phrase_file import PhraseFile
 
 WORLDS = api.BUILT_IN
@@ -24,15 +22,15 @@ def instruction_path(world: str) -> Path:
 
 @functools.cache
 def instructions(world: str) -> InstructionFile:
-    return spec.read(instruction_path(world))
+    return InstructionFile.read(instruction_path(world))
 
 
 @functools.cache
 def phrases(world: str) -> PhraseFile:
     path = api.world(world).phrases
     assert path is not None
-    return phrase_file.read(path, instructions(world).names())
+    return PhraseFile.read(path, instructions(world).names())
 
 
-def lexicon(world: str, encoder: str = encoders.DEFAULT) -> lexicons.Lexicon:
-    return lexicons.make(instructions(world), encoder)
+def lexicon(world: str, encoder: str = encoders.DEFAULT) -> Lexicon:
+    return Lexicon.make(instructions(world), encoder)

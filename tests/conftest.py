@@ -20,7 +20,10 @@ from jaxtyping import install_import_hook
 # passes as a float, as in mypy (PEP 484). This must come before any test imports the package. Left out, because the
 # checks would double the suite's time: the insides of the worlds (hundreds of calls in one tick that is not compiled)
 # and the language (tens of thousands of calls with one word each).
-CHECKED = ("instruct", "rollout", "learn", "experiments", "reporting", "apps")
+CHECKED = (
+    *("instruct", "rollout", "learn", "experiment", "teams", "training", "evaluation", "session"),
+    *("studies", "storage", "reporting", "apps"),
+)
 ROOT = Path(__file__).parents[1]
 MODULES = [path for name in CHECKED for path in ROOT.glob(f"mavic/{name}/**/*.py")]
 MODULES += ROOT.glob("mavic/*.py")
@@ -44,7 +47,7 @@ jax.devices()  # settled: a command that would make devices of the cores finds o
 
 # The files that take longest. They go first, so that no worker is left with one of them at the end.
 HEAVY = (
-    "experiments/test_runner.py",
+    "session/test_runner.py",
     "learn/test_update.py",
     "golden/test_updates.py",
     "learn/test_acac.py",

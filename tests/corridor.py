@@ -12,7 +12,8 @@ from typing import ClassVar
 import jax.numpy as jnp
 
 from mavic.instruct import reward, schedule
-from mavic.instruct import spec as instructions
+from mavic.instruct.spec import InstructionFile
+from mavic.rollout.rollout import Policy
 from mavic.rollout.step import InstructedEnv
 from mavic.types import Array, Phrases, Scene, Sprite, Tick, record, static
 
@@ -109,7 +110,7 @@ FILE = {
         },
     },
 }
-RULES = reward.rules_of(Corridor(), instructions.parse(FILE, "corridor.toml"))
+RULES = reward.rules_of(Corridor(), InstructionFile.parse(FILE, "corridor.toml"))
 PHRASES = Phrases(
     table=jnp.array([[0, 0, 0], [1, 2, 3], [4, 5, 99], [6, 99, 99]]), count=jnp.array([0, 3, 2, 1])
 )
@@ -133,3 +134,17 @@ def draws(
 
 
 ARRIVES = dict(arrival=0.0)
+
+
+def _ramble(memory, world, draws):
+    """Choose by the draws and by all choices before, so that no two episodes are the same."""
+    memory = jnp.where((world.time == 0)[:, None], 0, memory)
+    drawn = (draws * 50).astype(jnp.int32) + memory
+    choice = drawn % jnp.array([[5, 2]])
+    rarely = (choice[:, 0] == Left.FINISH) & (drawn[:, 0] % 2 == 0)
+    choice = choice.at[:, 0].set(jnp.where(rarely, Left.WALK, choice[:, 0]))
+    return choice, jnp.where(world.idle, memory + choice + 1, memory)
+
+
+RAMBLING = Policy(start=lambda num_envs: jnp.zeros((num_envs, 2), jnp.int32), act=_ramble)
+LIVE = schedule.make_schedule(rate=0.3, hold_min=1, hold_max=3, overlap=True)

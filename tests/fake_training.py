@@ -16,11 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 
-from mavic.experiments import checkpoint, evaluate, runner, stopping, train
-from mavic.experiments.config import ExperimentConfig
-from mavic.experiments.groups import Group, groups_of
+from mavic.evaluation import evaluate
+from mavic.experiment.config import ExperimentConfig
 from mavic.learn import update
 from mavic.learn.backbones import UpdateMetrics
+from mavic.session import runner, stopping
+from mavic.training import checkpoint, train
+from mavic.training.groups import Group, groups_of
 
 SEEDS, BATCH = (3, 4), 8
 QUIET = Console(quiet=True)
@@ -101,8 +103,8 @@ def main(folder: str, points: str, seconds: str) -> None:
             trained = train_group(Path(folder), int(points), slow)
     except KeyboardInterrupt as stopped:
         print(f"saved {checkpoint.exists(Path(folder))}", flush=True)
-        sys.exit(stopping.status_of(stopped))
-    print(f"done {checkpoint.found(Path(folder))[0].name} {trained.curve[-1]['base'].tolist()}")
+        sys.exit(stopping.Stopped.status_of(stopped))
+    print(f"done {checkpoint._found(Path(folder))[0].name} {trained.curve[-1]['base'].tolist()}")
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ from fault_counts import Count, repeat
 from hypothesis import strategies as st
 
 from mavic.apps import cli
-from mavic.experiments import runner
-from mavic.experiments.config import task_of
-from mavic.experiments.groups import Group
+from mavic.experiment.task import task_of
+from mavic.session import runner
+from mavic.training.groups import Group
 
 SEEDS_ALLOWED, GAMMA_ALLOWED = range(1, 1001), (0.0, 1.0)
 NUMBERS = st.sampled_from(
@@ -117,7 +117,7 @@ def command_lines(count: Count, times: int, seed: int, folder: Path) -> None:
     with (
         contextlib.ExitStack() as patches,
         mock.patch.object(runner, "train_group", stop),
-        mock.patch("mavic.experiments.benchmark.measure", stop),
+        mock.patch("mavic.studies.benchmark.measure", stop),
         mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(b""))),
     ):
         if importlib.util.find_spec("fastapi"):  # without it, `mavic play` says what to install

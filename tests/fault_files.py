@@ -22,13 +22,15 @@ from hypothesis import strategies as st
 
 from mavic.apps import plugins
 from mavic.apps.commands.evaluate import Evaluate
-from mavic.apps.commands.report import Report
 from mavic.envs import api
-from mavic.experiments import checkpoint, files, policy_file, records
-from mavic.experiments.config import ExperimentConfig
-from mavic.experiments.trained import save_policy
+from mavic.experiment import records
+from mavic.experiment.config import ExperimentConfig
 from mavic.instruct import reward, spec
 from mavic.reporting import rows
+from mavic.storage import files
+from mavic.teams import file as policy_files
+from mavic.teams.facts import PolicyError
+from mavic.training import checkpoint
 
 # What damage looks like
 
@@ -137,36 +139,33 @@ def described(path: Path, notes: Path, read: Callable[[], Any], error: type[Exce
 def policy_samples(folder: Path) -> dict[str, Sample]:
     path = folder / "team.safetensors"
     trained = fake_training.train_group(points=1)
-    save_policy(path, trained, trained.group.configs[0], fake_training.SEEDS[0])
+    trained.save_team(path, trained.group.configs[0], fake_training.SEEDS[0])
 
     def load() -> Any:
-        list(
-            plugins.guess(Evaluate(policy=path))
-        )  # a command looks into the file before it is loaded
-        team = policy_file.load(path)
-        policy_file.origin(team)
+        plugins.advice(Evaluate(policy=path))  # a command that fails looks into the file
+        team = policy_files.load(path)
+        team.origin()
         return plain(team.weights), team.facts
 
-    return described(path, path.with_suffix(".json"), load, policy_file.PolicyError)
+    return described(path, path.with_suffix(".json"), load, PolicyError)
 
 
 def checkpoint_samples(folder: Path) -> dict[str, Sample]:
     place = folder / "checkpoint"
     trained = fake_training.train_group(place, points=1)
-    (notes,) = checkpoint.found(place)
+    (notes,) = checkpoint._found(place)
 
     def load() -> Any:
         state, curve = checkpoint.load(place, trained.group, trained.state, fake_training.BATCH)
         return plain(state), curve
 
-    return described(notes.with_suffix(".safetensors"), notes, load, checkpoint.CheckpointError)
+    return described(notes.with_suffix(".safetensors"), notes, load, checkpoint._CheckpointError)
 
 
 def record_sample(folder: Path) -> dict[str, Sample]:
     path = sample_records.save(folder, ExperimentConfig(), [1.0, 2.0], [0.5, 0.6], [0.1, 0.2])
 
     def load() -> Any:
-        list(plugins.guess(Report(folder=folder)))
         found = records.read(path)
         rows.table([found])
         return found.run, found.curve, found.score
@@ -279,7 +278,7 @@ def malformed_instructions(count: Count, times: int, seed: int, folder: Path) ->
         }[sort]
         path.write_text("\n".join([*lines[:number], *new, *lines[number + 1 :]]), encoding="utf-8")
         try:
-            reward.rules_of(env, spec.read(path))
+            reward.rules_of(env, spec.InstructionFile.read(path))
         except spec.InstructionFileError as error:
             count.add("refused" if path.name in str(error) else "tracebacks", str(error))
         except Exception as error:

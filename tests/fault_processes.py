@@ -20,7 +20,9 @@ from unittest import mock
 import fake_training
 from fault_counts import Count
 
-from mavic.experiments import checkpoint, files, records
+from mavic.experiment import records
+from mavic.storage import files
+from mavic.training import checkpoint
 
 ROOT = Path(__file__).parents[1]
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)
@@ -39,7 +41,7 @@ class Victim:
 
 
 def digest_of_end(folder: Path) -> str:
-    return files.digest(checkpoint.found(folder)[0].with_suffix(".safetensors").read_bytes())
+    return files.digest(checkpoint._found(folder)[0].with_suffix(".safetensors").read_bytes())
 
 
 def digest_of_run(folder: Path) -> str:
@@ -57,7 +59,7 @@ def script(place: Path) -> list[str]:
 
 
 def command(place: Path) -> list[str]:
-    line = "-m mavic train box_pushing --options size 4 --methods mavic --seeds 2 --episodes 1600"
+    line = "-m mavic train box_pushing --options size 4 --method mavic --seeds 2 --episodes 1600"
     return [*line.split(), "--batch", "16", "--hidden", "8", "--quick", "--out", str(place)]
 
 
@@ -154,7 +156,7 @@ def full_disk(count: Count, times: int, seed: int, folder: Path) -> None:
             try:
                 fake_training.train_group(place, points=4)
                 outcome = "survived"
-            except files.StorageError as refused:
+            except files._StorageError as refused:
                 outcome = "refused" if "cannot be written" in str(refused) else "tracebacks"
             except Exception:
                 outcome = "tracebacks"

@@ -33,7 +33,8 @@ from fault_counts import HEADER, NUMBERS, Count, total
 from fault_files import damaged, malformed_instructions, reshaped
 from fault_processes import NUMPY, WHOLE, full_disk, kills, races
 
-from mavic.experiments import files, records
+from mavic.experiment import records
+from mavic.storage import files
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "results"

@@ -13,10 +13,12 @@ import sys
 import jax
 import numpy as np
 
-from mavic.experiments import evaluate, train
-from mavic.experiments.config import ExperimentConfig, task_of
-from mavic.experiments.methods import preset_of
-from mavic.experiments.runs import make_run, stack
+from mavic.evaluation import evaluate
+from mavic.experiment.config import ExperimentConfig
+from mavic.experiment.methods import preset_of
+from mavic.experiment.task import task_of
+from mavic.training import train
+from mavic.training.runs import Run, make_run
 
 TOGETHER = (1, 4, 16)
 UPDATES = (1, 10, 100, 400)
@@ -29,7 +31,7 @@ def trained(count: int, updates: tuple[int, ...]) -> list[tuple[list[np.ndarray]
     preset = preset_of("tuned", config.world, batch=32, episodes=32 * updates[-1])
     task = task_of(config)
     static = task.static_config(preset, config.network)
-    runs = stack([make_run(config, preset, task, seed) for seed in range(count)])
+    runs = Run.stack([make_run(config, preset, task, seed) for seed in range(count)])
     state = train.init_states(static, runs)
     found = []
     for number in range(1, updates[-1] + 1):

@@ -3,8 +3,8 @@
 import dataclasses
 from pathlib import Path
 
-from mavic.experiments.config import ExperimentConfig
-from mavic.experiments.records import Record, read, write
+from mavic.experiment.config import ExperimentConfig
+from mavic.experiment.records import Record, read, write
 from mavic.reporting.rows import Row, table
 
 KINDS = ("go-small-boxes", "push", "stay")
@@ -108,7 +108,7 @@ def lines_of(config, base, compliance, leak, *, finished=True, preset=None, **mo
     """A record as lines."""
     run = {
         "type": "run",
-        "cell": dataclasses.asdict(config),
+        "config": dataclasses.asdict(config),
         "preset": preset or {"episodes": 96_000, "gamma": 0.995},
         "seeds": list(range(len(base))),
         "versions": VERSIONS,

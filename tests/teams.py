@@ -9,11 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from mavic.experiments.config import ExperimentConfig, task_of
-from mavic.experiments.groups import Group
-from mavic.experiments.methods import preset_of
-from mavic.experiments.trained import Trained, save_policy
+from mavic.experiment.config import ExperimentConfig
+from mavic.experiment.methods import preset_of
+from mavic.experiment.task import task_of
 from mavic.learn import update
+from mavic.training.groups import Group
+from mavic.training.trained import Trained
 
 
 def _one_run(leaf: Any) -> np.ndarray:
@@ -46,4 +47,4 @@ def untrained(
     )
     path = folder / world / method
     path.parent.mkdir(parents=True, exist_ok=True)
-    return save_policy(path, trained, config, seed)
+    return trained.save_team(path, config, seed)

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from mavic.envs import api
-from mavic.experiments.methods import METHODS
-from mavic.experiments.metrics import METRICS
-from mavic.instruct import spec
+from mavic.evaluation.metrics import METRICS
+from mavic.experiment.methods import METHODS
+from mavic.instruct.spec import InstructionFile
 from mavic.language.encoder import OWN
-from mavic.learn.networks import CELLS, NETWORKS
+from mavic.learn.cells import CELLS
+from mavic.learn.networks import NETWORKS
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -107,7 +108,7 @@ def test_the_page_of_extensions_runs(workshop):
     assert isinstance(api.make("corridor"), names["Corridor"])
     assert "switch-cut" in METHODS and "asked" in METRICS
     assert "letters" in OWN and "tanh" in NETWORKS
-    kinds = spec.read("slow_corridor.toml").kinds
+    kinds = InstructionFile.read("slow_corridor.toml").kinds
     assert (kinds[0].effect, kinds[0].resolved_by) == ("hurry", {"solved": 1})
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from mavic import ranges
 from mavic.envs import api
-from mavic.experiments.config import ExperimentConfig
-from mavic.experiments.methods import preset_of
+from mavic.experiment.config import ExperimentConfig
+from mavic.experiment.methods import preset_of
 from mavic.instruct.schedule import make_schedule
 from mavic.preset import Preset
 from mavic.ranges import RangeError

@@ -18,7 +18,7 @@ from mavic.types import Timestep, assert_rank, replace
 ROWS, FLAGS = jnp.ones((4, 3)), jnp.ones((4, 3), bool)
 AGENTS, MACROS = jnp.ones(2, bool), jnp.zeros(2, jnp.int32)
 ENV = corridor.instructed()
-NOBODY, KEY, SCALAR = schedule.nobody(2), jax.random.key(0), jnp.float32(0)
+NOBODY, KEY, SCALAR = schedule.no_instruction(2), jax.random.key(0), jnp.float32(0)
 
 
 def targets_with(**changes):
@@ -48,17 +48,17 @@ WRONG = [
     ("last", lambda: targets_with(last=FLAGS[0])),
     ("available", lambda: losses.mixture(ROWS, FLAGS[0], ROWS[:, 0])),
     ("epsilon", lambda: losses.mixture(ROWS, FLAGS, SCALAR)),
-    ("draws", lambda: act.choose(ROWS, FLAGS, ROWS[:, 0], SCALAR, jnp.asarray(True))),
+    ("draws", lambda: act._choose(ROWS, FLAGS, ROWS[:, 0], SCALAR, jnp.asarray(True))),
     ("draws", lambda: decide_with(draws=jnp.ones(2))),
-    ("phrase", lambda: views.own_first(MACROS)),
+    ("phrase", lambda: views._own_first(MACROS)),
     ("wanted", lambda: bptt.map_where(AGENTS, lambda k, w: k, jnp.int32(1))),
-    ("wanted", lambda: bptt.chunks_for(AGENTS)),
+    ("wanted", lambda: bptt._chunks_for(AGENTS)),
     ("key", lambda: threefry.split(jax.random.split(KEY), 3)),
     ("key", lambda: threefry.uniform(jax.random.split(KEY), 3)),
     ("number", lambda: threefry.fold_in(KEY, MACROS)),
     ("effective_macro", lambda: reward.comply(NOBODY, MACROS, jnp.int32(0), ENV.rules)),
     ("events", lambda: reward.verdict(MACROS, ROWS, ENV.rules)),
-    ("task", lambda: reward.pay(NOBODY, SCALAR, AGENTS, AGENTS, jnp.ones(1), ENV.rules)),
+    ("task", lambda: reward.pay((NOBODY,), SCALAR, (AGENTS,), AGENTS, jnp.ones(1), ENV.rules)),
     ("preconditions", lambda: schedule.possible_kinds(jnp.asarray(True), ENV.rules)),
     ("over", lambda: advance_with(over=AGENTS)),
     ("choice", lambda: step(ENV, reset(ENV, KEY), jnp.int32(0), corridor.draws())),

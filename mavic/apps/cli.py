@@ -11,22 +11,22 @@ from typing import get_args
 import tyro
 from rich.markup import escape
 
-from mavic import ranges, renamed
+from mavic import __version__
 from mavic.apps import console
 from mavic.apps.commands.bench import Bench
-from mavic.apps.commands.cache import Cache
+from mavic.apps.commands.cache import Cache, keep_compiled
 from mavic.apps.commands.command import Command, UserError
 from mavic.apps.commands.evaluate import Evaluate
 from mavic.apps.commands.export import Export
-from mavic.apps.commands.help_texts import join_lines
+from mavic.apps.commands.options import join_lines
 from mavic.apps.commands.play import Play
 from mavic.apps.commands.replay import Replay
 from mavic.apps.commands.report import Report
 from mavic.apps.commands.reproduce import Reproduce
-from mavic.apps.commands.train import Train, from_file
+from mavic.apps.commands.train import Train
 from mavic.apps.commands.words import Words
 from mavic.apps.commands.worlds import Worlds
-from mavic.experiments import stopping
+from mavic.session import stopping
 
 COMMANDS = (
     Train | Evaluate | Report | Reproduce | Replay | Play | Worlds | Words | Export | Bench | Cache
@@ -37,14 +37,15 @@ def main(args: Sequence[str] | None = None) -> None:
     """Run the command in `args` (default: those of the process). Errors of the user are one line on standard error."""
     whole_process = args is None
     args = list(sys.argv[1:] if args is None else args)
+    if args == ["--version"]:
+        print(f"mavic {__version__}")
+        return
     try:
-        for complaint in renamed.complaints(args):
-            raise UserError(complaint)
         with stopping.on_signals():
-            _run(parse(args))
+            _run(_parse(args))
     except KeyboardInterrupt as stopped:
         _complain(str(getattr(stopped, "said", "")) or "stopped")
-        status = stopping.status_of(stopped)
+        status = stopping.Stopped.status_of(stopped)
         if whole_process:
             _leave(status)
         sys.exit(status)
@@ -57,7 +58,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _leave(status: int) -> None:
-    """End the process now. Python itself would wait until the device has computed what was asked of it, for minutes."""
+    """End the process now. Python waits, for minutes, until the device has computed what was started."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # its reader may be gone
             stream.flush()
@@ -67,7 +68,7 @@ def _leave(status: int) -> None:
 
 
 def _complain(text: str) -> None:
-    console.ERR.print("[red]mavic:[/] " + escape(text), highlight=False, soft_wrap=True)
+    console.ERR.print("[red]mavic:[/] " + escape(text), soft_wrap=True)
 
 
 def _one_line(error: Exception) -> str:
@@ -78,34 +79,39 @@ def _one_line(error: Exception) -> str:
     return " ".join(text.split()) or type(error).__name__
 
 
-def parse(args: Sequence[str]) -> Command:
+def _parse(args: Sequence[str]) -> Command:
     """Return the command that the arguments ask for."""
     for command in get_args(COMMANDS):
         join_lines(command)
-    if args[:1] == ["train"] and (default := from_file(args[1:])) is not None:
-        return tyro.cli(Train, args=args[1:], default=default, prog="mavic train")
+    if args[:1] == ["train"] and (found := Train.with_file(args[1:])) is not None:
+        return found
     return tyro.cli(
         COMMANDS,
         args=args,
         prog="mavic",
-        description="Train, evaluate and play with teams that obey instructions and still do their task.",
+        description="Train, evaluate and play with teams that obey instructions and still do their task. "
+        "mavic --version prints the version.",
     )
 
 
 def _run(command: Command) -> None:
-    from mavic.apps import cache, plugins
-    from mavic.language.encoder import EncoderError
+    from mavic.apps import plugins
+    from mavic.language.encoder import ALLOW_DOWNLOAD, EncoderError
 
-    ranges.check(command, "--")
+    command.check()
     if isinstance(command, Train | Bench):
-        from mavic.experiments import devices
+        from mavic.training import devices
 
         devices.use_cores()  # before a plugin computes anything
-    cache.keep_compiled()
+    keep_compiled()
+    if command.allow_download:
+        os.environ[ALLOW_DOWNLOAD] = "1"
     plugins.load(command.plugins)
-    for line in plugins.guess(command):
-        console.ERR.print(line, highlight=False, soft_wrap=True)
     try:
         command.run()
     except EncoderError as error:
         raise UserError(str(error)) from None
+    except ValueError as error:
+        if advice := plugins.advice(command):
+            raise UserError(f"{error}; {advice}") from None
+        raise

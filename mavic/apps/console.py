@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from rich.console import Console
 
-OUT = Console()
-ERR = Console(stderr=True)
+OUT = Console(highlight=False)
+ERR = Console(stderr=True, highlight=False)

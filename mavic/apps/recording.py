@@ -5,26 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 
-from mavic.apps.frames import Frame
-from mavic.apps.stage import (
-    Stage,
-    Team,
-    addressed,
-    advance,
-    last_frame,
-    meaning,
-    open_stage,
-    say,
-    start,
-)
-from mavic.instruct import schedule
-from mavic.language.lexicon import Lexicon
-from mavic.rollout.step import InstructedEnv
-from mavic.types import Array, replace
+from mavic.apps.frames import Frame, frame_of
+from mavic.teams.stage import Cue, Stage, open_stage
+from mavic.types import Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,101 +24,50 @@ class Recording:
     kinds: tuple[str, ...]  # the first is "none"
     frames: tuple[Frame, ...]
 
+    @classmethod
+    def of(cls, stage: Stage, frames: Sequence[Frame]) -> Recording:
+        """Return frames of a stage as a recording."""
+        return cls(
+            name=stage.name,
+            world=stage.env.name,
+            agents=tuple(stage.env.agents),
+            kinds=stage.kinds,
+            frames=tuple(frames),
+        )
 
-class Cue(NamedTuple):
-    """A line of a script: these words are said before tick `tick`."""
+    @classmethod
+    def of_episode(
+        cls, stage: Stage, key: Array, script: Sequence[Cue] | None = None, ticks: int | None = None
+    ) -> Recording:
+        """Play one episode and return its recording. The arguments are those of `Stage.play`."""
+        return cls.of(stage, [frame_of(stage, *now) for now in stage.play(key, script, ticks)])
 
-    tick: int
-    words: str  # a kind's name, a phrase, a free sentence, or "none" to end the active instruction
-    agents: Sequence[str | int] | None = None  # names or numbers; None: all that the kind addresses
-    hold: int | None = None  # ticks; None: until it is resolved or the episode ends
-    also: bool = False  # it holds beside the active instruction instead of replacing it
+    @classmethod
+    def of_policy(
+        cls,
+        path: str | Path,
+        seed: int,
+        script: Sequence[tuple[int, str, int]] = (),
+        ticks: int | None = None,
+        options: Mapping[str, Any] | None = None,
+        shield: bool = False,
+        also: Sequence[tuple[int, str, int]] = (),
+    ) -> Recording:
+        """Play one episode of the team in a policy file and return its recording.
 
-
-def recording_of(stage: Stage, frames: Sequence[Frame]) -> Recording:
-    """Return frames of a stage as a recording."""
-    return Recording(
-        name=stage.name,
-        world=stage.env.name,
-        agents=tuple(stage.env.agents),
-        kinds=stage.kinds,
-        frames=tuple(frames),
-    )
-
-
-def record(
-    team: Team,
-    instructed_env: InstructedEnv,
-    lexicon: Lexicon,
-    key: Array,
-    script: Sequence[Cue | tuple] | None = None,
-    ticks: int | None = None,
-    *,
-    name: str = "team",
-    hears: bool = True,
-    own_words: bool = False,
-    greedy: bool = False,
-) -> Recording:
-    """Return the recording of one episode, or of its first `ticks`.
-
-    A `script` replaces the schedule of the environment. Two teams with the same key and script can be compared side by
-    side: they meet the same random numbers. A wrong script is refused before the episode starts.
-    """
-    cues = None if script is None else [Cue(*line) for line in script]
-    if cues is not None:
-        silent = schedule.make_schedule(shield=instructed_env.schedule.shield)
-        instructed_env = replace(instructed_env, schedule=silent)
-    stage = Stage(
-        team=team,
-        instructed_env=instructed_env,
-        lexicon=lexicon,
-        hears=hears,
-        own_words=own_words,
-        greedy=greedy,
-        name=name,
-    )
-    for cue in cues or ():
-        meaning(lexicon, cue.words, own_words)
-        addressed(stage.env, cue.agents)
-    episode = start(stage, key)
-    frames = []
-    limit = stage.env.horizon if ticks is None else min(ticks, stage.env.horizon)
-    while not episode.over and episode.time < limit:
-        for cue in cues or ():
-            if cue.tick == episode.time:
-                episode = say(stage, episode, *cue[1:])
-        frame, episode = advance(stage, episode)
-        frames.append(frame)
-    frames.append(last_frame(stage, episode))
-    return recording_of(stage, frames)
-
-
-def record_policy(
-    path: str | Path,
-    seed: int,
-    script: Sequence[tuple[int, str, int]] = (),
-    ticks: int | None = None,
-    options: Mapping[str, Any] | None = None,
-    shield: bool = False,
-    also: Sequence[tuple[int, str, int]] = (),
-) -> Recording:
-    """Return the recording of an episode of the team in a policy file.
-
-    `script` holds (tick, words, hold). Without a script, instructions come by the schedule that the file names. With
-    `shield`, what an instruction forbids is not available to the agents it addresses. What is in `also` holds beside
-    the active instruction instead of replacing it.
-    """
-    stage = open_stage(path, options=options, shield=shield)
-    lines = [(line, False) for line in script] + [(line, True) for line in also]
-    cues = [(tick, words, None, hold, beside) for (tick, words, hold), beside in lines] or None
-    return record(
-        stage.team,
-        stage.instructed_env,
-        stage.lexicon,
-        jax.random.key(seed),
-        cues,
-        ticks,
-        name=stage.name,
-        hears=stage.hears,
-        own_words=stage.own_words,
-    )
+        Args:
+            path: the policy file, or the name of a shipped team.
+            seed: which episode.
+            script: what is said, as (tick, words, hold). Without it, instructions come by the schedule of the file.
+            ticks: how many ticks are recorded at most.
+            options: options of the world that differ from the team's training.
+            shield: enforce instructions: what they forbid is not available to the agents they address.
+            also: as `script`; these instructions hold beside the active one instead of replacing it.
+        """
+        stage = open_stage(path, options=options, shield=shield)
+        cues = [
+            Cue(tick, words, None, hold, beside)
+            for lines, beside in ((script, False), (also, True))
+            for tick, words, hold in lines
+        ]
+        return cls.of_episode(stage, jax.random.key(seed), cues or None, ticks)

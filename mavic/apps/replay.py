@@ -24,7 +24,7 @@ from mavic.apps.frames import Frame
 from mavic.apps.recording import Recording
 from mavic.envs import painting
 from mavic.envs.api import plain
-from mavic.experiments import files
+from mavic.storage import files
 from mavic.types import Scene, Sprite
 
 TICKS_PER_SECOND = 3
@@ -45,7 +45,7 @@ def look() -> dict[str, Any]:
     }
 
 
-def pack(recording: Recording) -> dict[str, Any]:
+def _pack(recording: Recording) -> dict[str, Any]:
     """Return a recording as JSON in which each repeated part (a sprite, a note, an agent's row) stands once, in a pool.
 
     `MavicPaint.unpack` in `paint.js` undoes it.
@@ -85,7 +85,12 @@ def _rounded(part: Any, digits: int) -> Any:
 
 
 def page(recordings: Recording | Sequence[Recording], title: str) -> str:
-    """Return the HTML page of one recording, or of two side by side."""
+    """Return an HTML page.
+
+    Args:
+        recordings: one recording, or two to show side by side.
+        title: the title of the page.
+    """
     recordings = _listed(recordings)
     if not 1 <= len(recordings) <= 2:
         raise ValueError(f"a page shows one recording or two, not {len(recordings)}")
@@ -94,24 +99,19 @@ def page(recordings: Recording | Sequence[Recording], title: str) -> str:
         raise ValueError(f"the recordings show different worlds: {worlds}")
     web = resources.files("mavic.apps") / "web"
     template = (web / "replay.html").read_text(encoding="utf-8")
-    data = {"look": look(), "recordings": [pack(one) for one in recordings]}
+    data = {"look": look(), "recordings": [_pack(one) for one in recordings]}
     written = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     parts = {
         "title": markup.escape(title),
-        # JSON may write any character as \u....; written so, nothing can end the script element
+        # JSON may write any character as \u....; a text can then not end the script element
         "data": written.replace("<", "\\u003c"),
         "style": (web / "stage.css").read_text(encoding="utf-8"),
         **{name: (web / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS},
     }
-    policy = "; ".join(
-        [
-            "default-src 'none'",
-            "img-src data:",
-            f"script-src {_hashes('script', template, parts)}",
-            f"style-src {_hashes('style', template, parts)}",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
+    scripts, styles = (_hashes(tag, template, parts) for tag in ("script", "style"))
+    policy = (
+        f"default-src 'none'; img-src data:; script-src {scripts}; style-src {styles}; "
+        "base-uri 'none'; form-action 'none'"
     )
     return fill(template, {**parts, "policy": policy})
 
@@ -121,7 +121,12 @@ def _listed(recordings: Recording | Sequence[Recording]) -> list[Recording]:
 
 
 def fill(template: str, parts: dict[str, str]) -> str:
-    """Return a template with its parts in their places."""
+    """Return a filled template.
+
+    Args:
+        template: a text with `{{name}}` wherever a part belongs.
+        parts: the parts by their names.
+    """
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
 
 
@@ -133,14 +138,23 @@ def _hashes(tag: str, template: str, parts: dict[str, str]) -> str:
 
 
 def html(recordings: Recording | Sequence[Recording], path: str | Path, title: str) -> Path:
-    """Write the page of one recording, or of two side by side, and return its path."""
+    """Write the page that `page` returns.
+
+    Args:
+        recordings: one recording, or two to show side by side.
+        path: the file to write; the ending `.html` is added if it is missing.
+        title: the title of the page.
+
+    Returns:
+        The path of the file.
+    """
     path = files.with_ending(path, ".html")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page(recordings, title), encoding="utf-8")
     return path
 
 
-def scene_of(frame: Frame) -> Scene:
+def _scene_of(frame: Frame) -> Scene:
     """Return the frame's scene without notes, for the painters of `mavic.envs.painting`."""
     scene = frame["scene"]
     sprites = tuple(Sprite(**sprite) for sprite in scene["sprites"])
@@ -154,21 +168,28 @@ def gif(
     ticks_per_second: float = TICKS_PER_SECOND,
     longest: int | None = None,
 ) -> Path:
-    """Write one recording, or two side by side, as a looping GIF and return its path.
+    """Write a looping GIF. This needs matplotlib and pillow (`mavic[report]`).
 
-    `longest` keeps only the last ticks. This needs matplotlib and pillow (`mavic[report]`).
+    Args:
+        recordings: one recording, or two to show side by side.
+        path: the file to write; the ending `.gif` is added if it is missing.
+        ticks_per_second: the speed.
+        longest: keep at most so many ticks, the last ones. None: all.
+
+    Returns:
+        The path of the file.
     """
     path = files.with_ending(path, ".gif")
     path.parent.mkdir(parents=True, exist_ok=True)
     recordings = _listed(recordings)
     length = max(len(one.frames) for one in recordings)
     first = 0 if longest is None else max(0, length - longest)
-    grounds = [ground_of(one) for one in recordings]
+    grounds = [_ground_of(one) for one in recordings]
     pictures = [
-        _beside([_still_at(*pair, i) for pair in zip(recordings, grounds, strict=True)])
+        _beside([_still(*pair, i) for pair in zip(recordings, grounds, strict=True)])
         for i in range(first, length)
     ]
-    # all frames share one table of colours, so that nothing flickers
+    # all frames share one table of colours; otherwise they flicker
     colours = max(pictures, key=_count_colours).quantize(128)
     pictures = [picture.quantize(palette=colours, dither=0) for picture in pictures]
     tick = round(1000 / ticks_per_second)
@@ -189,15 +210,8 @@ def _count_colours(picture: Any) -> int:
     return int(np.unique(packed).size)
 
 
-def _still_at(recording: Recording, ground: Ground, index: int) -> Any:
-    """Return the still at `index`; a recording that is shorter stays at its end."""
-    return still(recording, min(index, len(recording.frames) - 1), ground)
-
-
 def _beside(pictures: Sequence[Any]) -> Any:
-    """Return pictures of one height in a row."""
-    if len(pictures) == 1:
-        return pictures[0]
+    """Return pictures in a row."""
     from PIL import Image
 
     wide = sum(picture.width for picture in pictures)
@@ -209,16 +223,16 @@ def _beside(pictures: Sequence[Any]) -> Any:
     return row
 
 
-class Ground(NamedTuple):
+class _Ground(NamedTuple):
     """What all frames of a recording have in common, drawn once: most of a kitchen stands still."""
 
     sprites: int  # that are drawn on it
     picture: np.ndarray  # [height, width, 4]
 
 
-def ground_of(recording: Recording) -> Ground:
+def _ground_of(recording: Recording) -> _Ground:
     """Return the picture of the first sprites that are the same in all frames. Later ones lie on top of them."""
-    scenes = [scene_of(frame) for frame in recording.frames]
+    scenes = [_scene_of(frame) for frame in recording.frames]
     same = 0
     for sprites in zip(*(scene.sprites for scene in scenes), strict=False):
         if any(sprite != sprites[0] for sprite in sprites) or sprites[0].shape == "robot":
@@ -227,7 +241,7 @@ def ground_of(recording: Recording) -> Ground:
     figure, axes, _ = _sheet(scenes[0], len(recording.agents))
     painting.draw(dataclasses.replace(scenes[0], sprites=scenes[0].sprites[:same]), axes)
     figure.canvas.draw()
-    return Ground(same, np.asarray(figure.canvas.buffer_rgba()).copy())
+    return _Ground(same, np.asarray(figure.canvas.buffer_rgba()).copy())
 
 
 def _sheet(scene: Scene, lines: int) -> tuple[Any, Any, float]:
@@ -243,21 +257,22 @@ def _sheet(scene: Scene, lines: int) -> tuple[Any, Any, float]:
     return figure, figure.add_axes((0.04, bottom, 0.92, tall / height)), bottom
 
 
-def still(recording: Recording, index: int, ground: Ground | None = None) -> Any:
-    """Return one frame as a Pillow image: the scene, the instruction, and what each agent does."""
+def _still(recording: Recording, ground: _Ground, index: int) -> Any:
+    """Return one frame as a Pillow image: the scene, the instruction, and what each agent does.
+
+    A recording that is shorter stays at its end.
+    """
     from PIL import Image
 
+    index = min(index, len(recording.frames) - 1)
     frame = recording.frames[index]
-    scene = scene_of(frame)
-    ground = ground or ground_of(dataclasses.replace(recording, frames=(frame,)))
+    scene = _scene_of(frame)
     figure, axes, bottom = _sheet(scene, len(recording.agents))
     height = figure.get_figheight()
-    figure.figimage(
-        ground.picture, zorder=-1
-    )  # below the axes, which matplotlib draws first otherwise
+    figure.figimage(ground.picture, zorder=-1)  # otherwise matplotlib draws the axes first
     axes.set_axis_off()
     painting.draw_sprites(scene, axes, ground.sprites)
-    words, verdict = caption(recording, index)
+    words, verdict = _caption(recording, index)
     figure.text(
         0.5, 1 - 0.45 / height, "\n".join(textwrap.wrap(words, 44)[:2]), ha="center", va="center",
         fontsize=11, fontweight="bold" if frame["instruction"] else "normal",
@@ -267,11 +282,9 @@ def still(recording: Recording, index: int, ground: Ground | None = None) -> Any
         doing = "–" if frame["over"] else agent.get("doing") or plain(agent["macro"])
         text = f"{_called(frame, row)}: {doing}{MARKS[agent['complies']]}"
         figure.text(0.05, bottom - 0.24 * (row + 0.7) / height, text, fontsize=9.5, va="center")
-    done = f"tick {frame['time']}   return {frame['earned']:.1f}"
+    done = f"{recording.name}   tick {frame['time']}   return {frame['earned']:.1f}"
     counted = f"   followed {frame['followed']} of {frame['judged']}" if frame["judged"] else ""
-    figure.text(
-        0.05, 0.18 / height, f"{recording.name}   {done}{counted}", fontsize=9.5, va="center"
-    )
+    figure.text(0.05, 0.18 / height, done + counted, fontsize=9.5, va="center")
     figure.canvas.draw()
     return Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
 
@@ -283,7 +296,7 @@ def _called(frame: Frame, agent: int) -> str:
     return named or plain(frame["agents"][agent]["name"])
 
 
-def caption(recording: Recording, index: int) -> tuple[str, bool | None]:
+def _caption(recording: Recording, index: int) -> tuple[str, bool | None]:
     """Return the text of the bubble, and whether it tells of a followed instruction (None: of none that ended)."""
     frame = recording.frames[index]
     if frame["instruction"]:

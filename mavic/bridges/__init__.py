@@ -1,1 +1,5 @@
-"""Bridges to other libraries: PettingZoo, Gymnasium, ONNX and marl-eval. They need the extra `interop`."""
+"""Bridges to other libraries. They need the extra `interop`.
+
+`pettingzoo` and `gymnasium` are worlds as environments, `ids` their versioned names. `onnx` writes a team's actors,
+`marl_eval` writes records.
+"""

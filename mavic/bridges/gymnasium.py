@@ -18,8 +18,8 @@ import numpy as np
 from gymnasium import spaces
 
 from mavic.bridges.pettingzoo import parallel_env
-from mavic.experiments.policy_file import load
 from mavic.hints import suggest
+from mavic.teams.file import load
 from mavic.types import replace
 
 
@@ -37,6 +37,15 @@ class TeamEnv(gymnasium.Env):
         render_mode: str | None = None,
         **how: Any,
     ) -> None:
+        """Open a world.
+
+        Args:
+            world: the name of a world, with its version or without it.
+            agent: the agent that the learner decides for. None: the whole team.
+            teammates: the policy file or shipped team that decides for the others. None: random macros.
+            render_mode: "ansi" renders states as text.
+            how: further arguments of `mavic.bridges.pettingzoo.parallel_env`.
+        """
         self.team = parallel_env(world, render_mode=render_mode, **how)
         self.render_mode = render_mode
         names = tuple(self.team.possible_agents)
@@ -45,7 +54,7 @@ class TeamEnv(gymnasium.Env):
         self.agent, self.names = agent, names
         self.policy = None if teammates is None else load(teammates)
         if self.policy is not None:
-            self.policy.fits(self.team.world.world)
+            self.policy.fits(self.team.world)
         if agent is None:
             self.observation_space = spaces.Dict(
                 {name: self.team.observation_space(name) for name in names}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mavic.experiments.records import Record, read_folder
+from mavic.experiment.records import Record, read_folder
 from mavic.reporting.styles import label
 
 ENVIRONMENT = "mavic"
@@ -18,10 +18,10 @@ ENVIRONMENT = "mavic"
 
 def export(folder: str | Path) -> dict[str, Any]:
     """Return all finished records of a folder as one dictionary."""
-    return export_records(read_folder(folder))
+    return _export_records(read_folder(folder))
 
 
-def export_records(records: Sequence[Record]) -> dict[str, Any]:
+def _export_records(records: Sequence[Record]) -> dict[str, Any]:
     """Return records by task (world/preset/network/condition) and algorithm."""
     tasks: dict[str, Any] = {}
     for record in (record.finite() for record in records):

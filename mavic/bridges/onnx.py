@@ -1,4 +1,4 @@
-"""A team's actors as an ONNX model, for those who run no JAX. `examples/run_onnx.py` uses one with onnxruntime alone.
+"""A team's actors as an ONNX model, to run them without JAX. `examples/run_onnx.py` uses one with onnxruntime alone.
 
 | input | shape | meaning |
 |---|---|---|
@@ -23,9 +23,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from mavic.experiments import files
-from mavic.experiments.policy_file import PolicyError, TeamPolicy
 from mavic.learn.gru import SLOPE
+from mavic.storage import files
+from mavic.teams.facts import PolicyError
+from mavic.teams.team import TeamPolicy
 
 OPSET, IR_VERSION = 17, 8
 REFUSED = -1e9  # the logit of a macro that is not available
@@ -73,14 +74,22 @@ class _Graph:
 
 
 def export(team: TeamPolicy, path: str | Path) -> Path:
-    """Write a team as an ONNX model and return its path, which ends in `.onnx`."""
+    """Write a team's actors as an ONNX model.
+
+    Args:
+        team: a team in which each agent has its own actor, a GRU.
+        path: the file to write; the ending `.onnx` is added if it is missing.
+
+    Returns:
+        The path of the file.
+    """
     path = files.with_ending(path, ".onnx")
     path.parent.mkdir(parents=True, exist_ok=True)
-    onnx.save(model_of(team), str(path))
+    onnx.save(_model_of(team), str(path))
     return path
 
 
-def model_of(team: TeamPolicy) -> onnx.ModelProto:
+def _model_of(team: TeamPolicy) -> onnx.ModelProto:
     """Return a team's actors as an ONNX model."""
     shape, actor = team.shape, team.weights.actor
     own_actors = (shape.agents, shape.parts, shape.hidden, team.macro_count)
@@ -202,7 +211,7 @@ def _of_kinds(graph: _Graph, team: TeamPolicy, weights: dict[str, Any], features
 
 def _vectors(team: TeamPolicy) -> np.ndarray:
     """Return what the team hears of silence and of each kind, [1 + C, D]."""
-    return np.concatenate([np.zeros((1, team.shape.embedding), np.float32), team._vectors(())])
+    return np.concatenate([np.zeros((1, team.shape.embedding), np.float32), team.vectors_heard()])
 
 
 def _chosen(graph: _Graph, team: TeamPolicy) -> str:

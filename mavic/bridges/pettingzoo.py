@@ -12,40 +12,80 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
-from mavic.bridges import episode
-from mavic.bridges.episode import Instructed
-from mavic.bridges.ids import id_of
+from mavic.bridges.ids import id_of, world_of
+from mavic.envs import api, painting
+from mavic.experiment.config import ExperimentConfig
+from mavic.experiment.methods import preset_of
+from mavic.experiment.task import task_of
+from mavic.rollout import step as steps
+from mavic.rollout.step import InstructedEnv
+from mavic.training.runs import make_run
+from mavic.types import Array, InstructedState, Timestep
 
 
-def parallel_env(name: str, *, render_mode: str | None = None, **how: Any) -> InstructedParallelEnv:
-    """Return a world as a `ParallelEnv`. `how` may hold `condition`, `hear` and options of the world."""
-    return InstructedParallelEnv(episode.open_world(name, **how), render_mode)
+def parallel_env(
+    name: str,
+    *,
+    condition: str = "live/by-kind",
+    hear: str = "kinds",
+    render_mode: str | None = None,
+    **options: Any,
+) -> InstructedParallelEnv:
+    """Return a world as a `ParallelEnv`.
+
+    Args:
+        name: the name of a world, with its version or without it.
+        condition: how agents are instructed, as in `mavic train --condition`.
+        hear: what agents hear: "kinds" or "vectors".
+        render_mode: "ansi" renders states as text.
+        options: options of the world.
+    """
+    config = ExperimentConfig(world=world_of(name), hear=hear, options=options)
+    config = config.with_condition(condition)
+    task = task_of(config)
+    env = make_run(config, preset_of(config.preset, config.world), task, 0).test_env
+    return InstructedParallelEnv(env, np.asarray(task.vectors), task.lexicon.texts, render_mode)
 
 
 class InstructedParallelEnv(ParallelEnv):
     """A world whose agents are interrupted by instructions."""
 
-    def __init__(self, world: Instructed, render_mode: str | None = None) -> None:
-        env = world.world
-        self.world = world
-        self.render_mode = render_mode
+    def __init__(
+        self,
+        instructed_env: InstructedEnv,
+        heard: np.ndarray,
+        texts: tuple[str, ...],
+        render_mode: str | None = None,
+    ) -> None:
+        """Wrap an environment; `parallel_env` makes one by its name.
+
+        Args:
+            instructed_env: the environment with its instructions.
+            heard: what agents hear of each phrase, [P, D].
+            texts: the phrases.
+            render_mode: "ansi" renders states as text.
+        """
+        self.instructed_env, self.render_mode = instructed_env, render_mode
+        self._heard, self._texts = heard, texts
+        env = self.world
         self.metadata = {"name": id_of(env.name), "render_modes": ["ansi"]}
         self.possible_agents = list(env.agents)
         self.agents: list[str] = []
         seen = jax.eval_shape(lambda key: env.observe(env.reset(key)), jax.random.key(0)).shape[-1]
-        self._spaces = {
-            name: _space(seen, world.heard.shape[1], len(macros))
-            for name, macros in zip(env.agents, env.macros, strict=True)
-        }
-        self._actions = {
-            name: spaces.Discrete(len(macros))
-            for name, macros in zip(env.agents, env.macros, strict=True)
-        }
+        counts = dict(zip(env.agents, map(len, env.macros), strict=True))
+        self._spaces = {name: _space(seen, heard.shape[1], n) for name, n in counts.items()}
+        self._actions = {name: spaces.Discrete(n) for name, n in counts.items()}
         self._seeds = np.random.default_rng()
+
+    @property
+    def world(self) -> api.Env:
+        """The environment without instructions."""
+        return self.instructed_env.env
 
     def observation_space(self, agent: str) -> spaces.Dict:
         """Return the agent's space: observation, instruction, idle and action_mask."""
@@ -61,7 +101,7 @@ class InstructedParallelEnv(ParallelEnv):
             self._seeds = np.random.default_rng(seed)
         key = jax.random.key(int(self._seeds.integers(2**31)))
         self.agents = list(self.possible_agents)
-        self._state = episode.reset(self.world.env, key)
+        self._state = _reset(self.instructed_env, key)
         return self._seen(), self._infos(None)
 
     def step(self, actions: dict[str, int]) -> tuple[dict, dict, dict, dict, dict]:
@@ -70,7 +110,7 @@ class InstructedParallelEnv(ParallelEnv):
             return {}, {}, {}, {}, {}
         choice = np.array([int(actions[name]) for name in self.possible_agents], np.int32)
         self._check(choice)
-        self._state, row = episode.advance(self.world.env, self._state, choice)
+        self._state, row = _advance(self.instructed_env, self._state, choice)
         row = jax.device_get(row)
         ended = bool(row.terminal)  # reaching the horizon is a true end in worlds that say so
         cut = bool(row.truncated) and not ended
@@ -87,19 +127,17 @@ class InstructedParallelEnv(ParallelEnv):
 
     def render(self) -> str | None:
         """Return the state as text (render mode ansi)."""
-        from mavic.envs import painting
-
         if self.render_mode != "ansi":
             return None
         macro = np.maximum(np.asarray(self._state.macro), 0)
-        return painting.text(self.world.world.scene(self._state.state, macro))
+        return painting.text(self.world.scene(self._state.state, macro))
 
     def _check(self, choice: np.ndarray) -> None:
         state = self._state
         rows = np.arange(len(choice))
         wrong = np.asarray(state.idle) & ~np.asarray(state.available)[rows, choice]
         for agent in np.flatnonzero(wrong):
-            macro = self.world.world.macros[agent](int(choice[agent])).name
+            macro = self.world.macros[agent](int(choice[agent])).name
             raise ValueError(
                 f"{self.possible_agents[agent]} cannot choose {macro} now: see action_mask"
             )
@@ -108,17 +146,41 @@ class InstructedParallelEnv(ParallelEnv):
         return dict(zip(self.possible_agents, values, strict=True))
 
     def _seen(self) -> dict[str, dict[str, np.ndarray]]:
-        seen = episode.observations(self.world, self._state)
-        found = {}
-        for number, name in enumerate(self.possible_agents):
-            own = {part: array[number] for part, array in seen.items()}
-            own["action_mask"] = own["action_mask"][: self._actions[name].n]
-            found[name] = own
-        return found
-
-    def _infos(self, row: Any) -> dict[str, dict[str, Any]]:
+        """Return what each agent sees. An instruction of zeros is silence; a busy agent can only go on."""
         state = jax.device_get(self._state)
-        return self._each(episode.informations(self.world, state, row))
+        idle = np.asarray(state.idle)
+        running = np.arange(state.available.shape[1]) == np.maximum(state.macro, 0)[:, None]
+        mask = np.where(idle[:, None], state.available, running).astype(np.int8)
+        return {
+            name: {
+                "observation": np.asarray(state.observation[number], np.float32),
+                "instruction": self._heard[state.instruction.phrase[number]].astype(np.float32),
+                "idle": idle[number, None].astype(np.int8),
+                "action_mask": mask[number, : self._actions[name].n],
+            }
+            for number, name in enumerate(self.possible_agents)
+        }
+
+    def _infos(self, row: Timestep | None) -> dict[str, dict[str, Any]]:
+        """Return what each agent is asked for, and how the last tick went, if there was one."""
+        state = jax.device_get(self._state)
+        found = []
+        for agent, macros in enumerate(self.world.macros):
+            asked = state.instruction
+            info: dict[str, Any] = {
+                "kind": self.instructed_env.rules.names[int(asked.kind[agent])],
+                "instruction": self._texts[int(asked.phrase[agent])],
+                "idle": bool(state.idle[agent]),
+            }
+            if row is not None:
+                info |= {
+                    "macro": macros(int(row.macro[agent])).name,
+                    "complied": bool(row.complied[agent]),
+                    "interrupted": bool(row.switched),
+                    "task_reward": float(row.task_reward),
+                }
+            found.append(info)
+        return self._each(found)
 
 
 def _space(observation: int, heard: int, macros: int) -> spaces.Dict:
@@ -130,3 +192,17 @@ def _space(observation: int, heard: int, macros: int) -> spaces.Dict:
             "action_mask": spaces.MultiBinary(macros),
         }
     )
+
+
+@jax.jit
+def _reset(env: InstructedEnv, key: Array) -> InstructedState:
+    return steps.reset(env, key)
+
+
+@jax.jit
+def _advance(
+    env: InstructedEnv, state: InstructedState, choice: Array
+) -> tuple[InstructedState, Timestep]:
+    """Run one tick with the random numbers of the rollout. Idle agents start their `choice` [N], others go on."""
+    draws = steps.draws_for(state)[len(env.env.agents) :]
+    return steps.step(env, state, jnp.asarray(choice, jnp.int32), draws)

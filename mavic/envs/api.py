@@ -20,8 +20,7 @@ from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 
-from mavic import renamed
-from mavic.hints import suggest
+from mavic.hints import suggest, unknown
 from mavic.preset import Preset
 from mavic.ranges import FINITE, check_value
 from mavic.types import Array, ArrayLike, Scene, Tick
@@ -34,8 +33,8 @@ REGISTERED: dict[str, World] = {}
 class Env(Protocol):
     """A cooperative environment whose agents run macro-actions, one tick at a time.
 
-    One more method is optional. `effective_macros(state) -> int [N, M]` returns the macro that each choice would count
-    as (`Tick.effective_macro`) if it were chosen now and nobody else moved. Without it every macro counts as itself.
+    One more method is optional. `effective_macros(state) -> int [N, M]` returns the effective macro of each choice
+    (`Tick.effective_macro`) if teammates stay still. Without it every macro counts as itself.
     """
 
     @property
@@ -76,9 +75,12 @@ class Env(Protocol):
     def tick(self, key: Array, state: Any, macro: Array, fresh: Array, effect: Array) -> Tick:
         """Run one primitive step.
 
-        `macro` [N] is what each agent runs. `fresh` [N] marks macros that were chosen in this tick; the agent's
-        previous macro has ended or was interrupted. `effect` [N] is 0, or 1 + the index in `effects` of the change
-        that the agent's instruction makes.
+        Args:
+            key: A random key.
+            state: Before the step.
+            macro: [N] the macro that each agent runs.
+            fresh: [N] whether it was chosen in this tick. The agent's previous macro has ended or was interrupted.
+            effect: [N] 0, or 1 + the index in `effects` of the change that the agent's instruction makes.
         """
 
     def check(self, state: Any) -> Array:
@@ -100,7 +102,7 @@ def macro_count(env: Env) -> int:
 
 
 def effective_macros(env: Env, state: Any) -> Array:
-    """Return int [N, M], the macro that each choice would count as if it were chosen now and nobody else moved."""
+    """Return int [N, M], the effective macro of each choice in `state` if teammates stay still."""
     own = getattr(env, "effective_macros", None)
     if own is not None:
         return own(state)
@@ -127,7 +129,7 @@ class PaperFigures(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """Everything that is known about one world. Other modules read this record and never name a world."""
+    """All facts about one world. Other modules read this record and never name a world."""
 
     name: str
     """The id, such as `box_pushing`."""
@@ -161,8 +163,8 @@ class World:
     guest: Mapping[str, Any] | None = None
     """The options that add one more agent to a team of two. None: no agent can be added."""
     resting_macros: tuple[str, ...] = ("STAY", "WAIT")
-    """What an agent that a person drives does while the person asks for nothing: the first of these macros that it has.
-    If it has none of them, the team chooses for it."""
+    """What an agent that a person drives does while the person chooses no macro: the first of these that it has. If it
+    has none of them, the team chooses for it."""
     job: str = ""
     """The team's job in one sentence, for pages."""
     examples: tuple[str, ...] = ()
@@ -175,6 +177,27 @@ class World:
     """The thing that a macro is about, by its name in the scene. Pages mark what an instruction forbids or wants."""
     opens_first: bool = False
     """The playground opens in this world: its episodes are long enough to interrupt."""
+
+    @classmethod
+    def built_in(cls, folder: Path, make: Callable[..., Env], **more: Any) -> World:
+        """Return the record of a world whose folder holds its data.
+
+        Args:
+            folder: The folder of `instructions.toml`, `phrases.toml` and `paper.toml`. Its name is the world's id.
+            make: Makes the environment.
+            **more: Further fields.
+        """
+        paper = tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
+        return cls(
+            name=folder.name,
+            make=make,
+            instructions=folder / "instructions.toml",
+            phrases=folder / "phrases.toml",
+            paper={method: PaperFigures(**row) for method, row in paper["methods"].items()},
+            paper_phrases={text: tuple(pair) for text, pair in paper.get("phrases", {}).items()},
+            paper_note=paper.get("note", ""),
+            **more,
+        )
 
     def agent_word(self, agent: str, number: int) -> str:
         """Return what people call an agent."""
@@ -191,21 +214,6 @@ def plain(name: str) -> str:
     return name.lower().replace("_", " ").replace("-", " ")
 
 
-def built_in(folder: Path, make: Callable[..., Env], **more: Any) -> World:
-    """Return the record of a world whose folder holds `instructions.toml`, `phrases.toml` and `paper.toml`."""
-    paper = tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
-    return World(
-        name=folder.name,
-        make=make,
-        instructions=folder / "instructions.toml",
-        phrases=folder / "phrases.toml",
-        paper={method: PaperFigures(**row) for method, row in paper["methods"].items()},
-        paper_phrases={text: tuple(pair) for text, pair in paper.get("phrases", {}).items()},
-        paper_note=paper.get("note", ""),
-        **more,
-    )
-
-
 def names() -> tuple[str, ...]:
     """Return the ids of all worlds: the built-in ones, then the registered ones."""
     return tuple(dict.fromkeys((*BUILT_IN, *REGISTERED)))
@@ -216,17 +224,17 @@ def world(name: str) -> World:
     if name in REGISTERED:
         return REGISTERED[name]
     if name not in BUILT_IN:
-        raise ValueError(f"no world is called {name!r}; {suggest(name, names())}")
+        raise ValueError(unknown("world", name, names()))
     return importlib.import_module(f"mavic.envs.{name}").WORLD
 
 
 def known(name: str) -> World:
-    """Return the record of a world, or for an unknown name a record with nothing but the name."""
-    return world(name) if name in names() else World(name=name, make=_nothing)
+    """Return the record of a world, or for an unknown name a record that holds the name alone."""
+    return world(name) if name in names() else World(name=name, make=_unregistered)
 
 
-def _nothing(**options: Any) -> Env:
-    raise ValueError(f"this world is not registered, so nothing can be made with {options}")
+def _unregistered(**options: Any) -> Env:
+    raise ValueError(f"this world is not registered, so it cannot be made with {options}")
 
 
 def register(
@@ -237,10 +245,14 @@ def register(
 ) -> None:
     """Add a world of your own, or change the record of a known one.
 
-    `make` is a callable or a text "module:name". `instructions` is the file that lets the world be trained by name; a
-    relative path is looked for beside the calling module first, then in the current folder.
-    `more` are further fields of `World`. To change the record of a known world, give its name, the same `make`, and
-    the fields to replace.
+    To change the record of a known world, give its name, the same `make`, and the fields to replace.
+
+    Args:
+        name: The world's id.
+        make: A callable or a text "module:name".
+        instructions: The file of its instructions, without which it cannot be trained by name. A relative path is
+            looked for beside the calling module first, then in the current folder.
+        **more: Further fields of `World`.
     """
     if isinstance(make, str):
         make = _Lazy(make)
@@ -319,9 +331,5 @@ def _check_type(name: str, option: str, value: Any, default: Any) -> None:
 
 
 def _check_option(name: str, option: str, allowed: tuple[str, ...]) -> None:
-    if option in allowed:
-        return
-    new = renamed.WORLD_OPTIONS.get(option)
-    if new in allowed:
-        raise ValueError(f"{name}: the option {option} is now {new}")
-    raise ValueError(f"{name} has no option {option!r}; {suggest(option, allowed)}")
+    if option not in allowed:
+        raise ValueError(f"{name} has no option {option!r}; {suggest(option, allowed)}")

@@ -29,6 +29,11 @@ def check_env(env: Any, key: Array | None = None, ticks: int = 200) -> None:
     It checks names, shapes and types. It compares compiled calls with eager ones, batched calls with single ones, and
     repeated calls with each other. It plays episodes of random macros with random interruptions, and it checks
     pictures of their states.
+
+    Args:
+        env: The environment.
+        key: A random key; None: one that is always the same.
+        ticks: How many ticks are played.
     """
     key = jax.random.key(0) if key is None else key
     _check_names(env)

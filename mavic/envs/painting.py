@@ -41,22 +41,22 @@ ARROWS = {"N": "▲", "E": "▶", "S": "▼", "W": "◀", "": "●"}
 CELL = 6  # width of a cell in characters, so that two robots fit side by side
 
 
-def luminance(colour: str) -> float:
+def _luminance(colour: str) -> float:
     """Return the relative luminance of a hex colour (WCAG 2)."""
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def contrast(one: str, two: str) -> float:
+def _contrast(one: str, two: str) -> float:
     """Return the contrast ratio of two hex colours (WCAG 2). Text needs 4.5 for level AA."""
-    high, low = sorted((luminance(one), luminance(two)), reverse=True)
+    high, low = sorted((_luminance(one), _luminance(two)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 
 def ink(fill: str) -> str:
     """Return black or white, whichever has more contrast with the fill."""
-    return max(("#000000", "#FFFFFF"), key=lambda colour: contrast(colour, fill))
+    return max(("#000000", "#FFFFFF"), key=lambda colour: _contrast(colour, fill))
 
 
 def text(scene: Scene) -> str:
@@ -119,7 +119,7 @@ def draw(scene: Scene, axes: Axes) -> None:
 
 
 def draw_sprites(scene: Scene, axes: Axes, first: int = 0) -> None:
-    """Draw the sprites of a scene from number `first` on."""
+    """Draw the sprites of a scene on matplotlib axes, from number `first` on."""
     axes.set_xlim(0, scene.width)
     axes.set_ylim(scene.height, 0)
     axes.set_aspect("equal")

@@ -1,1 +1,7 @@
-"""Instructions: the file that describes them, when they come and go, and what they pay."""
+"""Instructions: what they ask for, when they come and go, and what they pay.
+
+- `spec`: the instruction file (kinds and phrases).
+- `reward`: a file's kinds as arrays, which macros comply, and the pay.
+- `schedule`: the clock that gives and ends instructions.
+- `pairs`: two instructions that hold together.
+"""

@@ -16,9 +16,14 @@ JOINED = "+"  # between the kinds in the name of a pair
 def conflict(env: Env, rules: Rules, kinds: ArrayLike, also: ArrayLike) -> str:
     """Return why two instructions cannot hold together, as a clause; "" if they can.
 
-    `kinds` [N] and `also` [N] are what each asks of each agent, 0 for nothing. Only agents of whom both ask something
-    matter. Such an agent cannot be told the same kind twice, it must be left a macro that both allow, and the
-    environment can do only one thing differently for it.
+    Only agents that both instructions address can have a conflict. Their kinds must differ and leave the agent a macro
+    that both allow, and only one of the two may change what the environment does.
+
+    Args:
+        env: The environment.
+        rules: What each kind asks for.
+        kinds: [N] the kind of the first instruction for each agent; 0 if it is not addressed.
+        also: [N] the same of the second instruction.
     """
     allowed, effect = np.asarray(rules.allowed), np.asarray(rules.effect)
     for number, pair in enumerate(zip(np.asarray(kinds), np.asarray(also), strict=True)):
@@ -40,9 +45,13 @@ def prohibited_pairs(
 ) -> dict[str, tuple[int, int]]:
     """Return the pairs of prohibitions under which the task goes on, by name: "KIND+KIND".
 
-    A prohibition lists what is forbidden, has rule `add`, is not resolved by events and changes nothing in the world.
-    Only kinds that the schedule gives count. `impossible` names pairs under which the task cannot be completed
-    (`World.impossible_together`).
+    A prohibition lists what is forbidden, has rule `add`, is not resolved by events and has no effect on the world.
+    Only kinds that the schedule gives count.
+
+    Args:
+        env: The environment.
+        rules: What each kind asks for.
+        impossible: Pairs under which the task cannot be completed (`World.impossible_together`).
     """
     adds = ~np.asarray(rules.replaces) & ~np.asarray(rules.lists_allowed) & np.asarray(rules.given)
     adds &= ~(np.asarray(rules.outcome) != 0).any(-1) & (np.asarray(rules.effect) == 0)

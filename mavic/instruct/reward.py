@@ -11,7 +11,7 @@ import numpy as np
 
 from mavic.envs.api import Env, macro_count
 from mavic.hints import suggest
-from mavic.instruct.spec import InstructionFile, InstructionFileError, Kind, Macros, read
+from mavic.instruct.spec import InstructionFile, InstructionFileError, Kind, Macros
 from mavic.types import Array, Bool, Float, Instruction, Int, Rules, assert_rank
 
 
@@ -27,12 +27,17 @@ def rules_of(
 ) -> Rules:
     """Return a file's kinds as arrays for an environment.
 
-    `rule` is "by-kind" (as the file says) or "add" (for every kind, with the paper's penalty and bonus). `only` names
-    the kinds that the schedule gives. By default these are all kinds that are not `extra`; with `extras` they are all
-    kinds. `penalty` and `bonus` replace those of every kind; a penalty is what disobeying costs, 0 or more.
+    Args:
+        env: The environment.
+        file: The instruction file or its path.
+        rule: "by-kind" (as the file says) or "add" (for every kind, with the paper's penalty and bonus).
+        only: The kinds that the schedule gives; None: all that are not `extra`.
+        extras: Without `only`, the schedule gives the extra kinds too.
+        penalty: What disobeying costs, 0 or more; it replaces the penalty of every kind.
+        bonus: Replaces the bonus of every kind.
     """
     if not isinstance(file, InstructionFile):
-        file = read(file)
+        file = InstructionFile.read(file)
     if rule not in ("by-kind", "add"):
         raise ValueError(f"rule {rule!r} is unknown; {suggest(rule, ('by-kind', 'add'))}")
     if file.world != env.name:
@@ -96,7 +101,7 @@ def rules_of(
 
 
 def weights_of(file: InstructionFile, weights: Mapping[str, float]) -> Array:
-    """Return [C], how often each kind is given compared with the others; 1 for those that are not named."""
+    """Return [C], how often each kind of `file` is given compared with the others; 1 unless `weights` names it."""
     for name in weights:
         if name not in file.names():
             raise ValueError(f"kind {name!r} is unknown; {suggest(name, file.names())}")
@@ -151,9 +156,14 @@ def comply(
 ) -> Bool[Array, " N"]:
     """Return bool [N], whether each agent's macro is allowed. It is true for agents that are not addressed.
 
-    A macro may do the work of another one. `effective_macro` [N] is the macro whose work was done, as the environment
-    reports it (`Tick.effective_macro`). A kind that lists allowed macros is met if one of the two is allowed. A kind
-    that lists forbidden macros is met if both are allowed.
+    A macro may do the work of another one. A kind that lists allowed macros is met if one of the two is allowed. A
+    kind that lists forbidden macros is met if both are allowed.
+
+    Args:
+        instruction: The instruction.
+        macro: [N] the macro that each agent runs.
+        effective_macro: [N] the macro whose work was done, as the environment reports it (`Tick.effective_macro`).
+        rules: What each kind allows.
     """
     assert_rank("N", kind=instruction.kind, macro=macro, effective_macro=effective_macro)
     agents, kind = jnp.arange(effective_macro.shape[0]), instruction.kind
@@ -165,9 +175,12 @@ def comply(
 def allowed_macros(
     instruction: Instruction, effective_macros: Int[Array, "N M"], rules: Rules
 ) -> Bool[Array, "N M"]:
-    """Return bool [N, M], what `comply` would say of every macro if it were chosen now.
+    """Return bool [N, M], what `comply` returns for every macro that an agent can choose now.
 
-    `effective_macros` [N, M] is the macro whose work each choice would do (`mavic.envs.api.effective_macros`).
+    Args:
+        instruction: The instruction.
+        effective_macros: [N, M] the macro whose work each choice would do (`mavic.envs.api.effective_macros`).
+        rules: What each kind allows.
     """
     assert_rank("N", kind=instruction.kind)
     assert_rank("N M", effective_macros=effective_macros)
@@ -177,9 +190,9 @@ def allowed_macros(
 
 
 def enforce(offered: Bool[Array, "N M"], allowed: Bool[Array, "N M"]) -> Bool[Array, "N M"]:
-    """Return what each agent may still choose of the `offered` macros [N, M] if only `allowed` ones [N, M] may be.
+    """Return the `offered` macros [N, M] that are also `allowed` [N, M].
 
-    If nothing would be left to an agent, everything stays available to it.
+    If no macro is left to an agent, all its offered macros stay available.
     """
     left = offered & allowed
     return jnp.where(left.any(-1, keepdims=True), left, offered)
@@ -188,7 +201,13 @@ def enforce(offered: Bool[Array, "N M"], allowed: Bool[Array, "N M"]) -> Bool[Ar
 def verdict(
     kind: Int[Array, "*agents"], events: Float[Array, " V"], rules: Rules
 ) -> Float[Array, "*agents"]:
-    """Return 1 if an event fulfils the kind, -1 if one breaks it, else 0. If both occur at once, fulfilment wins."""
+    """Return 1 if an event fulfils the kind, -1 if one breaks it, else 0. If both occur at once, fulfilment wins.
+
+    Args:
+        kind: A kind, or one for each agent.
+        events: How often each event happened in this tick.
+        rules: Which events resolve each kind.
+    """
     assert_rank("V", events=events)
     outcome = rules.outcome[kind]
     met = outcome * jnp.broadcast_to(events > 0, outcome.shape)
@@ -196,35 +215,46 @@ def verdict(
 
 
 def pay(
-    instruction: Instruction,
+    held: tuple[Instruction, ...],
     task: Float[Array, " N"],
-    complied: Bool[Array, " N"],
+    complied: tuple[Bool[Array, " N"], ...],
     fresh: Bool[Array, " N"],
     events: Float[Array, " V"],
     rules: Rules,
 ) -> Float[Array, " N"]:
-    """Return the reward [N] under the instruction that holds in this tick (D13). `fresh` [N]: who chose a macro."""
+    """Return the reward [N] under the instructions that hold in this tick (D13).
+
+    Two instructions pay what each pays by itself, and the task's reward is added if neither replaces it.
+
+    Args:
+        held: One or two instructions.
+        task: The task's reward.
+        complied: For each instruction, whether each agent's macro is allowed.
+        fresh: Which agents chose a macro in this tick.
+        events: How often each event happened in this tick.
+        rules: What each kind pays.
+    """
+    if len(held) == 1:
+        return _pay(held[0], task, complied[0], fresh, events, rules)
+    zeros = jnp.zeros_like(task)
+    (one, also), (met, also_met) = held, complied
+    replaced = rules.replaces[one.kind] | rules.replaces[also.kind]
+    own = _pay(one, zeros, met, fresh, events, rules)
+    other = _pay(also, zeros, also_met, fresh, events, rules)
+    return jnp.where(replaced, 0.0, task) + own + other
+
+
+def _pay(
+    instruction: Instruction,
+    task: Array,
+    complied: Array,
+    fresh: Array,
+    events: Array,
+    rules: Rules,
+) -> Array:
     assert_rank("N", kind=instruction.kind, task=task, complied=complied, fresh=fresh)
     kind = instruction.kind
     once = jnp.where(complied, rules.bonus[kind], rules.penalty[kind]) * fresh
     each_tick = jnp.where(complied, rules.pay[kind], -rules.pay[kind])
     reward = jnp.where(rules.replaces[kind], each_tick, task + jnp.where(kind > 0, once, 0.0))
     return reward + rules.credit[kind] * verdict(kind, events, rules)
-
-
-def pay_both(
-    instructions: tuple[Instruction, Instruction],
-    task: Float[Array, " N"],
-    complied: tuple[Bool[Array, " N"], Bool[Array, " N"]],
-    fresh: Bool[Array, " N"],
-    events: Float[Array, " V"],
-    rules: Rules,
-) -> Float[Array, " N"]:
-    """Return the reward [N] under two instructions: what each pays, and the task's reward if neither replaces it."""
-    replaced = [rules.replaces[instruction.kind] for instruction in instructions]
-    nothing = jnp.zeros_like(task)
-    own = [
-        pay(instruction, nothing, met, fresh, events, rules)
-        for instruction, met in zip(instructions, complied, strict=True)
-    ]
-    return jnp.where(replaced[0] | replaced[1], 0.0, task) + own[0] + own[1]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from mavic.instruct.reward import verdict
-from mavic.ranges import Range, RangeError, Share, check_arguments
+from mavic.ranges import FOREVER, RangeError, Share, Ticks, check_arguments
 from mavic.types import (
     Array,
     Bool,
@@ -22,19 +22,20 @@ from mavic.types import (
     replace,
 )
 
-FOREVER = 1_000_000  # ticks: to the end of any episode
 # Uniform numbers that the clock uses in a tick: arrival, kind, phrase, hold, scope, spurious interrupt, drill.
 DRAWS = 7
 UNRESOLVED_COUNTS_AFTER = 40  # ticks (D14): an instruction that no event resolved counts then
 
-Ticks = Annotated[int, Range(1, FOREVER)]
-
-SCHEDULES = {
-    # D12. `live`: they come and go. `paper`: at most one an episode, held to its end. `off`: none.
-    # `from_start`: half of the episodes hold one kind from reset to end.
-    "off": dict(rate=0.0),
+# D12. A row holds arguments of `make_schedule`. `live`: instructions come and go. `paper`: at most one per episode,
+# held to its end. Options such as --rate and --hold replace numbers of a row.
+SCHEDULES: dict[str, dict[str, Any]] = {
     "live": dict(rate=0.05, hold_min=5, hold_max=20),
     "paper": dict(rate=0.00347, once=True),
+}
+# Schedules that a method trains under whatever the condition says. `off`: no instruction. `from_start`: half of the
+# episodes hold one kind from reset to end.
+METHOD_SCHEDULES: dict[str, dict[str, Any]] = {
+    "off": dict(rate=0.0),
     "from_start": dict(rate=0.0, from_start=0.5),
 }
 
@@ -56,7 +57,7 @@ def make_schedule(
     drill_prob: Share = 0.0,
     shield: bool | Array = False,
 ) -> Schedule:
-    """Return a schedule from plain numbers. The default gives no instructions."""
+    """Return a schedule from plain numbers. The default gives no instructions. `Schedule` explains the arguments."""
     check_arguments(make_schedule, locals())
     if hold_min > hold_max:
         raise RangeError(f"hold_min must be at most hold_max ({hold_max}), not {hold_min}")
@@ -78,7 +79,7 @@ def make_schedule(
     )
 
 
-def nobody(agents: int) -> Instruction:
+def no_instruction(agents: int) -> Instruction:
     """Return the empty instruction: no agent is addressed."""
     zeros = jnp.zeros(agents, jnp.int32)
     return Instruction(
@@ -98,9 +99,18 @@ def nobody(agents: int) -> Instruction:
 def begin(
     draws: Array, possible: Array, rules: Rules, schedule: Schedule, phrases: Phrases
 ) -> Instruction:
-    """Return the instruction at reset: none, or one for the whole episode (`from_start`)."""
+    """Return the instruction at reset: none, or one for the whole episode (`from_start`).
+
+    Args:
+        draws: The clock's uniform numbers, [DRAWS].
+        possible: Bool [C], the kinds that may be given.
+        rules: What each kind asks for.
+        schedule: When instructions arrive.
+        phrases: The phrases of each kind.
+    """
     silence = replace(
-        nobody(rules.addressed.shape[1]), uninstructed=draws[5] < schedule.uninstructed_episode_prob
+        no_instruction(rules.addressed.shape[1]),
+        uninstructed=draws[5] < schedule.uninstructed_episode_prob,
     )
     possible = possible & ~(schedule.from_start_adds & rules.replaces)
     drawn, found = _draw(draws, possible, silence, rules, schedule, phrases, to_end=True)
@@ -116,14 +126,20 @@ def held_from_start(
     schedule: Schedule,
     phrases: Phrases,
 ) -> Instruction:
-    """Return an instruction of `kind` to all agents that it is meant for, for the whole episode; kind 0: nobody.
+    """Return an instruction for the whole episode, to all agents that its kind is meant for.
 
-    Whether the schedule gives the kind does not matter; its precondition does. `draw` in [0, 1) chooses the phrase.
+    Args:
+        kind: The kind; 0 gives no instruction. The schedule need not give this kind, but its precondition must hold.
+        draw: A number in [0, 1) that chooses the phrase.
+        preconditions: Which of the environment's preconditions hold.
+        rules: What each kind asks for.
+        schedule: Its `shield` says whether the instruction is enforced.
+        phrases: The phrases of each kind.
     """
-    kind = jnp.where(permitted_kinds(preconditions, rules)[kind], kind, 0)
+    kind = jnp.where(possible_kinds(preconditions, rules, scheduled=False)[kind], kind, 0)
     agents = rules.addressed.shape[1]
     return give(
-        nobody(agents),
+        no_instruction(agents),
         kind,
         _phrase_of(kind, draw, phrases),
         jnp.ones(agents, bool),
@@ -133,17 +149,20 @@ def held_from_start(
     ).instruction
 
 
-def permitted_kinds(preconditions: Array, rules: Rules) -> Array:
-    """Return bool [C], the kinds that a state permits, whether or not the schedule would give them."""
-    everything = replace(rules, given=jnp.ones_like(rules.given))
-    return possible_kinds(preconditions, everything)
+def possible_kinds(
+    preconditions: Bool[Array, " preconditions"], rules: Rules, *, scheduled: bool = True
+) -> Bool[Array, " C"]:
+    """Return bool [C], the kinds that may be given in a state.
 
-
-def possible_kinds(preconditions: Bool[Array, " preconditions"], rules: Rules) -> Bool[Array, " C"]:
-    """Return bool [C], the kinds that the schedule may give in a state in which these `preconditions` hold or not."""
+    Args:
+        preconditions: Which of the environment's preconditions hold in the state.
+        rules: The kinds.
+        scheduled: Only kinds that the schedule gives.
+    """
     assert_rank("preconditions", preconditions=preconditions)
     holds = jnp.concatenate([jnp.ones(1, bool), preconditions])
-    return rules.given & holds[rules.precondition]
+    permitted = holds[rules.precondition]
+    return rules.given & permitted if scheduled else permitted
 
 
 @record
@@ -153,7 +172,7 @@ class ClockUpdate:
     instruction: Instruction
     changed: Array  # [] bool: the instruction ended, or another replaced it
     resolved: Array  # [] bool: an event ended the instruction by fulfilling or breaking it
-    spurious: Array  # [] bool: all macros end although nothing is said
+    spurious: Array  # [] bool: all macros end without an instruction
     closed: Array  # [] kind of the instruction that ended and is counted now; 0 for none
     followed: Array  # [] bool: that instruction was followed
 
@@ -170,10 +189,19 @@ def advance(
     schedule: Schedule,
     phrases: Phrases,
 ) -> ClockUpdate:
-    """Advance the clock by one tick: the instruction ends, another arrives, or nothing changes.
+    """Advance the clock by one tick: the instruction ends, another arrives, or it stays.
 
-    `fresh` [N] marks who chose a macro in this tick. `over` says that the episode ends with this tick, so that no
-    instruction arrives.
+    Args:
+        draws: The clock's uniform numbers.
+        instruction: The instruction that held in this tick.
+        complied: Whether each agent's macro was allowed.
+        fresh: Which agents chose a macro in this tick.
+        events: How often each event happened in this tick.
+        possible: The kinds that may be given in the state after the tick.
+        over: Whether the episode ends with this tick. Then no instruction arrives.
+        rules: What each kind asks for.
+        schedule: When instructions arrive and end.
+        phrases: The phrases of each kind.
     """
     assert_rank("DRAWS", draws=draws)
     assert_rank("N", kind=instruction.kind, complied=complied, fresh=fresh)
@@ -205,7 +233,9 @@ def advance(
 
     closing = active & (ends | arrives | over)
     counts = now.decided & (~awaits | resolved | (now.ticks_held >= UNRESOLVED_COUNTS_AFTER))
-    silence = replace(nobody(addressed.shape[0]), given=now.given, uninstructed=now.uninstructed)
+    silence = replace(
+        no_instruction(addressed.shape[0]), given=now.given, uninstructed=now.uninstructed
+    )
     after = _choose(arrives, new, _choose(ends, silence, now))
     return ClockUpdate(
         instruction=after,
@@ -226,9 +256,17 @@ def give(
     rules: Rules,
     enforced: Array | bool = False,
 ) -> ClockUpdate:
-    """Give `kind` for `hold` ticks to those of `agents` [N] that it is meant for; kind 0 ends the active instruction.
+    """Give an instruction now. The active one is counted as if the schedule had replaced it.
 
-    The active instruction is counted as if another had replaced it. If nobody is addressed, no instruction follows.
+    Args:
+        instruction: The active instruction.
+        kind: The new kind; 0 only ends the active instruction.
+        phrase: The new phrase.
+        agents: Bool [N], the agents that are addressed if the kind is meant for them. Without any, no instruction
+            follows the active one.
+        hold: For how many ticks it holds.
+        rules: What each kind asks for.
+        enforced: Whether forbidden macros are unavailable while it holds.
     """
     addressed = instruction.kind > 0
     active, old = addressed.any(), instruction.kind.max()
@@ -268,8 +306,8 @@ def _draw(
 ) -> tuple[Instruction, Array]:
     """Return a new instruction and whether any was possible. Kinds are drawn by their weights, phrases uniformly.
 
-    `to_end` says that it holds to the end of the episode. Of the prohibitions with rule add that do, some are drills:
-    they are enforced, so that the team meets the states in which something else must do.
+    With `to_end` it holds to the end of the episode. Of the prohibitions with rule add that hold to the end, a share of
+    `drill_prob` is enforced, so that the team visits the states in which it must use something else.
     """
     possible &= rules.weight > 0
     upto = jnp.cumsum(possible * rules.weight)

@@ -14,7 +14,7 @@ wrong file names the file, the key and what is allowed. A file looks like this:
 
 Optional keys of a kind:
 
-    agents = ["robot_0"]          # who is addressed (default: everybody)
+    agents = ["robot_0"]          # who is addressed (default: all agents)
     penalty = -50                 # rule add: once for each forbidden macro chosen
     paper_penalty = -50           # the same where every kind has the rule add, as in the paper (default: penalty)
     bonus = 0                     # rule add: once for each allowed macro chosen
@@ -40,7 +40,7 @@ from mavic.ranges import Range, RangeError, check_value
 
 RULES = ("add", "replace")
 Payment = Annotated[float, Range(-1e6, 1e6)]
-Macros = tuple[str, ...] | dict[str, tuple[str, ...]]  # for everybody, or by agent
+Macros = tuple[str, ...] | dict[str, tuple[str, ...]]  # for all agents, or by agent
 
 KEYS: dict[str, type | tuple[type, ...]] = {
     "meaning": str,
@@ -105,64 +105,69 @@ class InstructionFile:
         """Return the names of the kinds, without "none"."""
         return tuple(kind.name for kind in self.kinds)
 
+    @classmethod
+    def read(cls, path: str | Path) -> InstructionFile:
+        """Return the parsed and checked file. Anything wrong is an `InstructionFileError`."""
+        path = Path(path)
+        try:
+            raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise InstructionFileError(f"{path}: no such file") from None
+        except UnicodeDecodeError as error:
+            raise InstructionFileError(
+                f"{path}: not UTF-8 text ({error.reason} at byte {error.start})"
+            ) from None
+        except OSError as error:
+            raise InstructionFileError(
+                f"{path}: cannot be read ({error.strerror or error})"
+            ) from None
+        except RecursionError:
+            raise InstructionFileError(
+                f"{path}: not TOML that can be read: nested too deeply"
+            ) from None
+        except ValueError as error:  # not TOML, or a number of more digits than Python reads
+            raise InstructionFileError(f"{path}: not TOML: {error}") from None
+        return cls.parse(raw, str(path))
 
-def read(path: str | Path) -> InstructionFile:
-    """Return the parsed and checked file. Anything wrong is an `InstructionFileError`."""
-    path = Path(path)
-    try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InstructionFileError(f"{path}: no such file") from None
-    except UnicodeDecodeError as error:
-        raise InstructionFileError(
-            f"{path}: not UTF-8 text ({error.reason} at byte {error.start})"
-        ) from None
-    except OSError as error:
-        raise InstructionFileError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except RecursionError:
-        raise InstructionFileError(
-            f"{path}: not TOML that anybody wrote: nested too deeply"
-        ) from None
-    except ValueError as error:  # not TOML, or a number of more digits than Python reads
-        raise InstructionFileError(f"{path}: not TOML: {error}") from None
-    return parse(raw, str(path))
+    @classmethod
+    def parse(cls, raw: dict[str, Any], source: str) -> InstructionFile:
+        """Return parsed TOML as a checked file. `source` is what error messages call the file."""
 
+        def refuse(key: str, why: str) -> InstructionFileError:
+            return InstructionFileError(f"{source}: {key}: {why}")
 
-def parse(raw: dict[str, Any], source: str) -> InstructionFile:
-    """Return parsed TOML as a checked `InstructionFile`."""
-
-    def refuse(key: str, why: str) -> InstructionFileError:
-        return InstructionFileError(f"{source}: {key}: {why}")
-
-    for key in raw:
-        if key not in ("world", "kinds"):
-            raise refuse(key, f"unknown key; {suggest(key, ('world', 'kinds'))}")
-    if not isinstance(raw.get("world"), str):
-        raise refuse("world", 'missing; write world = "box_pushing" or your own world\'s id')
-    tables = raw.get("kinds")
-    if not isinstance(tables, dict) or not tables:
-        raise refuse("kinds", "missing; write at least one table [kinds.some-name]")
-    seen: dict[str, str] = {}
-    kinds = []
-    for name, table in tables.items():
-        where = f"kinds.{name}"
-        if name == "none" or not any(map(str.isalnum, name)):
-            raise refuse(
-                where, "a kind needs a name with a letter or digit, and “none” is no instruction"
-            )
-        if not isinstance(table, dict):
-            raise refuse(where, "must be a table")
-        kinds.append(_kind(name, table, where, refuse))
-        for phrase in kinds[-1].train + kinds[-1].held_out:
-            folded = " ".join(phrase.lower().split())
-            if folded in seen:
-                raise refuse(where, f"the phrase {phrase!r} stands twice (also in {seen[folded]})")
-            seen[folded] = where
-    for kind in kinds:
-        if kind.twin is not None and kind.twin not in tables:
-            why = f"{kind.twin!r} is unknown; {suggest(kind.twin, tuple(tables))}"
-            raise refuse(f"kinds.{kind.name}.twin", why)
-    return InstructionFile(world=raw["world"], kinds=tuple(kinds), source=source)
+        for key in raw:
+            if key not in ("world", "kinds"):
+                raise refuse(key, f"unknown key; {suggest(key, ('world', 'kinds'))}")
+        if not isinstance(raw.get("world"), str):
+            raise refuse("world", 'missing; write world = "box_pushing" or your own world\'s id')
+        tables = raw.get("kinds")
+        if not isinstance(tables, dict) or not tables:
+            raise refuse("kinds", "missing; write at least one table [kinds.some-name]")
+        seen: dict[str, str] = {}
+        kinds = []
+        for name, table in tables.items():
+            where = f"kinds.{name}"
+            if name == "none" or not any(map(str.isalnum, name)):
+                raise refuse(
+                    where,
+                    "a kind needs a name with a letter or digit, and “none” is no instruction",
+                )
+            if not isinstance(table, dict):
+                raise refuse(where, "must be a table")
+            kinds.append(_kind(name, table, where, refuse))
+            for phrase in kinds[-1].train + kinds[-1].held_out:
+                folded = " ".join(phrase.lower().split())
+                if folded in seen:
+                    raise refuse(
+                        where, f"the phrase {phrase!r} stands twice (also in {seen[folded]})"
+                    )
+                seen[folded] = where
+        for kind in kinds:
+            if kind.twin is not None and kind.twin not in tables:
+                why = f"{kind.twin!r} is unknown; {suggest(kind.twin, tuple(tables))}"
+                raise refuse(f"kinds.{kind.name}.twin", why)
+        return cls(world=raw["world"], kinds=tuple(kinds), source=source)
 
 
 def _kind(name: str, table: dict[str, Any], where: str, refuse: Any) -> Kind:

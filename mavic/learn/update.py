@@ -1,7 +1,6 @@
-"""One update of every agent's critic and actor from one batch of complete episodes.
+"""One update from one batch of complete episodes: `update_critic` for one critic, `update_actor` for one actor.
 
-Agents are a leading axis of all parameters. The steps are `update_critic` for one critic and `update_actor` for one
-actor; `mavic.learn.backbones` puts them together.
+All parameters have a leading axis of agents. `mavic.learn.backbones.learn` maps the two functions over it.
 """
 
 from __future__ import annotations
@@ -14,19 +13,13 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from mavic.learn import bptt, losses, networks
+from mavic.learn import bptt, losses, returns
+from mavic.learn.batches import Batch
 from mavic.learn.losses import ActorOutputs, ActorRows, CriticRows
-from mavic.learn.networks import Network, Scale
+from mavic.learn.networks import Network, Seen
+from mavic.learn.popart import Scale
 from mavic.learn.returns import Correction
-from mavic.learn.values import (
-    Loop,
-    Spans,
-    agent_values,
-    seen_before,
-    spanned,
-    targets_of,
-    values_before,
-)
+from mavic.learn.values import agent_values, values_before
 from mavic.types import Array, MacroTransitions, record, replace, static
 
 
@@ -47,7 +40,6 @@ class HyperParams:
     epsilon_end: Array  # [CONTEXTS]
     epsilon_episodes: Array
     entropy_start: Array  # [CONTEXTS]
-    entropy_end: Array  # [CONTEXTS]
     entropy_episodes: Array
     actor_hysteresis: Array  # [CONTEXTS]
     actor_hysteresis_end: Array  # [CONTEXTS]
@@ -65,8 +57,27 @@ class HyperParams:
     ppo_clip: Array
     target_update_episodes: Array
     adam_b2: Array
-    max_grad_norm: Array
     episodes: Array  # of the whole training
+
+    def anneal(self, episodes: Array) -> _Annealed:
+        """Return the annealed numbers after `episodes` training episodes."""
+        progress = jnp.minimum(episodes / self.episodes, 1.0)
+
+        def linear(start: Array, end: Array | float, over: Array) -> Array:
+            return start + jnp.minimum(episodes / over, 1.0) * (end - start)
+
+        return _Annealed(
+            epsilon=linear(self.epsilon_start, self.epsilon_end, self.epsilon_episodes),
+            entropy=linear(self.entropy_start, 0.0, self.entropy_episodes),
+            actor_lr=self.actor_lr * (1.0 + progress * (self.final_lr_fraction - 1.0)),
+            critic_lr=self.critic_lr * (1.0 + progress * (self.critic_final_lr_fraction - 1.0)),
+            actor_hysteresis=linear(
+                self.actor_hysteresis, self.actor_hysteresis_end, self.episodes
+            ),
+            critic_hysteresis=linear(
+                self.critic_hysteresis, self.critic_hysteresis_end, self.episodes
+            ),
+        )
 
 
 @record
@@ -119,7 +130,7 @@ BY_ACTOR, BY_CRITIC = (
 
 
 @record
-class Annealed:
+class _Annealed:
     """The present values of the numbers that change during training. All but the step sizes are by context."""
 
     epsilon: Array
@@ -132,7 +143,7 @@ class Annealed:
 
 @record
 class CriticOutputs:
-    """What the critic's update computed, [K, L]."""
+    """The results of a critic's update, [K, L]."""
 
     target: Array
     valid: Array  # rows that have a target
@@ -149,20 +160,22 @@ def init(
 ) -> TrainState:
     """Return an untrained state.
 
-    A critic's output of 1 stands for the value `value_scale`. The head is scaled so that an untrained critic's outputs
-    stand for values of about ±`critic_init_scale`. In full units they would be noise in the first advantages.
+    Args:
+        key: A random key.
+        config: The static part of the training.
+        value_scale: The value that a critic's output of 1 stands for.
+        critic_init_scale: The size of an untrained critic's values. Its head is scaled to it, because values in full
+            units would be noise in the first advantages.
     """
     network, other = config.network, config.critic
     actor_key, critic_key = jax.random.split(key)
     actor_keys = jax.random.split(actor_key, network.shape.count)
     critic_keys = jax.random.split(critic_key, other.shape.count)
-    actor = jax.vmap(lambda k: network.init_actor(k, network.shape))(actor_keys)
-    critic = jax.vmap(lambda k: other.init_critic(k, other.shape))(critic_keys)
+    actor = jax.vmap(lambda k: network.init(k, network.shape, "actor"))(actor_keys)
+    critic = jax.vmap(lambda k: other.init(k, other.shape, "critic"))(critic_keys)
     critic["head"] = jax.tree.map(lambda x: x * (critic_init_scale / value_scale), critic["head"])
-    scale = jax.tree.map(
-        lambda x: jnp.stack([x] * other.shape.count), networks.scale_of(value_scale)
-    )
-    moments = jax.vmap(_optimizer(1.0, 0.999, 1.0).init)
+    scale = jax.tree.map(lambda x: jnp.stack([x] * other.shape.count), Scale.of(value_scale))
+    moments = jax.vmap(_optimizer(1.0, 0.999).init)
     return TrainState(
         actor=actor,
         critic=critic,
@@ -174,55 +187,53 @@ def init(
     )
 
 
-def anneal(hyper: HyperParams, episodes: Array) -> Annealed:
-    """Return the annealed numbers after `episodes` training episodes."""
-    progress = jnp.minimum(episodes / hyper.episodes, 1.0)
-
-    def linear(start: Array, end: Array, over: Array) -> Array:
-        return start + jnp.minimum(episodes / over, 1.0) * (end - start)
-
-    return Annealed(
-        epsilon=linear(hyper.epsilon_start, hyper.epsilon_end, hyper.epsilon_episodes),
-        entropy=linear(hyper.entropy_start, hyper.entropy_end, hyper.entropy_episodes),
-        actor_lr=hyper.actor_lr * (1.0 + progress * (hyper.final_lr_fraction - 1.0)),
-        critic_lr=hyper.critic_lr * (1.0 + progress * (hyper.critic_final_lr_fraction - 1.0)),
-        actor_hysteresis=linear(hyper.actor_hysteresis, hyper.actor_hysteresis_end, hyper.episodes),
-        critic_hysteresis=linear(
-            hyper.critic_hysteresis, hyper.critic_hysteresis_end, hyper.episodes
-        ),
-    )
-
-
 def update_critic(
     config: StaticConfig,
     hyper: HyperParams,
     correction: Correction,
     vectors: Array,
-    now: Annealed,
-    loop: Loop,
+    blocks: Array,
+    chunks: Array,
     state: TrainState,
-    rows: MacroTransitions,
-    spans: Spans | None = None,
+    batch: Batch,
 ) -> tuple[TrainState, CriticOutputs]:
-    """Take one critic's step: targets from the target critic, squared error, Adam. Return the state and outputs.
+    """Take one critic's step: targets from the target critic, squared error, Adam.
 
-    With `spans` the targets are those of an agent's own macros. Each stands at the team's row in which its macro began,
-    and other rows of the team have none.
+    Args:
+        config: The static part of the training.
+        hyper: The learner's numbers.
+        correction: How targets treat a change of instruction.
+        vectors: The vectors of all phrases.
+        blocks: The length of the loop over rows, from `bptt.lengths`.
+        chunks: The length of the loop over rows that read V(h', c), from `bptt.lengths`.
+        state: With the parameters of this critic alone.
+        batch: The rows of this critic [K, L]. With rows of a team, targets are those of an agent's own macros. Each
+            stands at the team's row in which its macro began, and other rows of the team have none.
+
+    Returns:
+        The state after the step, and what it computed.
     """
-    instructed = (rows.kind > 0).astype(jnp.int32)
-    found = agent_values(config.critic, vectors, state.target, state.scale, rows, loop)
-    back_up = partial(targets_of, config.n_steps, hyper.td_lambda, correction)
-    if spans is None:
-        target, valid = back_up(rows, found), rows.valid
-    else:
-        target, valid = _at_team_rows(back_up(spans.rows, spanned(found, spans)), spans, rows)
-    valid = valid.astype(jnp.float32)
-    scale = _track(state.scale, target, instructed, valid, hyper.popart_step)
-    critic, target_critic = (
-        networks.rescale(params, state.scale, scale) for params in (state.critic, state.target)
+    own, rows = batch.rows, batch.critic
+    now = hyper.anneal(state.episodes)
+    found = agent_values(config.critic, vectors, state.target, state.scale, rows, blocks, chunks)
+    values = found.of_macros(batch)
+    target = returns.targets(
+        reward=own.reward,
+        discount=own.discount,
+        v_same_instruction=values.v_same_instruction,
+        v_next_instruction=values.v_next_instruction,
+        switched=own.switched,
+        last=own.last,
+        correction=correction,
+        n_steps=config.n_steps,
+        td_lambda=hyper.td_lambda,
     )
+    target, valid = _at_team_rows(target, batch)
+    valid = valid.astype(jnp.float32)
+    scale = state.scale.track(target, rows.kind > 0, valid, hyper.popart_step)
+    critic, target_critic = (state.scale.rescale(x, scale) for x in (state.critic, state.target))
     data = CriticRows(
-        seen=seen_before(rows),
+        seen=Seen.before(rows),
         first=rows.first,
         instructed=rows.kind > 0,
         target=target,
@@ -230,20 +241,14 @@ def update_critic(
         weight=_weigh(rows.kind, valid, config.kinds, hyper.balance_kinds),
     )
 
+    loss = partial(losses.critic_loss, config.critic, scale)
+
     def step(critic: Any, optimizer: Any, memory: Array | None) -> tuple:
-        grads, loss, value = _gradient(
-            config.critic,
-            lambda *block: losses.critic_loss(config.critic, scale, *block),
-            critic,
-            vectors,
-            data,
-            loop.blocks,
-            memory,
-        )
-        return *_descend(grads, critic, optimizer, now.critic_lr, hyper), loss, value
+        grads, total, value = _gradient(config.critic, loss, critic, vectors, data, blocks, memory)
+        return *_descend(grads, critic, optimizer, now.critic_lr, hyper), total, value
 
     known = None if config.target_network else found.memory
-    critic, optimizer, loss, value = step(critic, state.critic_optimizer, known)
+    critic, optimizer, total, value = step(critic, state.critic_optimizer, known)
     for _ in range(1, config.passes):
         critic, optimizer, _, _ = step(critic, optimizer, None)
     state = replace(
@@ -251,11 +256,11 @@ def update_critic(
     )
     if config.baseline == "after":
         net = config.critic.project(critic, vectors)
-        baseline = values_before(config.critic, net, scale, rows, loop)[0]
+        baseline = values_before(config.critic, net, scale, rows, blocks)[0]
     else:
         baseline = found.value if config.baseline == "target" else value
     return state, CriticOutputs(
-        target=target, valid=valid, value=value, advantage=target - baseline, loss=loss
+        target=target, valid=valid, value=value, advantage=target - baseline, loss=total
     )
 
 
@@ -263,14 +268,26 @@ def update_actor(
     config: StaticConfig,
     hyper: HyperParams,
     vectors: Array,
-    now: Annealed,
-    loop: Loop,
+    blocks: Array,
     state: TrainState,
     rows: MacroTransitions,
     advantage: Array,
 ) -> tuple[TrainState, ActorOutputs]:
-    """Take one actor's step: policy gradient of `advantage` [K, L], entropy, Adam. Return the state and outputs."""
-    context = rows.context
+    """Take one actor's step: policy gradient, entropy, Adam.
+
+    Args:
+        config: The static part of the training.
+        hyper: The learner's numbers.
+        vectors: The vectors of all phrases.
+        blocks: The length of the loop over rows, from `bptt.lengths`.
+        state: With the parameters of this actor alone.
+        rows: Its transitions [K, L].
+        advantage: Their advantages [K, L].
+
+    Returns:
+        The state after the step, and the outputs of the loss.
+    """
+    context, now = rows.context, hyper.anneal(state.episodes)
     valid = rows.valid.astype(jnp.float32)
     weight = _weigh(rows.kind, valid, config.kinds, hyper.balance_kinds)
     advantage = _normalize(
@@ -287,7 +304,7 @@ def update_actor(
     addressed = (heard > 0).any(-1)
     timed = jnp.where(hyper.discount_actor_loss > 0, hyper.gamma**rows.time, 1.0)
     data = ActorRows(
-        seen=seen_before(rows),
+        seen=Seen.before(rows),
         first=rows.first,
         instructed=rows.kind > 0,
         available=rows.available,
@@ -303,14 +320,8 @@ def update_actor(
     )
 
     def step(state: TrainState, loss: Callable, data: Any) -> tuple[TrainState, ActorOutputs]:
-        grads, _, acted = _gradient(
-            config.network,
-            lambda *block: loss(config.network, *block),
-            state.actor,
-            vectors,
-            data,
-            loop.blocks,
-        )
+        on_block = partial(loss, config.network)
+        grads, _, acted = _gradient(config.network, on_block, state.actor, vectors, data, blocks)
         actor, optimizer = _descend(grads, state.actor, state.actor_optimizer, now.actor_lr, hyper)
         return replace(state, actor=actor, actor_optimizer=optimizer), acted
 
@@ -324,24 +335,17 @@ def update_actor(
     return state, acted
 
 
-def _at_team_rows(target: Array, spans: Spans, rows: MacroTransitions) -> tuple[Array, Array]:
-    """Return an agent's targets at the team's rows [J, L] in which its macros began, and where there are any."""
-    place = jnp.where(spans.rows.valid, spans.begun, rows.valid.size)
+def _at_team_rows(target: Array, batch: Batch) -> tuple[Array, Array]:
+    """Return targets [K, L] at the critic's rows, where the macros began, and bool: which of these rows have one."""
+    if batch.team is None or batch.begun is None:
+        return target, batch.rows.valid
+    valid, shape = batch.rows.valid, batch.team.valid.shape
+    place = jnp.where(valid, batch.begun, batch.team.valid.size)
     found, valid = (
-        jnp.zeros(rows.valid.size, x.dtype).at[place].set(x, mode="drop").reshape(rows.valid.shape)
-        for x in (target, spans.rows.valid)
+        jnp.zeros(batch.team.valid.size, x.dtype).at[place].set(x, mode="drop").reshape(shape)
+        for x in (target, valid)
     )
     return found, valid
-
-
-def copy_target(
-    config: StaticConfig, hyper: HyperParams, state: TrainState, episodes: Array
-) -> TrainState:
-    """Return the state after `episodes` episodes, with the target critic copied if that is due."""
-    period = hyper.target_update_episodes
-    due = (episodes // period > state.episodes // period) | (not config.target_network)
-    target = jax.tree.map(lambda new, old: jnp.where(due, new, old), state.critic, state.target)
-    return replace(state, target=target, episodes=episodes)
 
 
 def _gradient(
@@ -356,7 +360,7 @@ def _gradient(
     """Return the gradient, the loss and the loss's outputs.
 
     The gradient goes through time and through the projection of the phrases, which all blocks share. `memory` [K, ...]
-    is the memory after each row under these parameters, if it is already known.
+    is the memory after each row under these parameters. None: it is computed here.
     """
     net, pull = jax.vjp(lambda p: network.project(p, vectors), params)
     read_in = rows.rows if isinstance(rows, losses.ClippedRows) else rows
@@ -372,19 +376,13 @@ def _gradient(
     return pull(grads)[0], total, outputs
 
 
-def _optimizer(
-    lr: Array | float, b2: Array | float, max_norm: Array | float
-) -> optax.GradientTransformation:
-    return optax.chain(
-        optax.clip_by_global_norm(max_norm),
-        optax.scale_by_adam(b2=b2),
-        optax.scale(-lr),
-    )
+def _optimizer(lr: Array | float, b2: Array | float) -> optax.GradientTransformation:
+    return optax.chain(optax.scale_by_adam(b2=b2), optax.scale(-lr))
 
 
 def _descend(grads: Any, params: Any, state: Any, lr: Array, hyper: HyperParams) -> tuple[Any, Any]:
-    """Return the parameters and the optimizer's state after one clipped Adam step."""
-    step = _optimizer(lr, hyper.adam_b2, hyper.max_grad_norm)
+    """Return the parameters and the optimizer's state after one Adam step."""
+    step = _optimizer(lr, hyper.adam_b2)
     updates, state = step.update(grads, state)
     return optax.apply_updates(params, updates), state
 
@@ -392,8 +390,8 @@ def _descend(grads: Any, params: Any, state: Any, lr: Array, hyper: HyperParams)
 def _weigh(kind: Array, valid: Array, kinds: int, balance: Array) -> Array:
     """Return the weights [K, L] of the rows in a loss, which sum to one.
 
-    Rows weigh the same, or with `balance` kinds do. A kind whose episodes end soon has few rows and would otherwise be
-    learnt last.
+    All rows weigh the same. With `balance` all kinds do: a kind whose episodes end soon has few rows and would
+    otherwise be learnt last.
     """
     hot = jax.nn.one_hot(kind, kinds) * valid[..., None]
     count = hot.sum((0, 1))
@@ -416,17 +414,3 @@ def _normalize(
     square = (hot * advantage[..., None] ** 2).sum((0, 1)) / count
     unit = hot @ (1.0 / (jnp.sqrt(square) + 1e-6))
     return advantage * jnp.where(divide > 0, unit, valid)
-
-
-def _track(scale: Scale, target: Array, instructed: Array, valid: Array, beta: Array) -> Scale:
-    """Return the running statistics of values after this batch's targets, for each value head (PopArt)."""
-    hot = jax.nn.one_hot(instructed, networks.VALUE_HEADS) * valid[..., None]
-    count = hot.sum((0, 1))
-    mean = (hot * target[..., None]).sum((0, 1)) / jnp.maximum(count, 1.0)
-    square = (hot * target[..., None] ** 2).sum((0, 1)) / jnp.maximum(count, 1.0)
-    step = jnp.where((beta > 0) & (count > 0), beta, 0.0)
-    return Scale(
-        mean=scale.mean + step * (mean - scale.mean),
-        square=scale.square + step * (square - scale.square),
-        weight=scale.weight + step * (1.0 - scale.weight),
-    )

@@ -1,4 +1,4 @@
-"""Values of macro transitions by one critic, and the targets made of them."""
+"""Values of macro transitions by one critic."""
 
 from __future__ import annotations
 
@@ -8,17 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from mavic.learn import bptt, networks
-from mavic.learn.networks import Network, Scale, Seen
-from mavic.learn.returns import Correction, targets
+from mavic.learn.batches import Batch
+from mavic.learn.networks import Net, Network, Seen
+from mavic.learn.popart import Scale
 from mavic.types import Array, MacroTransitions, record, replace
-
-
-@record
-class Loop:
-    """The lengths of the loops over one batch."""
-
-    blocks: Array  # [] blocks of rows that cover the fullest lane
-    chunks: Array  # [] chunks that cover the rows whose target reads V(h', c)
 
 
 @record
@@ -30,30 +23,31 @@ class Values:
     v_next_instruction: Array  # V(h', c')
     memory: Array  # [K, R, L, H] the critic's memory after each row
 
+    def of_macros(self, batch: Batch) -> Values:
+        """Return the values of the batch's rows [K, L], from these values of the team's rows.
 
-@record
-class Spans:
-    """One agent's macros [K, L] among the rows of a critic that sees the whole team (`mavic.learn.batches`)."""
-
-    rows: MacroTransitions
-    begun: Array  # the critic's row in which the macro began, among all of them
-    ended: Array  # the one in which it ended
-
-
-def seen_before(rows: MacroTransitions) -> Seen:
-    """Return the input of the networks when the row's macro is chosen."""
-    return Seen(observation=rows.observation, last_macro=rows.last_macro, phrases=rows.phrases)
-
-
-def seen_after(rows: MacroTransitions) -> Seen:
-    """Return the input of the networks after the macro, if the instruction were still the row's own."""
-    return Seen(observation=rows.next_observation, last_macro=rows.macro, phrases=rows.phrases)
+        V(h, c) is read where the macro began, and the values after it where it ended. In a batch without rows of a
+        team these values already belong to the batch's rows.
+        """
+        if batch.team is None:
+            return self
+        own = batch.rows
+        value = self.value.reshape(-1)[batch.begun]
+        same = self.v_same_instruction.reshape(-1)[batch.ended]
+        same = jnp.where(own.bootstraps_from_self, value, same)
+        following = self.v_next_instruction.reshape(-1)[batch.ended]
+        return replace(
+            self,
+            value=value,
+            v_same_instruction=same,
+            v_next_instruction=jnp.where(own.last, same, following),
+        )
 
 
 def bootstraps(rows: MacroTransitions) -> Array:
     """Return bool, the rows whose target may read V(h', c): the instruction changed, or the horizon cut the episode.
 
-    For all other rows the next row's value is V(h', c), or nothing follows.
+    For all other rows the next row's value is V(h', c), or the episode ended.
     """
     return (rows.switched | rows.last) & (rows.discount > 0) & ~rows.bootstraps_from_self
 
@@ -64,12 +58,23 @@ def agent_values(
     critic: Any,
     scale: Scale,
     rows: MacroTransitions,
-    loop: Loop,
+    blocks: Array,
+    chunks: Array,
 ) -> Values:
-    """Return one critic's values of its transitions [K, L]."""
+    """Return one critic's values of its transitions.
+
+    Args:
+        network: The critics' network.
+        vectors: The vectors of all phrases.
+        critic: One critic's parameters.
+        scale: The scale of its values.
+        rows: Its transitions [K, L].
+        blocks: How many blocks of rows the fullest lane has, from `bptt.lengths`.
+        chunks: How many chunks hold the rows that read V(h', c), from `bptt.lengths`.
+    """
     net = network.project(critic, vectors)
-    instructed, after = rows.kind > 0, seen_after(rows)
-    value, memory = values_before(network, net, scale, rows, loop)
+    instructed, after = rows.kind > 0, Seen.after(rows)
+    value, memory = values_before(network, net, scale, rows, blocks)
 
     def value_after(k: Array, w: Array) -> Array:
         """Return V(h', c) of some rows [S]: one extra step from the true memory with the new observation and the old
@@ -81,9 +86,9 @@ def agent_values(
 
     following = jnp.roll(value, -1, axis=0)
     wanted = bootstraps(rows)
-    same = jnp.where(wanted, bptt.map_where(wanted, value_after, loop.chunks), following)
-    # The task ended, but the instruction replaces the task. It continues from where the row began, so that ending the
-    # episode neither escapes the instruction nor earns a prize.
+    same = jnp.where(wanted, bptt.map_where(wanted, value_after, chunks), following)
+    # The task ended, but the instruction replaces the task. The value continues from where the row began, so that an
+    # agent gains no advantage by ending the episode.
     same = jnp.where(rows.bootstraps_from_self, value, same)
     # The next row starts where this one ended. The last row of an episode has no next row and no new instruction.
     return Values(
@@ -95,57 +100,22 @@ def agent_values(
 
 
 def values_before(
-    network: Network, net: Any, scale: Scale, rows: MacroTransitions, loop: Loop
+    network: Network, net: Net, scale: Scale, rows: MacroTransitions, blocks: Array
 ) -> tuple[Array, Array]:
-    """Return V(h, c) [K, L] and the critic's memory after each row."""
+    """Return V(h, c) [K, L] and the critic's memory after each row.
+
+    Args:
+        network: The critics' network.
+        net: One critic's parameters with the phrases projected.
+        scale: The scale of its values.
+        rows: Its transitions [K, L].
+        blocks: How many blocks of rows the fullest lane has, from `bptt.lengths`.
+    """
 
     def segment(memory: Array, block: tuple[Seen, Array, Array]) -> tuple[Array, tuple]:
         seen, first, instructed = block
         memory, memories, heads = network.unroll(network.shape, net, memory, seen, first)
         return memory, (networks.value(heads, instructed, scale), memories)
 
-    blocks = (seen_before(rows), rows.first, rows.kind > 0)
-    return bptt.forward(segment, network.empty(rows.macro.shape[1]), blocks, loop.blocks)
-
-
-def spanned(found: Values, spans: Spans) -> Values:
-    """Return the values of an agent's own macros [K, L], from those of the team's rows that they span.
-
-    V(h, c) is read where the macro began, and the values after it where it ended.
-    """
-    own = spans.rows
-    value = read(found.value, spans.begun)
-    same = jnp.where(own.bootstraps_from_self, value, read(found.v_same_instruction, spans.ended))
-    following = read(found.v_next_instruction, spans.ended)
-    return replace(
-        found,
-        value=value,
-        v_same_instruction=same,
-        v_next_instruction=jnp.where(own.last, same, following),
-    )
-
-
-def read(values: Array, index: Array) -> Array:
-    """Return values [J, L'] at an index among all of them."""
-    return values.reshape(-1)[index]
-
-
-def targets_of(
-    n_steps: float,
-    td_lambda: Array | float,
-    correction: Correction,
-    rows: MacroTransitions,
-    found: Values,
-) -> Array:
-    """Return the targets [K, L] of transitions from their values."""
-    return targets(
-        reward=rows.reward,
-        discount=rows.discount,
-        v_same_instruction=found.v_same_instruction,
-        v_next_instruction=found.v_next_instruction,
-        switched=rows.switched,
-        last=rows.last,
-        correction=correction,
-        n_steps=n_steps,
-        td_lambda=td_lambda,
-    )
+    parts = (Seen.before(rows), rows.first, rows.kind > 0)
+    return bptt.forward(segment, network.empty(rows.macro.shape[1]), parts, blocks)

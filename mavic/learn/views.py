@@ -2,7 +2,7 @@
 
 A view turns the ticks [T, W, N] of all agents into ticks [T, W, G] of its `G` columns: one per agent, or one for the
 team. It does the same with the input of a decision. Transitions, targets, losses and decisions are then the same for
-every view. A network's shape names its view, so a policy file says what its team needs to see.
+every view. A network's shape names its view, so a policy file records which input its team needs.
 
     own      each agent: its own observation, from macro to macro
     timed    own, and when the observation was received (two numbers)
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from mavic.learn.networks import Seen, Shape, own_first_order
+from mavic.learn.networks import Seen, Shape
 from mavic.types import Array, Bool, Float, Int, Timestep, assert_rank, record, replace
 
-TIME_SIZE = 2  # sine and cosine
+_TIME_SIZE = 2  # sine and cosine
 
 
 @record
@@ -45,25 +45,20 @@ class Observed:
 
 
 @dataclass(frozen=True)
-class View:
+class _View:
     """One way to see a team. All functions are pure."""
 
     needs: str
-    """What has to be passed at every decision, in words."""
+    """The input that every decision needs, in words."""
     widen: Callable[[Shape], Shape]
     """The shape of one agent's own network → the shape of a network with this view."""
     ticks: Callable[[Shape, Timestep, bool], Timestep]
     """(shape, ticks [T, W, N], whether unfinished macros are dropped) → ticks [T, W, G]."""
     seen: Callable[[Shape, Observed, Array], tuple[Seen, Array]]
-    """(shape, input, idle [W, N]) → the networks' input [G, W], and bool [G, W]: who decides."""
+    """(shape, input, idle [W, N]) → the networks' input [G, W], and bool [G, W]: which networks decide."""
 
 
-def view_of(shape: Shape) -> View:
-    """Return the view of networks of this shape."""
-    return VIEWS[shape.view]
-
-
-def joint_macro(counts: tuple[int, ...], macros: Int[Array, "*batch N"]) -> Int[Array, "*batch"]:
+def _joint_macro(counts: tuple[int, ...], macros: Int[Array, "*batch N"]) -> Int[Array, "*batch"]:
     """Return the index of all agents' macros among all combinations. The first agent's macro counts most."""
     index = jnp.zeros(macros.shape[:-1], jnp.int32)
     for agent, count in enumerate(counts):
@@ -72,7 +67,12 @@ def joint_macro(counts: tuple[int, ...], macros: Int[Array, "*batch N"]) -> Int[
 
 
 def split_macro(counts: tuple[int, ...], index: Int[Array, "*batch"]) -> Int[Array, "*batch N"]:
-    """Return every agent's macro of a combination: the inverse of `joint_macro`."""
+    """Return every agent's macro of a combination: the inverse of `_joint_macro`.
+
+    Args:
+        counts: Each agent's number of macros.
+        index: Numbers of combinations.
+    """
     found = []
     for count in reversed(counts):
         found.append(index % count)
@@ -83,7 +83,12 @@ def split_macro(counts: tuple[int, ...], index: Int[Array, "*batch"]) -> Int[Arr
 def joint_available(
     counts: tuple[int, ...], available: Bool[Array, "*batch N M"]
 ) -> Bool[Array, "*batch A"]:
-    """Return which combinations consist of available macros only."""
+    """Return which combinations consist of available macros only.
+
+    Args:
+        counts: Each agent's number of macros.
+        available: Which macros each agent may choose.
+    """
     mask = available[..., 0, : counts[0]]
     for agent, count in enumerate(counts[1:], start=1):
         mask = mask[..., None] & available[..., agent, None, :count]
@@ -91,7 +96,7 @@ def joint_available(
     return mask
 
 
-def encode_time(time: Array) -> Float[Array, "*batch 2"]:
+def _encode_time(time: Array) -> Float[Array, "*batch 2"]:
     """Return the two numbers that say when an observation was received. The first tick is number 1 (ACAC)."""
     angle = (time + 1).astype(jnp.float32)
     return jnp.stack([jnp.sin(angle), jnp.cos(angle)], axis=-1)
@@ -103,7 +108,12 @@ def started(fresh: Bool[Array, "T W N"]) -> Int[Array, "T W N"]:
     return jax.lax.cummax(jnp.where(fresh, rows, 0), axis=0)
 
 
-def own_first(phrase: Int[Array, "W N"]) -> Int[Array, "N W N"]:
+def own_first_order(agents: int) -> Array:
+    """Return [N, N], the order in which each agent takes in the phrases of `agents` agents: its own first."""
+    return (jnp.arange(agents)[:, None] + jnp.arange(agents)[None]) % agents
+
+
+def _own_first(phrase: Int[Array, "W N"]) -> Int[Array, "N W N"]:
     """Return phrases [W, N] as each agent takes them in, its own first: [N, W, N]."""
     assert_rank("W N", phrase=phrase)
     return jnp.moveaxis(phrase[..., own_first_order(phrase.shape[-1])], -2, 0)
@@ -122,33 +132,33 @@ def _own_shape(shape: Shape) -> Shape:
     return replace(shape, macro_counts=())  # each network has macros of its own only
 
 
-def _own_ticks(shape: Shape, rows: Timestep, dropped: bool) -> Timestep:
-    return rows
+def _own_ticks(shape: Shape, ticks: Timestep, dropped: bool) -> Timestep:
+    return ticks
 
 
 def _own_seen(shape: Shape, observed: Observed, idle: Array) -> tuple[Seen, Array]:
     seen = Seen(
         observation=jnp.moveaxis(observed.observation, -2, 0),
         last_macro=jnp.moveaxis(observed.last_macro, -1, 0),
-        phrases=own_first(observed.phrase),
-        also=None if observed.also is None else own_first(observed.also),
+        phrases=_own_first(observed.phrase),
+        also=None if observed.also is None else _own_first(observed.also),
     )
     return seen, jnp.moveaxis(idle, -1, 0)
 
 
 def _timed_shape(shape: Shape) -> Shape:
-    wider = shape.observation + TIME_SIZE
+    wider = shape.observation + _TIME_SIZE
     return replace(shape, view="timed", observation=wider, macro_counts=())
 
 
-def _timed_ticks(shape: Shape, rows: Timestep, dropped: bool) -> Timestep:
-    ticks = jnp.arange(rows.macro.shape[0])[:, None, None]
-    since = rows.time[..., None] - (ticks - started(rows.fresh))
-    now = jnp.broadcast_to(rows.time[..., None] + 1, since.shape)
+def _timed_ticks(shape: Shape, ticks: Timestep, dropped: bool) -> Timestep:
+    clock = jnp.arange(ticks.macro.shape[0])[:, None, None]
+    since = ticks.time[..., None] - (clock - started(ticks.fresh))
+    now = jnp.broadcast_to(ticks.time[..., None] + 1, since.shape)
     return replace(
-        rows,
-        observation=_append(rows.observation, encode_time(since)),
-        next_observation=_append(rows.next_observation, encode_time(now)),
+        ticks,
+        observation=_append(ticks.observation, _encode_time(since)),
+        next_observation=_append(ticks.next_observation, _encode_time(now)),
     )
 
 
@@ -161,7 +171,7 @@ def _timed(observed: Observed, idle: Array) -> Observed:
         raise ValueError(f"this team needs to see {VIEWS['timed'].needs}")
     now = jnp.broadcast_to(observed.time[:, None], idle.shape)
     since = now if observed.since is None else jnp.where(idle, now, observed.since)
-    return replace(observed, observation=_append(observed.observation, encode_time(since)))
+    return replace(observed, observation=_append(observed.observation, _encode_time(since)))
 
 
 def _team_shape(shape: Shape) -> Shape:
@@ -178,26 +188,26 @@ def _team_shape(shape: Shape) -> Shape:
     )
 
 
-def _team_ticks(shape: Shape, rows: Timestep, dropped: bool) -> Timestep:
+def _team_ticks(shape: Shape, ticks: Timestep, dropped: bool) -> Timestep:
     # A macro that only the end of the episode ended brings no new observation where such macros are dropped.
-    new = rows.ended & ~rows.unfinished if dropped else rows.ended
-    after = jnp.where(new[..., None], rows.next_observation, rows.observation)
+    new = ticks.ended & ~ticks.unfinished if dropped else ticks.ended
+    after = jnp.where(new[..., None], ticks.next_observation, ticks.observation)
     return replace(
-        rows,
-        observation=_side_by_side(shape, rows.observation, rows.last_macro)[..., None, :],
-        next_observation=_side_by_side(shape, after, jnp.where(new, rows.macro, rows.last_macro))[
+        ticks,
+        observation=_side_by_side(shape, ticks.observation, ticks.last_macro)[..., None, :],
+        next_observation=_side_by_side(shape, after, jnp.where(new, ticks.macro, ticks.last_macro))[
             ..., None, :
         ],
-        available=_flat(rows.available)[..., None, :],
-        forbidden=_flat(rows.forbidden)[..., None, :],
-        last_macro=jnp.full_like(rows.last_macro[..., :1], -1),
-        macro=joint_macro(shape.macro_counts, rows.macro)[..., None],
-        fresh=rows.fresh.any(-1, keepdims=True),
-        reward=rows.reward.mean(-1, keepdims=True),
-        complied=rows.complied.all(-1, keepdims=True),
-        ended=rows.ended.any(-1, keepdims=True),
-        unfinished=rows.unfinished.all(-1, keepdims=True),
-        bootstraps_from_self=rows.bootstraps_from_self.any(-1, keepdims=True),
+        available=_flat(ticks.available)[..., None, :],
+        forbidden=_flat(ticks.forbidden)[..., None, :],
+        last_macro=jnp.full_like(ticks.last_macro[..., :1], -1),
+        macro=_joint_macro(shape.macro_counts, ticks.macro)[..., None],
+        fresh=ticks.fresh.any(-1, keepdims=True),
+        reward=ticks.reward.mean(-1, keepdims=True),
+        complied=ticks.complied.all(-1, keepdims=True),
+        ended=ticks.ended.any(-1, keepdims=True),
+        unfinished=ticks.unfinished.all(-1, keepdims=True),
+        bootstraps_from_self=ticks.bootstraps_from_self.any(-1, keepdims=True),
     )
 
 
@@ -227,11 +237,13 @@ def _tokens_shape(shape: Shape) -> Shape:
     return replace(wide, view="tokens", observation=wide.observation + shape.agents)
 
 
-def _tokens_ticks(shape: Shape, rows: Timestep, dropped: bool) -> Timestep:
-    team = _team_ticks(shape, _timed_ticks(shape, rows, dropped), dropped)
-    new = rows.ended & ~rows.unfinished if dropped else rows.ended
-    begun = jnp.broadcast_to(started(team.fresh), rows.fresh.shape)
-    fresh = jnp.take_along_axis(rows.fresh, begun, axis=0)  # who was new when the team's row began
+def _tokens_ticks(shape: Shape, ticks: Timestep, dropped: bool) -> Timestep:
+    team = _team_ticks(shape, _timed_ticks(shape, ticks, dropped), dropped)
+    new = ticks.ended & ~ticks.unfinished if dropped else ticks.ended
+    begun = jnp.broadcast_to(started(team.fresh), ticks.fresh.shape)
+    fresh = jnp.take_along_axis(
+        ticks.fresh, begun, axis=0
+    )  # whose observation was new when the team's row began
 
     def flagged(observation: Array, flags: Array) -> Array:
         return _append(observation, flags[..., None, :].astype(jnp.float32))
@@ -250,17 +262,17 @@ def _tokens_seen(shape: Shape, observed: Observed, idle: Array) -> tuple[Seen, A
 
 
 VIEWS = {
-    "own": View("each agent's own observation", _own_shape, _own_ticks, _own_seen),
-    "timed": View(
+    "own": _View("each agent's own observation", _own_shape, _own_ticks, _own_seen),
+    "timed": _View(
         "each agent's own observation, and the tick", _timed_shape, _timed_ticks, _timed_seen
     ),
-    "team": View(
+    "team": _View(
         "every agent's last macro-observation, also while its macro runs",
         _team_shape,
         _team_ticks,
         _team_seen,
     ),
-    "tokens": View(
+    "tokens": _View(
         "every agent's last macro-observation, also while its macro runs, and the tick",
         _tokens_shape,
         _tokens_ticks,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
-from mavic.experiments import conditions
-from mavic.experiments.metrics import METRICS, Metric
-from mavic.experiments.records import plain
+from mavic.evaluation.metrics import METRICS, Metric
+from mavic.experiment.axes import CONDITIONS
+from mavic.experiment.records import plain
 from mavic.reporting import styles
 from mavic.reporting.formats import number
 from mavic.reporting.rows import Row, grouped
@@ -39,9 +38,8 @@ NO_OPTIMUM = "The best possible return is not known."
 DEAF = "Hears nothing: {methods} hear no instructions; their compliance is chance."
 DEAF_ONE = "Hears nothing: {methods} hears no instructions; its compliance is chance."
 DUAL = "Dual: naive targets on the protected network, the paper's ablation."
-NOTE = " ({})"
+NONE = "none"
 UNEQUAL = "Presets differ: {}."
-METRIC = "{title}: {caption}."
 TASK = "Episodes without instructions. {metrics} Episodes: those that every seed played."
 COMPLIANCE = (
     "Episodes with instructions. {metrics} Given: instructions of all seeds together. "
@@ -74,25 +72,35 @@ UNSEEN_HEARD = {  # by what a team hears
 }
 
 
-def _join(*sentences: str) -> str:
-    """Return sentences as one paragraph. Empty sentences leave no gaps."""
-    return " ".join(" ".join(sentences).split())
-
-
 def _with_facts(rows: Sequence[Row], *sentences: str) -> str:
+    """Return sentences as one paragraph, between the group's facts and the versions. Empty sentences are dropped."""
     versions = [", ".join(f"{k} {v}" for k, v in row.versions.items()) for row in rows]
     made = VERSIONS.format(versions="; ".join(dict.fromkeys(versions)))
-    return _join(_setup(rows), *sentences, made)
+    return " ".join(" ".join([_setup(rows), *sentences, made]).split())
 
 
-def main(rows: Sequence[Row]) -> str:
-    """Return the caption of the main table."""
+def caption(table: str, rows: Sequence[Row], shown: Sequence[Metric] = ()) -> str:
+    """Return the caption of a table.
+
+    Args:
+        table: Its name in `tables.TABLES`.
+        rows: The rows of its group.
+        shown: The metrics that it shows, for tables that explain them one by one.
+    """
+    return _with_facts(rows, *_SENTENCES[table](rows, shown))
+
+
+def _main(rows: Sequence[Row], _: Sequence[Metric]) -> tuple[str, ...]:
     world, optimum = rows[0].world, rows[0].optimum
     share = NO_OPTIMUM
     if optimum is not None:
         share = SHARE.format(caption=METRICS["share"].caption, optimum=number(optimum))
     deaf = list(dict.fromkeys(row.label for row in rows if not (row.method.hears or row.shield)))
     hears_nothing = (DEAF if len(deaf) > 1 else DEAF_ONE).format(methods=" and ".join(deaf))
+    under = UNDER_MAIN.format(
+        share=METRICS["under_share"].caption, live=METRICS["live_share"].caption
+    )
+    paper = PAPER.format(note=f" ({world.paper_note})" if world.paper_note else "")
     text = MAIN.format(
         base=METRICS["base"].caption,
         base_episodes=_range(row.evaluation_episodes["base"] for row in rows),
@@ -102,65 +110,54 @@ def main(rows: Sequence[Row]) -> str:
         given=_range(given for row in rows for given in row.given_by_seed),
         leak_title=METRICS["leak"].title,
         leak=METRICS["leak"].caption,
-        under=UNDER_MAIN.format(
-            share=METRICS["under_share"].caption, live=METRICS["live_share"].caption
-        )
-        if any(row.kinds("under_task") for row in rows)
-        else "",
+        under=under if any(row.kinds("under_task") for row in rows) else "",
         shield=SHIELD if any(row.shield for row in rows) else "",
         deaf=hears_nothing if deaf else "",
         dual=DUAL if any(styles.is_dual(row.config) for row in rows) else "",
-        paper=PAPER.format(note=NOTE.format(world.paper_note) if world.paper_note else "")
-        if any(row.paper for row in rows)
-        else "",
+        paper=paper if any(row.paper for row in rows) else "",
     )
-    return _with_facts(rows, text, SPREAD, _unequal_presets(rows))
+    return text, SPREAD, _unequal_presets(rows)
 
 
-def task(rows: Sequence[Row], metrics: Iterable[Metric]) -> str:
-    """Return the caption of the table of the uninstructed task."""
-    return _with_facts(rows, TASK.format(metrics=_explained(metrics)), SPREAD)
-
-
-def compliance(rows: Sequence[Row], metrics: Iterable[Metric]) -> str:
-    """Return the caption of the table of compliance."""
-    return _with_facts(rows, COMPLIANCE.format(metrics=_explained(metrics)), SPREAD)
-
-
-def kinds(rows: Sequence[Row]) -> str:
-    """Return the caption of the table of compliance by kind."""
+def _kinds(rows: Sequence[Row], _: Sequence[Metric]) -> tuple[str, ...]:
     text = KINDS.format(
         given=_range(given for row in rows for given in row.given_by_seed),
         given_by_kind=_range(n for row in rows for counts in row.given.values() for n in counts),
     )
-    return _with_facts(rows, text)
+    return (text,)
 
 
-def under(rows: Sequence[Row], metrics: Mapping[Metric, str], twins: bool) -> str:
-    """Return the caption of the table of the task under an instruction."""
-    lines = "; ".join(f"{name}: {metric.caption}" for metric, name in metrics.items())
+def _under(rows: Sequence[Row], shown: Sequence[Metric]) -> tuple[str, ...]:
+    twins = any(row.kinds("under_twin") for row in rows)
     twin = TWIN.format(twin=METRICS["under_twin"].caption) if twins else ""
-    return _with_facts(rows, UNDER.format(lines=lines), twin)
+    return UNDER.format(lines=_lines(shown)), twin
 
 
-def pairs(rows: Sequence[Row], metrics: Mapping[Metric, str]) -> str:
-    """Return the caption of the table of the task under two prohibitions at once."""
-    lines = "; ".join(f"{name}: {metric.caption}" for metric, name in metrics.items())
-    return _with_facts(rows, PAIRS.format(lines=lines))
+def _unseen(rows: Sequence[Row], _: Sequence[Metric]) -> tuple[str, ...]:
+    return UNSEEN.format(heard=UNSEEN_HEARD[rows[0].config.hear]), SPREAD
 
 
-def unseen(rows: Sequence[Row]) -> str:
-    """Return the caption of the table of phrases that were not in training."""
-    text = UNSEEN.format(heard=UNSEEN_HEARD[rows[0].config.hear])
-    return _with_facts(rows, text, SPREAD)
+def _lines(metrics: Iterable[Metric]) -> str:
+    return "; ".join(f"{metric.line}: {metric.caption}" for metric in metrics)
 
 
 def _explained(metrics: Iterable[Metric]) -> str:
-    return " ".join(METRIC.format(title=m.title, caption=m.caption) for m in metrics)
+    return " ".join(f"{metric.title}: {metric.caption}." for metric in metrics)
+
+
+_SENTENCES: dict[str, Callable[[Sequence[Row], Sequence[Metric]], tuple[str, ...]]] = {
+    "main": _main,
+    "task": lambda rows, shown: (TASK.format(metrics=_explained(shown)), SPREAD),
+    "compliance": lambda rows, shown: (COMPLIANCE.format(metrics=_explained(shown)), SPREAD),
+    "kinds": _kinds,
+    "under": _under,
+    "pairs": lambda rows, shown: (PAIRS.format(lines=_lines(shown)),),
+    "unseen": _unseen,
+}
 
 
 def _setup(rows: Sequence[Row]) -> str:
-    """Return the sentence that says what every table of a group was made from."""
+    """Return the sentence on the configuration, seeds and training of a group, which every table has."""
     config, world = rows[0].config, rows[0].world
     facts = [
         f"{config.preset} preset",
@@ -178,7 +175,7 @@ def _setup(rows: Sequence[Row]) -> str:
     facts += [f"{name} {value}" for name, value in config.options.items()]
     facts += [
         f"{name} {part.write(getattr(config, name)).replace('+', ', ')}"
-        for name, part in conditions.PARTS.items()
+        for name, part in CONDITIONS.parts.items()
         if getattr(config, name) != part.default
     ]
     seeds = _by_label(rows, lambda row: _seeds(row.seeds) + _left_out(row.diverged))
@@ -220,13 +217,9 @@ def _range(values: Iterable[int]) -> str:
 def _unequal_presets(rows: Sequence[Row]) -> str:
     """Return a sentence with the preset numbers in which methods differ (D10); empty if they agree."""
 
-    def value(row: Row, name: str) -> Any:
-        presets: Mapping[str, Any] = row.preset
-        return presets.get(name, "none")
-
     names = dict.fromkeys(name for row in rows for name in row.preset)
     unequal = [
-        f"{name} ({'; '.join(f'{row.label} {plain(value(row, name))}' for row in rows)})"
+        f"{name} ({'; '.join(f'{row.label} {plain(row.preset.get(name, NONE))}' for row in rows)})"
         for name in names
         if len({json.dumps(row.preset.get(name)) for row in rows}) > 1
     ]

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 
-class MissingExtraError(ImportError):
+class _MissingExtraError(ImportError):
     """A package of the extra `report` is not installed. The message says what to type."""
 
 
@@ -16,6 +16,6 @@ def require(module: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         package = module.split(".")[0]
-        raise MissingExtraError(
+        raise _MissingExtraError(
             f"tables and figures need {package}: pip install 'mavic[report]'"
         ) from error

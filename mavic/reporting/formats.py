@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mavic.experiments.metrics import Format
+from mavic.evaluation.metrics import Format
 from mavic.reporting.stats import Difference, Estimate
 from mavic.reporting.styles import MISSING
 
@@ -15,7 +15,11 @@ MINUS = "−"
 def number(value: float, digits: int = 2, sign: bool = False) -> str:
     """Return a number with thousands separators and a typographic minus; a dash for nan.
 
-    With `sign`, positive numbers have a plus, and numbers that round to zero keep their sign."""
+    Args:
+        value: The number.
+        digits: How many decimals are written.
+        sign: Positive numbers have a plus, and numbers that round to zero keep their sign.
+    """
     if not math.isfinite(value):
         return MISSING
     signed = value != 0 if sign else round(value, digits) != 0
@@ -24,33 +28,26 @@ def number(value: float, digits: int = 2, sign: bool = False) -> str:
 
 
 def hundredths(value: float, digits: int = 1, sign: bool = False) -> str:
-    """Return a fraction in hundredths. A fraction below 1 is never rounded up to 100."""
+    """Return a fraction in hundredths. A fraction below 1 is never rounded up to 100. Arguments as in `number`."""
     if value < 1:
         value = min(value, 1 - 10.0 ** -(digits + 2))
     return number(100 * value, digits, sign)
 
 
 def percent(value: float, digits: int = 1, sign: bool = False) -> str:
-    """Return a fraction in percent; a dash for nan."""
+    """Return a fraction in percent; a dash for nan. Arguments as in `number`."""
     return f"{hundredths(value, digits, sign)} %" if math.isfinite(value) else MISSING
 
 
-def mean(estimate: Estimate, format: Format) -> str:
-    """Return the mean over seeds."""
-    write = percent if format.percent else number
-    return write(estimate.mean, format.digits)
-
-
-def worst(estimate: Estimate, format: Format) -> str:
-    """Return the minimum over seeds."""
-    write = percent if format.percent else number
-    return write(estimate.min, format.digits)
+def text(value: float, format: Format) -> str:
+    """Return a value as a metric's format writes it."""
+    return (percent if format.percent else number)(value, format.digits)
 
 
 def spread(estimate: Estimate, format: Format) -> str:
     """Return the mean ± the standard deviation; the mean alone for one seed."""
     if not math.isfinite(estimate.std):
-        return mean(estimate, format)
+        return text(estimate.mean, format)
     if format.percent:
         middle = hundredths(estimate.mean, format.digits)
         return f"{middle} ± {number(100 * estimate.std, format.digits)} %"
@@ -72,4 +69,4 @@ def cell(estimate: Estimate, format: Format) -> Lines:
         return (spread(estimate, format), bounds(estimate, format))
     if not math.isfinite(estimate.mean):
         return (MISSING,)
-    return (mean(estimate, format), f"≥{worst(estimate, format)}")
+    return (text(estimate.mean, format), f"≥{text(estimate.min, format)}")

@@ -1,7 +1,7 @@
 """Run records → tables and figures: `report(folder)` makes all of them from the JSON-lines files alone.
 
 The same records always give the same bytes. The steps are `rows.table` (records → rows), `tables.group_tables` (rows →
-tables of texts), `writers` (texts of files) and `figures`. Reports need the extra `report`.
+tables of texts), `writers` (texts of files), `figures` and `terminal`. Reports need the extra `report`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mavic.experiments import files
-from mavic.experiments.records import RecordError, read_folder
-from mavic.reporting import brief as briefs
-from mavic.reporting import writers
+from mavic.experiment.records import RecordError, read_folder
+from mavic.reporting import terminal
 from mavic.reporting.figures import write_figures
 from mavic.reporting.rows import table
+from mavic.reporting.writers import FILES, Contents
+from mavic.storage import files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +33,7 @@ class ReportPaths:
 
     def written(self) -> tuple[Path, ...]:
         """Return all files that were written."""
-        tables = (self.json, self.markdown, self.latex, self.csv, self.kinds_csv)
-        return (*tables, *self.figures)
+        return (*(getattr(self, name) for name in FILES), *self.figures)
 
 
 def report(
@@ -44,10 +43,14 @@ def report(
     console: Console | None = None,
     brief: bool = False,
 ) -> ReportPaths:
-    """Make all tables and figures of the records in `folder`, in `out` (default: the folder itself).
+    """Make all tables and figures of the records in a folder. Unfinished records are named and left out.
 
-    With a console, tables are also printed; with `brief`, only a small one and a sentence on what it shows. Unfinished
-    records are named and left out."""
+    Args:
+        folder: The folder of the records.
+        out: Where the files go. Default: the folder of the records.
+        console: Where tables are also printed, if it is given.
+        brief: Print only a small table and a sentence on what it shows.
+    """
     folder = Path(folder)
     records = read_folder(folder)
     unfinished = tuple(record.path for record in records if record.finite().score is None)
@@ -59,34 +62,21 @@ def report(
     out = Path(out) if out is not None else folder
     files.check_writable(out)
     figures = write_figures(rows, out / "figures")
-    paths = ReportPaths(
-        json=out / "table.json",
-        markdown=out / "table.md",
-        latex=out / "table.tex",
-        csv=out / "table.csv",
-        kinds_csv=out / "kinds.csv",
-        figures=figures,
-        unfinished=unfinished,
-    )
     relative = [path.relative_to(out) for path in figures]
-    texts = {
-        paths.json: writers.json_text(rows),
-        paths.markdown: writers.markdown_text(rows, relative, unfinished),
-        paths.latex: writers.latex_text(rows),
-        paths.csv: writers.csv_text(rows),
-        paths.kinds_csv: writers.kinds_csv_text(rows),
-    }
-    for path, text in texts.items():
+    shown = Contents(rows=rows, figures=relative, unfinished=unfinished)
+    texts = {out / name: write(shown) for name, write in FILES.values()}
+    for path, text in texts.items():  # all texts are made before the first file is written
         files.write_text(path, text)
     if console is not None:
-        briefs.show(rows, console) if brief else writers.show(rows, console)
+        terminal.show(rows, console, brief=brief)
         if unfinished:
             console.print(f"unfinished records, left out: {_names(unfinished)}", style="yellow")
         for record in records:
             if lost := record.diverged():
                 seeds = ", ".join(map(str, lost))
                 console.print(f"{record.path.name}: diverged, left out: {seeds}", style="yellow")
-    return paths
+    named = {field: out / name for field, (name, _) in FILES.items()}
+    return ReportPaths(**named, figures=figures, unfinished=unfinished)
 
 
 def _names(paths: tuple[Path, ...]) -> str:

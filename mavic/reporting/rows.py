@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from mavic.envs import api
-from mavic.experiments import metrics
-from mavic.experiments.config import ExperimentConfig
-from mavic.experiments.methods import METHODS, Method
-from mavic.experiments.metrics import HELD, METRICS, OVERALL, Metric
-from mavic.experiments.records import Record, RecordError
+from mavic.evaluation import metrics
+from mavic.evaluation.metrics import METRICS, OVERALL, SECTIONS, Metric
+from mavic.experiment.config import ExperimentConfig
+from mavic.experiment.methods import METHODS, Method
+from mavic.experiment.records import Record, RecordError
 from mavic.reporting import styles
-from mavic.reporting.extras import require
 from mavic.reporting.stats import UNKNOWN, Difference, Estimate, difference, estimates
 
 CURVES = tuple(metric.name for metric in metrics.CURVES)
@@ -24,13 +23,17 @@ CURVES = tuple(metric.name for metric in metrics.CURVES)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curve:
+class _Curve:
     """Learning: the training episodes of each point, and [points, seeds] of each metric of CURVES."""
 
     episodes: tuple[int, ...]
     points: Mapping[str, np.ndarray]
     seconds: float = math.nan
     """How long the trainings of its program took together, with compilation; nan if the record does not say."""
+
+    def has(self, metric: str) -> bool:
+        """Return whether a metric was measured during training."""
+        return not np.isnan(self.points[metric]).all()
 
     def episodes_to(self, base: float) -> np.ndarray:
         """Return [seeds]: the training episodes after which the base return first was at least `base`; inf if never."""
@@ -42,14 +45,14 @@ class Curve:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnseenPhrases:
+class _UnseenPhrases:
     """A set of phrases that were not in training, and the share of instructions in them that was followed."""
 
     phrases: int
     understood: int
     followed: Estimate
-    """Of understood phrases, each heard as the nearest training phrase of its kind, or by a team that hears kinds as
-    the reader's probabilities."""
+    """Of understood phrases. A team that hears vectors hears the nearest training phrase of the same kind; a team that
+    hears kinds hears the reader's probabilities."""
     own_vector: Estimate
     """Of understood phrases, heard as their own vectors; the same as `followed` if the team hears kinds."""
     own_vector_anyway: Estimate
@@ -73,21 +76,21 @@ class Row:
     """Episodes that every seed played at least, by section of the score line."""
     given: Mapping[str, tuple[int, ...]]
     """Instructions that each seed was given, by kind."""
-    unseen: Mapping[str, UnseenPhrases]
+    unseen: Mapping[str, _UnseenPhrases]
     """By set of phrases; empty if they were not evaluated."""
     leak_over_baseline: Difference | None
     """None for the baseline itself, or if the baseline has no record."""
-    curve: Curve
+    curve: _Curve
     words: Mapping[str, Any]
     """The entry `words` of the score line: unseen phrases as they were recorded."""
     requests: Mapping[str, Any]
-    """The entry `requests` of the score line: macros chosen under requests that nobody can fulfil."""
+    """The entry `requests` of the score line: macros chosen under requests that no team can fulfil."""
     optima: Mapping[str, float | None]
     """The return of the best plan that obeys a kind, by kind; None where it is not known."""
     diverged: tuple[int, ...] = ()
     """Seeds that are left out because their training diverged."""
     shield: bool = False
-    """While it was evaluated, what the instruction forbids was unavailable."""
+    """Whether forbidden macros were unavailable during evaluation."""
 
     @property
     def name(self) -> str:
@@ -101,7 +104,7 @@ class Row:
 
     @property
     def network(self) -> str:
-        """Its backbone and network in figures, and how it hears if that is not what one expects of it."""
+        """Its backbone and network in figures, and what its agents hear if that is not the default."""
         return " ".join(self.config.team_names())
 
     @property
@@ -125,12 +128,12 @@ class Row:
 
     @property
     def world(self) -> api.World:
-        """The record of its world; nothing but the name if it is not registered here."""
+        """The facts of its world; only the name if the world is not registered here."""
         return api.known(self.config.world)
 
     @property
     def paper(self) -> api.PaperFigures | None:
-        """What the paper reports for this method; None if it reports nothing, or had another network or condition."""
+        """The paper's numbers for this method; None if it has none, or used another network or condition."""
         unlike = self.shield or not self.config.is_papers()
         return None if unlike else self.world.paper.get(self.config.method)
 
@@ -140,7 +143,7 @@ class Row:
         return tuple(map(sum, zip(*self.given.values(), strict=True))) or (0,)
 
     def estimate(self, metric: str, kind: str = OVERALL) -> Estimate:
-        """Return a metric over seeds; all nan if it is unknown."""
+        """Return a metric over seeds, overall or of one kind of instruction; all nan if it is unknown."""
         return self.estimates.get((metric, kind), UNKNOWN)
 
     def over_kinds(self, metric: str) -> tuple[float, float]:
@@ -173,7 +176,7 @@ def table(records: Iterable[Record]) -> list[Row]:
     _check_comparable(configs)
 
     def baseline(config: ExperimentConfig) -> Record | None:
-        # The baseline never meets an instruction, so it also serves for overlap and extras.
+        # The baseline is trained without instructions, so it also serves for overlap and extras.
         alike = [
             path
             for path, other in configs.items()
@@ -195,7 +198,7 @@ def table(records: Iterable[Record]) -> list[Row]:
 
 
 def _checked(make: Callable[..., Row], record: Record, *more: Any) -> Row:
-    """Return a row of a record. A score line that lacks something, or has it in another shape, is a `RecordError`."""
+    """Return a row of a record. A missing or misshapen entry of the score line is a `RecordError`."""
     try:
         return make(record, *more)
     except RecordError:
@@ -259,7 +262,7 @@ def _row(record: Record, config: ExperimentConfig, baseline: Record | None) -> R
         evaluation_episodes={
             name: int(part["episodes"])
             for name, part in score.items()
-            if name in metrics.SECTIONS and "episodes" in part
+            if name in metrics.FREE and "episodes" in part
         },
         given={
             kind: tuple(int(x) for x in _numbers(record, (section, given, kind))[:, 0])
@@ -306,11 +309,11 @@ def _values_of_kind(record: Record, metric: Metric, kind: str) -> np.ndarray:
     if metric.counts is None:
         return _numbers(record, metric.path(kind)) / _per(record, metric, kind)
     counts = [_numbers(record, (metric.section, name, kind)) for name in metric.counts]
-    return metrics.divide(metrics.Ratio(*(count[:, 0] for count in counts)))[:, None]
+    return metrics.Ratio(*(count[:, 0] for count in counts)).value()[:, None]
 
 
 def _per(record: Record, metric: Metric, kind: str = OVERALL) -> np.ndarray | float:
-    """Return what the recorded number is divided by: 1, or `metric.per` of the score line; nan if that is unknown."""
+    """Return the reference that divides the recorded number: 1, or `metric.per` of the score line; nan if unknown."""
     if not metric.per:
         return 1.0
     path = metric.per.split(".")
@@ -320,7 +323,7 @@ def _per(record: Record, metric: Metric, kind: str = OVERALL) -> np.ndarray | fl
     if isinstance(found, dict):
         found = found.get(kind)
     numbers = _numbers(record, path) if isinstance(found, list) else _floats([found])
-    # A share of nothing, or of a loss, says nothing.
+    # Shares are undefined for references that are not positive.
     return np.where(numbers > 0, numbers, math.nan)
 
 
@@ -331,7 +334,7 @@ def _kinds(record: Record, config: ExperimentConfig, metric: Metric) -> list[str
         _, given = metric.counts
         kinds = list(score[metric.section][given])
         return [k for k in kinds if _numbers(record, (metric.section, given, k)).any()]
-    if metric.section not in HELD:
+    if not SECTIONS[metric.section].held:
         return []
     # Older records have no section `under`, or not all of it.
     section = score.get(metric.section, {})
@@ -366,8 +369,8 @@ def _floats(values: Iterable[float | None]) -> np.ndarray:
     return np.asarray([math.nan if x is None else x for x in values], float)
 
 
-def _curve(record: Record, config: ExperimentConfig) -> Curve:
-    """Return the learning curve. What instructed episodes gave is nan if training had another condition."""
+def _curve(record: Record, config: ExperimentConfig) -> _Curve:
+    """Return the learning curve. Metrics of instructed episodes are nan if training had another condition."""
     seeds = len(record.run["seeds"])
     unknown = [None] * seeds
     points = {
@@ -378,22 +381,22 @@ def _curve(record: Record, config: ExperimentConfig) -> Curve:
     }
     if config.as_trained().condition() != config.condition():
         for metric in metrics.CURVES:
-            if metrics.SECTIONS[metric.section].instructed:
+            if SECTIONS[metric.section].instructed:
                 points[metric.name] = np.full_like(points[metric.name], math.nan)
-    return Curve(
+    return _Curve(
         episodes=tuple(line["episodes"] for line in record.curve),
         points=points,
         seconds=sum(line.get("seconds", math.nan) for line in record.curve) or math.nan,
     )
 
 
-def _unseen(record: Record) -> dict[str, UnseenPhrases]:
+def _unseen(record: Record) -> dict[str, _UnseenPhrases]:
     keys = ("per_instruction", "own_vector", "own_vector_anyway")
 
-    def one_set(name: str, entry: Mapping[str, Any]) -> UnseenPhrases:
+    def one_set(name: str, entry: Mapping[str, Any]) -> _UnseenPhrases:
         columns = [_numbers(record, ("words", name, key)) for key in keys]
         followed, own, anyway = estimates(np.concatenate(columns, axis=1))
-        return UnseenPhrases(
+        return _UnseenPhrases(
             phrases=entry["phrases"],
             understood=entry["understood"],
             followed=followed,
@@ -406,11 +409,16 @@ def _unseen(record: Record) -> dict[str, UnseenPhrases]:
 
 
 def grouped(rows: Sequence[Row], by: Callable[[Row], str]) -> dict[str, list[Row]]:
-    """Return the rows grouped by a text, in the order of first appearance."""
-    pandas = require("pandas")
-    found = pandas.Series(rows, dtype=object)
-    keys = pandas.Series([by(row) for row in rows], dtype=object)
-    return {key: list(part) for key, part in found.groupby(keys, sort=False)}
+    """Return rows by a text, in the order of first appearance.
+
+    Args:
+        rows: The rows.
+        by: Returns the text of a row.
+    """
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(by(row), []).append(row)
+    return found
 
 
 def known_kinds(rows: Iterable[Row], metric: str) -> list[str]:

@@ -46,10 +46,15 @@ class Difference:
 
 
 def interval(*samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bounds [columns] of the 95 % percentile-bootstrap interval of one or two samples [seeds, columns].
+    """Return the bounds [columns] of 95 % percentile-bootstrap intervals.
 
-    The interval is that of the mean of one sample, or of the difference of the means of two. All columns share their
-    resamples. A column that does not vary has its mean as interval. A column with a missing number has nan."""
+    All columns share their resamples. The interval of a column that does not vary is its mean. A column with a missing
+    number has nan.
+
+    Args:
+        *samples: One sample [seeds, columns] for intervals of its means, or two for those of the differences of their
+            means.
+    """
     point = _contrast(*samples, axis=0)
     finite = np.all([np.isfinite(s).all(0) for s in samples], axis=0)
     constant = np.all([np.ptp(np.where(finite, s, 0.0), axis=0) == 0 for s in samples], axis=0)
@@ -94,7 +99,12 @@ def estimates(values: np.ndarray) -> list[Estimate]:
 
 
 def difference(first: ArrayLike, second: ArrayLike) -> Difference:
-    """Return mean(first) − mean(second), with one number per seed in each. The two are resampled independently."""
+    """Return the difference of two means. The two samples are resampled independently.
+
+    Args:
+        first: One number per seed.
+        second: One number per seed, to be subtracted.
+    """
     pair = np.asarray(first, float)[:, None], np.asarray(second, float)[:, None]
     low, high = interval(*pair)
     return Difference(mean=float(_contrast(*pair)[0]), low=float(low[0]), high=float(high[0]))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import cycle
 from typing import Any
 
 from mavic.envs import api
 from mavic.envs.painting import PALETTE
-from mavic.experiments.config import ExperimentConfig
+from mavic.experiment.config import ExperimentConfig
 from mavic.learn.backbones import BACKBONES
 
 BASELINE = "vanilla"
@@ -17,13 +15,13 @@ BASELINE = "vanilla"
 DUAL = ("naive", "protected")
 """D17: the naive method on the protected network is the paper's ablation, called dual."""
 SHIELDED = ("mavic", "vanilla")
-"""The methods that also have a row in which what the instruction forbids was unavailable."""
+"""The methods that also have a row with the shield: forbidden macros were unavailable."""
 HEARS_NOTHING = "(hears nothing)"
 MISSING = "—"
 
 
 @dataclass(frozen=True)
-class Look:
+class _Look:
     """The label, colour and line style of a method."""
 
     label: str
@@ -32,65 +30,52 @@ class Look:
 
 
 LOOKS = {  # in the order of tables; hues of Okabe and Ito, each with its own line style
-    "mavic": Look("MAVIC", PALETTE["blue"]),
-    "mavic-shift": Look("MAVIC-shift", PALETTE["sky"], (0, (5, 1))),
-    "switch": Look("switch", PALETTE["green"], (0, (3, 1, 1, 1))),
-    "naive": Look("naive", PALETTE["red"], (0, (1, 1))),
-    "vanilla": Look("vanilla", PALETTE["slate"], (0, (6, 2))),
-    "random": Look("random", PALETTE["grey"], (0, (1, 3))),
+    "mavic": _Look("MAVIC", PALETTE["blue"]),
+    "mavic-shift": _Look("MAVIC-shift", PALETTE["sky"], (0, (5, 1))),
+    "switch": _Look("switch", PALETTE["green"], (0, (3, 1, 1, 1))),
+    "naive": _Look("naive", PALETTE["red"], (0, (1, 1))),
+    "vanilla": _Look("vanilla", PALETTE["slate"], (0, (6, 2))),
+    "random": _Look("random", PALETTE["grey"], (0, (1, 3))),
 }
-MARKERS = {"protected": "o", "residual": "D", "shared": "s"}
-FURTHER_MARKERS = "^v<>Phd*X"  # of other networks, hearings and backbones
-ORDER = {  # the first of each make up the headline table
+ORDER = {  # rows are sorted by the first axis, then by the next; the first values make up the headline table
     "preset": ("tuned", "paper"),
     "rule": ("by-kind", "add"),
     "schedule": ("live", "paper"),
     "backbone": tuple(BACKBONES),
     "network": ("residual", "protected", "shared"),
     "hear": ("kinds", "vectors"),
+    "method": tuple(LOOKS),
 }
 
 
-def look(method: str) -> Look:
-    """Return a method's look. A method without one gets its own name, in purple and dotted."""
-    return LOOKS.get(method, Look(method, PALETTE["purple"], ":"))
-
-
-def markers(networks: Iterable[str]) -> dict[str, str]:
-    """Return a marker for each network, backbone and hearing, as `Row.network` names them."""
-    names = list(dict.fromkeys(networks))
-    further = cycle(FURTHER_MARKERS)
-    return {name: MARKERS.get(name) or next(further) for name in names}
+def look(method: str) -> _Look:
+    """Return a method's look. Methods that LOOKS does not list appear under their names, in purple and dotted."""
+    return LOOKS.get(method, _Look(method, PALETTE["purple"], ":"))
 
 
 def label(config: ExperimentConfig, shield: bool = False) -> str:
-    """Return the name of a config's method in tables."""
+    """Return the name of a config's method in tables.
+
+    Args:
+        config: The configuration.
+        shield: Whether the team was evaluated with the shield, which the name then says.
+    """
     if is_dual(config):
         return f"dual ({config.method}, {config.network})"
     return look(config.method).label + (" + shield" if shield else "")
 
 
 def is_dual(config: ExperimentConfig) -> bool:
-    """Return whether a config is the paper's ablation. In worlds that the paper does not have, it is just naive."""
+    """Return whether a config is the paper's ablation. In worlds that the paper does not have, it is called naive."""
     in_paper = bool(api.known(config.world).paper)
     return in_paper and (config.method, config.network) == DUAL
 
 
 def rank(config: ExperimentConfig) -> tuple[Any, ...]:
-    """Return the key by which rows are sorted. What is not listed in an order comes last, by name."""
+    """Return the key by which rows are sorted. Values that ORDER does not list come last, by name."""
 
     def place(value: str, order: tuple[str, ...]) -> tuple[int, str]:
         return (order.index(value) if value in order else len(order), value)
 
-    found = {name: place(getattr(config, name), order) for name, order in ORDER.items()}
-    return (
-        found["preset"],
-        config.extras,
-        config.overlap,
-        found["rule"],
-        found["schedule"],
-        found["backbone"],
-        found["network"],
-        found["hear"],
-        place(config.method, tuple(LOOKS)),
-    )
+    preset, *rest = (place(getattr(config, name), order) for name, order in ORDER.items())
+    return (preset, config.extras, config.overlap, *rest)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
 
 from mavic.envs.api import PaperFigures
-from mavic.experiments.metrics import METRICS, Metric
+from mavic.evaluation.metrics import METRICS, PAIRS, Metric, lines_of
+from mavic.evaluation.metrics import UNDER as UNDER_SECTION
 from mavic.instruct.pairs import JOINED
-from mavic.reporting import captions, formats, styles
+from mavic.reporting import formats, styles
+from mavic.reporting.captions import caption
 from mavic.reporting.formats import Lines, hundredths, number, percent
-from mavic.reporting.rows import Row, UnseenPhrases, grouped, known_kinds
-from mavic.reporting.stats import Estimate
+from mavic.reporting.rows import Row, grouped, known_kinds
 from mavic.reporting.styles import MISSING
 
 
 @dataclass(frozen=True)
-class Column:
+class _Column:
     """A column of a table: its title, and the lines of a row's cell."""
 
     title: str
@@ -51,39 +54,26 @@ class Grid:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class GroupTables:
-    """The tables of one preset, network and condition, by the names of TABLES."""
-
-    key: str
-    tables: dict[str, Grid]
-
-    @property
-    def main(self) -> Grid:
-        """The table that comes first."""
-        return self.tables["main"]
-
-
 def _name(row: Row) -> Lines:
     label, *shield = row.label.split(" + ")
     return (*label.split(), *(f"+ {word}" for word in shield))
 
 
-def _metric(metric: Metric) -> Column:
-    return Column(metric.title, lambda row: formats.cell(row.estimate(metric.name), metric.format))
+def _metric(metric: Metric) -> _Column:
+    return _Column(metric.title, lambda row: formats.cell(row.estimate(metric.name), metric.format))
 
 
 def _base(row: Row) -> Lines:
     estimate, format = row.estimate("base"), METRICS["base"].format
-    return (*formats.cell(estimate, format), f"worst {formats.worst(estimate, format)}")
+    return (*formats.cell(estimate, format), f"worst {formats.text(estimate.min, format)}")
 
 
 def _compliance(row: Row) -> Lines:
     estimate, format = row.estimate("compliance"), METRICS["compliance"].format
     return (
         *formats.cell(estimate, format),
-        f"worst {formats.worst(estimate, format)}",
-        f"greedy {formats.mean(row.estimate('compliance_greedy'), format)}",
+        f"worst {formats.text(estimate.min, format)}",
+        f"greedy {formats.text(row.estimate('compliance_greedy').mean, format)}",
         *(() if row.method.hears or row.shield else (styles.HEARS_NOTHING,)),
     )
 
@@ -130,19 +120,19 @@ def _paper(figures: PaperFigures | None) -> Lines:
     return (*base, f"{100 * figures.compliance:.0f} ± {100 * figures.compliance_std:.3g} %")
 
 
-METHOD = Column("Method", _name)
-UNDER = (Column("Under an instruction", _under), Column("Live", _live))
+METHOD = _Column("Method", _name)
+UNDER = (_Column("Under an instruction", _under), _Column("Live", _live))
 MAIN = (
     METHOD,
-    Column(METRICS["base"].title, _base),
+    _Column(METRICS["base"].title, _base),
     replace(_metric(METRICS["share"]), title="Of optimum"),
-    Column(METRICS["compliance"].title, _compliance),
-    Column(METRICS["leak"].title, _leak),
-    Column("Paper", lambda row: _paper(row.paper)),
+    _Column(METRICS["compliance"].title, _compliance),
+    _Column(METRICS["leak"].title, _leak),
+    _Column("Paper", lambda row: _paper(row.paper)),
 )
 
 
-def _column_grid(title: str, columns: Sequence[Column], rows: Sequence[Row], caption: str) -> Grid:
+def _column_grid(title: str, columns: Sequence[_Column], rows: Sequence[Row], caption: str) -> Grid:
     return Grid(
         title=title,
         header=tuple(column.title for column in columns),
@@ -155,36 +145,36 @@ def _shown_in(table: str) -> list[Metric]:
     return [metric for metric in METRICS.values() if metric.table == table]
 
 
-def main(rows: Sequence[Row]) -> Grid:
+def _main(rows: Sequence[Row]) -> Grid:
     """Return the main table: base return, compliance and value bias, next to the paper's figures if it has any."""
     known = any(row.kinds("under_task") for row in rows)
     paper = MAIN[-1:] if any(row.paper for row in rows) else ()
     columns = (*MAIN[:-1], *(UNDER if known else ()), *paper)
-    grid = _column_grid("Main results", columns, rows, captions.main(rows))
+    grid = _column_grid("Main results", columns, rows, caption("main", rows))
     return replace(grid, second=tuple(column.title for column in UNDER) if known else ())
 
 
-def task(rows: Sequence[Row]) -> Grid:
+def _task(rows: Sequence[Row]) -> Grid:
     """Return the table of the task without instructions."""
     found = _shown_in("task")
-    episodes = Column("Episodes", lambda row: (f"{row.evaluation_episodes['base']:,}",))
+    episodes = _Column("Episodes", lambda row: (f"{row.evaluation_episodes['base']:,}",))
     columns = (METHOD, *map(_metric, found), episodes)
-    return _column_grid("Task", columns, rows, captions.task(rows, found))
+    return _column_grid("Task", columns, rows, caption("task", rows, found))
 
 
-def compliance(rows: Sequence[Row]) -> Grid:
+def _compliance_table(rows: Sequence[Row]) -> Grid:
     """Return the table of compliance, measured in several ways."""
     found = _shown_in("compliance")
     columns = (
         METHOD,
         *map(_metric, found),
-        Column("Given", lambda row: (f"{sum(row.given_by_seed):,}",)),
-        Column("Episodes", lambda row: (f"{row.evaluation_episodes['compliance']:,}",)),
+        _Column("Given", lambda row: (f"{sum(row.given_by_seed):,}",)),
+        _Column("Episodes", lambda row: (f"{row.evaluation_episodes['compliance']:,}",)),
     )
-    return _column_grid("Compliance", columns, rows, captions.compliance(rows, found))
+    return _column_grid("Compliance", columns, rows, caption("compliance", rows, found))
 
 
-def kinds(rows: Sequence[Row]) -> Grid:
+def _kinds(rows: Sequence[Row]) -> Grid:
     """Return the table of compliance by kind of instruction: a line per kind, a column per method."""
 
     def followed(row: Row, kind: str) -> Lines:
@@ -193,71 +183,56 @@ def kinds(rows: Sequence[Row]) -> Grid:
         found = row.estimate("compliance", kind)
         return (f"{hundredths(found.mean)} ({hundredths(found.min)})",)
 
-    return _kinds_grid(
-        "Compliance by kind", known_kinds(rows, "compliance"), rows, followed, captions.kinds(rows)
-    )
+    names = {kind: (kind,) for kind in known_kinds(rows, "compliance")}
+    return _kinds_grid("Compliance by kind", names, rows, followed, caption("kinds", rows))
 
 
-def under(rows: Sequence[Row]) -> Grid | None:
-    """Return the table of the task under an instruction held to the end; None if no kind leaves the task on."""
-    found = known_kinds(rows, "under_task")
-    if not found:
-        return None
-    shown = {METRICS[f"under_{name}"]: name for name in ("share", "task", "solved", "obeyed")}
-    twins = known_kinds(rows, "under_twin")
+HELD = {UNDER_SECTION: "The task under an instruction", PAIRS: "Two at once"}
+"""The titles of tables in which each cell has one line per metric of a section."""
 
-    def earned(row: Row, kind: str) -> Lines:
-        if kind not in row.kinds("under_task"):
+
+def _held(section: str, rows: Sequence[Row]) -> Grid | None:
+    """Return the table of a section of HELD: a line per kind or pair; None if no row has any.
+
+    Each cell shows the metrics of METRICS that have a `line`, shares first. A metric that no row has is left out.
+    """
+    task = f"{section}_task"
+    known = [m for m in lines_of(section) if m.per or known_kinds(rows, m.name)]
+    shown = sorted(known, key=lambda metric: not metric.per)
+
+    def text(row: Row, kind: str) -> Lines:
+        if kind not in row.kinds(task):
             return (MISSING,)
-        lines = [_mean_and_worst(row, metric, name, kind) for metric, name in shown.items()]
-        if kind in twins:
+        lines = [_mean_and_worst(row, metric, kind) for metric in shown]
+        if section == UNDER_SECTION and kind in known_kinds(rows, "under_twin"):
             pair = (row.estimate(name, kind).mean for name in ("under_twin", "twin_uninstructed"))
             under, free = map(percent, pair)
             lines.append(f"twin {under} ({free.removesuffix(' %')})")
         return tuple(lines)
 
-    caption = captions.under(rows, shown, bool(twins))
-    grid = _kinds_grid("The task under an instruction", found, rows, earned, caption)
-    return _with_best_plans(grid, {kind: (kind,) for kind in found}, rows)
-
-
-def pairs(rows: Sequence[Row]) -> Grid | None:
-    """Return the table of the task under two prohibitions at once; None if no pair was evaluated."""
-    found = known_kinds(rows, "pairs_task")
-    if not found:
+    names = {kind: _with_best_plan(kind, rows) for kind in known_kinds(rows, task)}
+    if not names:
         return None
-    shown = {METRICS[f"pairs_{name}"]: name for name in ("task", "solved", "obeyed")}
-
-    def earned(row: Row, pair: str) -> Lines:
-        if pair not in row.kinds("pairs_task"):
-            return (MISSING,)
-        return tuple(_mean_and_worst(row, metric, name, pair) for metric, name in shown.items())
-
-    grid = _kinds_grid("Two at once", found, rows, earned, captions.pairs(rows, shown))
-    return _with_best_plans(grid, {pair: tuple(pair.split(JOINED)) for pair in found}, rows)
+    return _kinds_grid(HELD[section], names, rows, text, caption(section, rows, shown))
 
 
-def _with_best_plans(grid: Grid, names: Mapping[str, Lines], rows: Sequence[Row]) -> Grid:
-    """Return a table by kind whose first column has these names, and the return of the best obedient plan if known."""
-
-    def first(kind: str) -> Lines:
-        best = next((row.optima.get(kind) for row in rows if kind in row.optima), None)
-        return names[kind] if best is None else (*names[kind], f"best {number(best, 1)}")
-
-    lines = zip(names, grid.rows, strict=True)
-    return replace(grid, rows=tuple((first(kind), *line[1:]) for kind, line in lines))
+def _with_best_plan(kind: str, rows: Sequence[Row]) -> Lines:
+    """Return the name of a kind or pair, and the return of the best plan that obeys it if it is known."""
+    names = tuple(kind.split(JOINED))
+    best = next((row.optima.get(kind) for row in rows if kind in row.optima), None)
+    return names if best is None else (*names, f"best {number(best, 1)}")
 
 
-def _mean_and_worst(row: Row, metric: Metric, name: str, kind: str) -> str:
+def _mean_and_worst(row: Row, metric: Metric, kind: str) -> str:
     """Return a line of a cell: a metric's name, its mean over seeds and its worst seed."""
     estimate = row.estimate(metric.name, kind)
-    least = formats.worst(estimate, metric.format).removesuffix(" %")
-    return f"{name} {formats.mean(estimate, metric.format)} ({least})"
+    least = formats.text(estimate.min, metric.format).removesuffix(" %")
+    return f"{metric.line} {formats.text(estimate.mean, metric.format)} ({least})"
 
 
 def _kinds_grid(
     title: str,
-    kinds: Sequence[str],
+    names: Mapping[str, Lines],
     rows: Sequence[Row],
     text: Callable[[Row, str], Lines],
     caption: str,
@@ -265,21 +240,21 @@ def _kinds_grid(
     return Grid(
         title=title,
         header=("Kind", *(row.full_label for row in rows)),
-        rows=tuple(((kind,), *(text(row, kind) for row in rows)) for kind in kinds),
+        rows=tuple((name, *(text(row, k) for row in rows)) for k, name in names.items()),
         caption=caption,
     )
 
 
-def unseen(rows: Sequence[Row]) -> Grid | None:
+def _unseen(rows: Sequence[Row]) -> Grid | None:
     """Return the table of compliance with unseen phrases; None if no row was evaluated with them.
 
-    All rows hear alike. A team that hears kinds hears of every phrase what the reader makes of it, so for it there is
-    no other way to hear an understood phrase.
+    All rows of a group hear alike. A team that hears kinds hears the reader's probabilities of every phrase, so the
+    column of the phrase's own vector is left out.
     """
-    columns: dict[str, Callable[[UnseenPhrases], Estimate]] = {
-        "Followed": lambda found: found.followed,
-        "Own vector": lambda found: found.own_vector,
-        "Unsure too": lambda found: found.own_vector_anyway,
+    columns = {
+        "Followed": attrgetter("followed"),
+        "Own vector": attrgetter("own_vector"),
+        "Unsure too": attrgetter("own_vector_anyway"),
     }
     if rows[0].config.hear == "kinds":
         del columns["Own vector"]
@@ -296,25 +271,23 @@ def unseen(rows: Sequence[Row]) -> Grid | None:
         title="Phrases not seen in training",
         header=("Method", "Phrases", "Understood", *columns),
         rows=tuple(lines),
-        caption=captions.unseen(rows),
+        caption=caption("unseen", rows),
     )
 
 
 TABLES: dict[str, Callable[[Sequence[Row]], Grid | None]] = {
-    "main": main,
-    "task": task,
-    "compliance": compliance,
-    "kinds": kinds,
-    "under": under,
-    "pairs": pairs,
-    "unseen": unseen,
+    "main": _main,
+    "task": _task,
+    "compliance": _compliance_table,
+    "kinds": _kinds,
+    **{section: partial(_held, section) for section in HELD},
+    "unseen": _unseen,
 }
 
 
-def group_tables(rows: Sequence[Row]) -> list[GroupTables]:
-    """Return all tables of all groups of rows."""
-    made = []
-    for key, found in grouped(rows, lambda row: row.group).items():
-        grids = {name: grid for name, make in TABLES.items() if (grid := make(found)) is not None}
-        made.append(GroupTables(key=key, tables=grids))
-    return made
+def group_tables(rows: Sequence[Row]) -> dict[str, dict[str, Grid]]:
+    """Return all tables: by the group of their rows, and in it by the names of TABLES."""
+    return {
+        key: {name: grid for name, make in TABLES.items() if (grid := make(found)) is not None}
+        for key, found in grouped(rows, lambda row: row.group).items()
+    }

@@ -1,22 +1,17 @@
-"""Rows and tables as texts of files: JSON, CSV, Markdown and LaTeX; and as tables on a terminal."""
+"""Rows and tables as texts of files: JSON, CSV, Markdown and LaTeX."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.console import Group as Stacked
-from rich.table import Table
-from rich.text import Text
-
-from mavic.experiments.metrics import METRICS, OVERALL
-from mavic.experiments.records import plain
+from mavic.evaluation.metrics import METRICS, OVERALL, PAIRS, UNDER, lines_of
+from mavic.experiment.records import plain
 from mavic.reporting.extras import require
 from mavic.reporting.formats import Lines
 from mavic.reporting.rows import Row, grouped
@@ -24,27 +19,27 @@ from mavic.reporting.stats import Estimate
 from mavic.reporting.tables import Grid, group_tables
 
 CONFIG_FIELDS = (
-    "world",
-    "method",
-    "backbone",
-    "network",
-    "hear",
-    "preset",
-    "schedule",
-    "rule",
-    "overlap",
-    "extras",
-)
-OVER_KINDS = ("under_share", "under_solved", "under_obeyed")
-"""Metrics by kind whose mean and minimum over kinds and seeds are reported."""
+    "world", "method", "backbone", "network", "hear", "preset", "schedule", "rule", "overlap", "extras",
+)  # fmt: skip
 PARTS = ("mean", "std", "min", "low", "high")
 
 
-def json_text(rows: Sequence[Row]) -> str:
-    """Return `table.json`: numbers by group and method; unknown ones are null."""
+@dataclass(frozen=True, kw_only=True)
+class Contents:
+    """What the files of a report show."""
+
+    rows: Sequence[Row]
+    figures: Sequence[Path] = ()
+    """The files of figures, relative to those of tables."""
+    unfinished: Sequence[Path] = ()
+    """The records that are left out."""
+
+
+def _json(shown: Contents) -> str:
+    """Return numbers by group and method; unknown ones are null."""
     found = {
         key: {row.name: numbers_of(row) for row in same}
-        for key, same in grouped(rows, lambda row: row.group).items()
+        for key, same in grouped(shown.rows, lambda row: row.group).items()
     }
     return json.dumps(found, indent=1, allow_nan=False) + "\n"
 
@@ -52,7 +47,7 @@ def json_text(rows: Sequence[Row]) -> str:
 def numbers_of(row: Row) -> dict[str, Any]:
     """Return all numbers of a row under their names in `table.json`; unknown ones are None."""
     numbers: dict[str, Any] = {}
-    more: dict[str, Any] = {}  # what came later stands behind what was always there
+    more: dict[str, Any] = {}  # newer keys go last
     for metric in METRICS.values():
         if not metric.json:
             continue
@@ -76,53 +71,46 @@ def numbers_of(row: Row) -> dict[str, Any]:
 
 def _under(row: Row) -> dict[str, Any]:
     """Return the numbers of a row by kind that held from the start, and over kinds and seeds."""
-    names = ("task", "solved", "obeyed", "share")
-    numbers = {
-        "under": {kind: _held(row, "under", kind, names) for kind in row.kinds("under_task")},
-        **_over_kinds(row, OVER_KINDS),
-    }
-    return numbers | {
-        "twin": {
-            kind: {
-                "under": row.estimate("under_twin", kind).mean,
-                "uninstructed": row.estimate("twin_uninstructed", kind).mean,
-            }
-            for kind in row.kinds("under_twin")
+    twins = {
+        kind: {
+            "under": row.estimate("under_twin", kind).mean,
+            "uninstructed": row.estimate("twin_uninstructed", kind).mean,
         }
+        for kind in row.kinds("under_twin")
     }
+    return {UNDER: _by_kind(row, UNDER), **_over_kinds(row, UNDER), "twin": twins}
 
 
 def _pairs(row: Row) -> dict[str, Any]:
-    """Return the numbers of a row by pair of prohibitions, and over pairs and seeds; nothing if none were evaluated."""
-    evaluated = row.kinds("pairs_task")
-    if not evaluated:
-        return {}
-    names = ("task", "solved", "obeyed")
-    return {
-        "pairs": {pair: _held(row, "pairs", pair, names) for pair in evaluated},
-        **_over_kinds(row, ("pairs_solved", "pairs_obeyed")),
-    }
+    """Return the numbers of a row by pair of prohibitions, and over pairs and seeds; empty if none was evaluated."""
+    found = _by_kind(row, PAIRS)
+    return {PAIRS: found, **_over_kinds(row, PAIRS)} if found else {}
 
 
-def _held(row: Row, section: str, kind: str, names: Iterable[str]) -> dict[str, Any]:
-    """Return the numbers of a row under one kind or pair: the best plan's return, and mean and worst of each metric."""
-    found: dict[str, Any] = {"optimum": row.optima.get(kind)}
-    for name in names:
-        estimate = row.estimate(f"{section}_{name}", kind)
-        found |= {f"{name}_mean": estimate.mean, f"{name}_min": estimate.min}
+def _by_kind(row: Row, section: str) -> dict[str, Any]:
+    """Return by kind or pair the best plan's return, and mean and worst of each metric of a section. Shares go last."""
+    shown = [m for m in lines_of(section) if m.per or row.kinds(m.name)]
+    found: dict[str, Any] = {}
+    for kind in row.kinds(f"{section}_task"):
+        found[kind] = {"optimum": row.optima.get(kind)}
+        for metric in sorted(shown, key=lambda metric: bool(metric.per)):
+            one = row.estimate(metric.name, kind)
+            found[kind] |= {f"{metric.line}_mean": one.mean, f"{metric.line}_min": one.min}
     return found
 
 
-def _over_kinds(row: Row, metrics: Iterable[str]) -> dict[str, float]:
-    """Return the mean and the minimum of metrics over kinds and seeds."""
+def _over_kinds(row: Row, section: str) -> dict[str, float]:
+    """Return the mean and the minimum over kinds and seeds of the metrics of a section that have them."""
     found: dict[str, float] = {}
-    for name in metrics:
-        found[f"{name}_mean"], found[f"{name}_min"] = row.over_kinds(name)
+    for metric in METRICS.values():
+        if metric.section == section and metric.over_kinds:
+            mean, least = row.over_kinds(metric.name)
+            found |= {f"{metric.name}_mean": mean, f"{metric.name}_min": least}
     return found
 
 
-def csv_text(rows: Iterable[Row]) -> str:
-    """Return `table.csv`: one line per row, with all its numbers. Shares, compliance and value bias are fractions."""
+def _csv(shown: Contents) -> str:
+    """Return one line per row, with all its numbers. Shares, compliance and value bias are fractions."""
 
     def line(row: Row) -> dict[str, Any]:
         found = {**_identity(row), "seeds": len(row.seeds), "episodes": row.episodes}
@@ -130,7 +118,7 @@ def csv_text(rows: Iterable[Row]) -> str:
         for metric in METRICS.values():
             if metric.overall:
                 found |= _parts(metric.name, row.estimate(metric.name))
-        found |= _over_kinds(row, OVER_KINDS)
+        found |= _over_kinds(row, UNDER)
         against, paper = row.leak_over_baseline, row.paper
         return found | {
             "leak_over_vanilla": against and against.mean,
@@ -147,11 +135,11 @@ def csv_text(rows: Iterable[Row]) -> str:
             "paper_compliance_std": paper and paper.compliance_std,
         }
 
-    return _csv(line(row) for row in rows)
+    return _csv_lines(line(row) for row in shown.rows)
 
 
-def kinds_csv_text(rows: Iterable[Row]) -> str:
-    """Return `kinds.csv`: one line per row and kind of instruction, with the metrics that are known by kind."""
+def _kinds_csv(shown: Contents) -> str:
+    """Return one line per row and kind of instruction, with the metrics that are known by kind."""
 
     def line(row: Row, kind: str) -> dict[str, Any]:
         found = {**_identity(row), "kind": kind, "given": sum(row.given[kind])}
@@ -161,7 +149,9 @@ def kinds_csv_text(rows: Iterable[Row]) -> str:
                 found |= _parts(metric.name, row.estimate(metric.name, kind))
         return found
 
-    return _csv(line(row, kind) for row in rows for kind in row.given if kind != OVERALL)
+    return _csv_lines(
+        line(row, kind) for row in shown.rows for kind in row.given if kind != OVERALL
+    )
 
 
 def _identity(row: Row) -> dict[str, Any]:
@@ -173,7 +163,7 @@ def _parts(name: str, estimate: Estimate) -> dict[str, float]:
     return {f"{name}_{part}": getattr(estimate, part) for part in PARTS}
 
 
-def _csv(lines: Iterable[dict[str, Any]]) -> str:
+def _csv_lines(lines: Iterable[dict[str, Any]]) -> str:
     """Return lines as CSV with six significant digits. Unknown numbers are empty."""
 
     def known(value: Any) -> Any:
@@ -185,23 +175,21 @@ def _csv(lines: Iterable[dict[str, Any]]) -> str:
     return frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
 
 
-def markdown_text(
-    rows: Sequence[Row], figures: Iterable[Path] = (), unfinished: Iterable[Path] = ()
-) -> str:
-    """Return `table.md`: all tables with their captions, then the names of the figures."""
-    world = rows[0].world
+def _markdown(shown: Contents) -> str:
+    """Return all tables with their captions, then the names of the figures."""
+    world = shown.rows[0].world
     parts = [f"# {world.title or world.name}\n"]
-    if names := [f"`{path.name}`" for path in unfinished]:
+    if names := [f"`{path.name}`" for path in shown.unfinished]:
         parts.append(f"Unfinished records, left out: {', '.join(names)}.\n")
-    for group in group_tables(rows):
-        parts.append(f"## {group.key}\n")
-        for name, grid in group.tables.items():
+    for key, tables in group_tables(shown.rows).items():
+        parts.append(f"## {key}\n")
+        for name, grid in tables.items():
             parts += [] if name == "main" else [f"### {grid.title}\n"]
             parts.append(_markdown_grid(grid))
-    if shown := [path for path in figures if path.suffix == ".png"]:
+    if figures := [path for path in shown.figures if path.suffix == ".png"]:
         parts.append("## Figures\n")
         parts.append("`mavic report` draws them next to this file, as SVG and PNG.\n")
-        parts.append("\n".join(f"- `{path.as_posix()}`" for path in shown) + "\n")
+        parts.append("\n".join(f"- `{path.as_posix()}`" for path in figures) + "\n")
     return "\n".join(parts)
 
 
@@ -228,13 +216,13 @@ _TEX = str.maketrans(
 )
 
 
-def latex_text(rows: Sequence[Row]) -> str:
-    """Return `table.tex`: all tables for LaTeX. It needs the package booktabs."""
+def _latex(shown: Contents) -> str:
+    """Return all tables for LaTeX. They need the package booktabs."""
     parts = [r"% \usepackage{booktabs}"]
-    for group in group_tables(rows):
-        place = "-".join([*rows[0].config.world.split("_"), *group.key.split("/")])
-        for name, grid in group.tables.items():
-            parts.append(_latex_grid(grid, place if name == "main" else f"{place}-{name}"))
+    for key, tables in group_tables(shown.rows).items():
+        label = "-".join([*shown.rows[0].config.world.split("_"), *key.split("/")])
+        for name, grid in tables.items():
+            parts.append(_latex_grid(grid, label if name == "main" else f"{label}-{name}"))
     return "\n\n".join(parts) + "\n"
 
 
@@ -266,27 +254,11 @@ def _latex_grid(grid: Grid, name: str) -> str:
     )
 
 
-def terminal(key: str, name: str, grid: Grid) -> Stacked:
-    """Return a table of a group for a terminal."""
-    heading = key if name == "main" else f"{key}: {grid.title}"
-    parts = [_terminal_grid(half) for half in grid.halves()]
-    return Stacked(Text(heading, "bold"), *parts, Text(f"{grid.caption}\n", "dim"))
-
-
-def _terminal_grid(grid: Grid) -> Table:
-    shown = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
-    tall = any(len(cell) > 1 for row in grid.rows for cell in row)
-    for i, title in enumerate(grid.header):
-        stacked = "\n".join(title.split())
-        shown.add_column(stacked, justify="right" if i else "left", no_wrap=True)
-    for row in grid.rows:
-        shown.add_row(*("\n".join(cell) for cell in row), end_section=tall)
-    return shown
-
-
-def show(rows: Sequence[Row], console: Console) -> None:
-    """Print the main tables, and what goes beyond them; compliance by kind only for the first group."""
-    for i, group in enumerate(group_tables(rows)):
-        for name, grid in group.tables.items():
-            if name in ("main", "unseen") or (name == "kinds" and i == 0):
-                console.print(terminal(group.key, name, grid))
+FILES: dict[str, tuple[str, Callable[[Contents], str]]] = {
+    "json": ("table.json", _json),
+    "markdown": ("table.md", _markdown),
+    "latex": ("table.tex", _latex),
+    "csv": ("table.csv", _csv),
+    "kinds_csv": ("kinds.csv", _kinds_csv),
+}
+"""The files of a report by their fields in `ReportPaths`: the name of each, and the function that writes its text."""

@@ -1,1 +1,5 @@
-"""Rollouts: the environment, the macro clock and the instruction clock as one."""
+"""Rollouts: the environment, the macro clock and the instruction clock as one.
+
+`rollout.rollout` plays whole episodes with a `rollout.Policy`. `step.InstructedEnv` is an environment with its
+instructions; `step.reset`, `step.step` and `step.interrupt` play it tick by tick. `threefry` draws random numbers.
+"""

@@ -2,7 +2,7 @@
 
 A fixed number of environments plays a queue of episodes. An environment that finishes one takes the next. So few
 environments idle although episodes differ in length, every episode is complete, and short episodes are not favoured.
-The reference's way, in which they are, is an option.
+The option `first_to_finish` favours them, as the reference does.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import jax
 import jax.numpy as jnp
 
 from mavic.instruct.schedule import DRAWS
-from mavic.rollout import scalars, threefry
+from mavic.rollout import threefry
 from mavic.rollout.step import InstructedEnv, begin, draw_episode, draws_for, step
 from mavic.run_axis import max_over_runs
 from mavic.types import Array, Bool, InstructedState, Timestep, replace
+from mavic.xla.scalars import Packing, number_by_number
 
 
 class Policy(NamedTuple):
-    """Who acts. `start(num_envs)` returns a memory; `act(memory, state, draws)` returns macros [W, N] and a new memory.
+    """A team that acts. `start(num_envs)` returns a memory, `act(memory, state, draws)` macros [W, N] and a new memory.
 
     `act` keeps the memory of agents that do not decide. It empties the memory where `state.time` is 0, because a new
     episode starts there.
@@ -31,7 +32,7 @@ class Policy(NamedTuple):
     act: Callable[[Any, InstructedState, Array], tuple[Array, Any]]
 
 
-class Episodes(NamedTuple):
+class _Episodes(NamedTuple):
     """The ticks [T, W, ...] of complete episodes. Only the first `ticks` [] of the T rows are in use."""
 
     rows: Timestep
@@ -47,12 +48,19 @@ def rollout(
     num_envs: int,
     first: int | Array = 0,
     first_to_finish: bool = False,
-) -> Episodes:
-    """Play `episodes` episodes, numbered from `first`. Episode e depends on `key`, e and the policy alone.
+) -> _Episodes:
+    """Play episodes side by side. Episode e depends on `key`, e and the policy alone.
 
-    With `first_to_finish`, as in the reference, the queue has no end: every environment restarts at once until
-    `episodes` episodes have ended. Ticks of those that still run are not alive, so long episodes are missing. Up to
-    `numbers_used(...)` numbers are used.
+    Args:
+        instructed: The environment and its instructions.
+        policy: The team that acts.
+        key: A random key.
+        episodes: How many episodes to play.
+        num_envs: How many environments play side by side.
+        first: The number of the first episode.
+        first_to_finish: As in the reference, every environment restarts at once until `episodes` episodes have ended.
+            Ticks of those that still run are not alive, so long episodes are missing. Up to `numbers_used(...)` numbers
+            of episodes are used.
     """
     count = episodes
     if first_to_finish:
@@ -70,21 +78,23 @@ def rollout(
 
     like = jax.eval_shape(start, jnp.int32(0))
     agents = like.macro.shape[0]
+    row_like = jax.eval_shape(step, instructed, like, like.macro, jnp.zeros(DRAWS))[1]
+    state_packing, row_packing = Packing(like), Packing(row_like)
 
     def go_on(state: Any, choice: Array, draws: Array, alive: Array) -> tuple[Any, Any, Array]:
-        after, row = step(instructed, scalars.unpack(state, like), choice, draws)
+        after, row = step(instructed, state_packing.unpack(state), choice, draws)
         over = alive & (row.terminal | row.truncated)
-        return scalars.pack(after), scalars.pack(replace(row, alive=alive)), over
+        return state_packing.pack(after), row_packing.pack(replace(row, alive=alive)), over
 
     def start_anew(done: Array, number: Array, state: Any) -> Any:
-        first, going = start(number), scalars.unpack(state, like)
-        return scalars.pack(jax.tree.map(lambda a, b: jnp.where(done, a, b), first, going))
+        first, going = start(number), state_packing.unpack(state)
+        return state_packing.pack(jax.tree.map(lambda a, b: jnp.where(done, a, b), first, going))
 
-    go_on, start_anew = (scalars.number_by_number(f) for f in (go_on, start_anew))
+    go_on, start_anew = (number_by_number(f) for f in (go_on, start_anew))
 
     def tick(carry: tuple) -> tuple:
         t, state, draws, memory, number, queued, rows = carry
-        choice, memory = policy.act(memory, scalars.unpack(state, like), draws[:, :agents])
+        choice, memory = policy.act(memory, state_packing.unpack(state), draws[:, :agents])
         alive = number < (queued + 1 if first_to_finish else episodes)
         after, row, done = jax.vmap(go_on)(state, choice, draws[:, agents:], alive)
         rows = jax.tree.map(
@@ -94,7 +104,7 @@ def rollout(
         queued = queued + done.sum()
         after = jax.vmap(start_anew)(done, number, after)
         # Drawn here and carried, the random numbers are computed once instead of in every kernel that reads them.
-        draws = jax.vmap(draws_for)(scalars.unpack(after, like))
+        draws = jax.vmap(draws_for)(state_packing.unpack(after))
         return t + 1, after, draws, memory, number, queued, rows
 
     def unfinished(carry: tuple) -> Array:
@@ -106,31 +116,30 @@ def rollout(
     state = jax.vmap(start)(number)
     draws = jax.vmap(draws_for)(state)
     memory = policy.start(num_envs)
-    row = jax.eval_shape(step, instructed, like, like.macro, jnp.zeros(DRAWS))[1]
     rows = jax.tree.map(
         lambda leaf: jnp.zeros((ticks, num_envs, *leaf.shape), leaf.dtype),
-        jax.eval_shape(scalars.pack, row),
+        jax.eval_shape(row_packing.pack, row_like),
     )
-    state = jax.vmap(scalars.pack)(state)
+    state = jax.vmap(state_packing.pack)(state)
     carry = (jnp.int32(0), state, draws, memory, number, jnp.int32(num_envs), rows)
     carry = jax.lax.while_loop(unfinished, tick, carry)
-    rows = scalars.unpack(carry[-1], row)
+    rows = row_packing.unpack(carry[-1])
     if first_to_finish:
         over = rows.alive & (rows.terminal | rows.truncated)
-        rows = replace(rows, alive=first_finished(over, episodes))
-    return Episodes(rows=rows, ticks=carry[0])
+        rows = replace(rows, alive=_first_finished(over, episodes))
+    return _Episodes(rows=rows, ticks=carry[0])
 
 
 def numbers_used(episodes: int, num_envs: int) -> int:
-    """Return how many episodes may start until `episodes` have ended."""
+    """Return how many episodes at most start until `episodes` have ended, in `num_envs` environments."""
     return episodes + 2 * num_envs
 
 
-def first_finished(over: Bool[Array, "T W"], episodes: int) -> Bool[Array, "T W"]:
+def _first_finished(over: Bool[Array, "T W"], episodes: int) -> Bool[Array, "T W"]:
     """Return the ticks of the last `episodes` episodes that ended up to the tick in which so many had ended.
 
-    `over` marks last ticks of episodes. Several environments may end in that tick; then the first to finish make room,
-    as in the reference's buffer.
+    `over` marks last ticks of episodes. If several environments end in that tick, the episodes that ended first are
+    left out, as in the reference's buffer.
     """
     ticks = over.shape[0]
     done = jnp.cumsum(over.sum(1))

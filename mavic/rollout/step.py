@@ -32,7 +32,7 @@ from mavic.types import (
     static,
 )
 
-# The drill's number came later than the others. It is drawn behind the environment's key, so that every episode of
+# The drill's number is newer than the others. It is drawn behind the environment's key, so that every episode of
 # earlier versions is played again bit for bit.
 LATER_DRAWS = 1
 
@@ -46,14 +46,14 @@ class InstructedEnv:
     schedule: Schedule
     phrases: Phrases
     also: Array | None = None
-    """[] The kind of a second instruction, which every episode begins under and holds to its end; 0: none at first.
-    None: there is no room for a second instruction, and nothing is compiled for one."""
+    """[] The kind of a second instruction, which holds from the start of every episode to its end; 0: none at first.
+    None: the program has no room for a second instruction."""
     judges_work: bool = static(default=True)
-    """Choices are judged by the work that they would do. This costs time in every tick. False is for training in which
-    nothing is ever enforced and nobody asks what is forbidden; then nothing counts as forbidden."""
+    """Whether choices are judged by the work that they would do. This costs time in every tick. Disable it only if
+    training enforces no instruction and never reads `forbidden`, which is then all False."""
 
 
-class EpisodeDraws(NamedTuple):
+class _EpisodeDraws(NamedTuple):
     """The random numbers that an episode starts with."""
 
     state: Array  # key of the first state
@@ -61,22 +61,32 @@ class EpisodeDraws(NamedTuple):
     key: Array  # of the ticks
 
 
-def draw_episode(key: Array) -> EpisodeDraws:
+def draw_episode(key: Array) -> _EpisodeDraws:
     """Return an episode's first random numbers, drawn from its key."""
     state, draws, key = threefry.split(key, 3)
-    return EpisodeDraws(state=state, draws=threefry.uniform(draws, schedule.DRAWS), key=key)
+    return _EpisodeDraws(state=state, draws=threefry.uniform(draws, schedule.DRAWS), key=key)
 
 
 def reset(instructed: InstructedEnv, key: Array) -> InstructedState:
-    """Return the first state of an episode, in which every agent decides."""
+    """Return the first state of an episode, in which every agent decides.
+
+    Args:
+        instructed: The environment and its instructions.
+        key: The episode's key.
+    """
     return begin(instructed, draw_episode(key))
 
 
-def begin(instructed: InstructedEnv, drawn: EpisodeDraws) -> InstructedState:
-    """Return the first state of an episode from random numbers that are already drawn."""
+def begin(instructed: InstructedEnv, drawn: _EpisodeDraws) -> InstructedState:
+    """Return the first state of an episode.
+
+    Args:
+        instructed: The environment and its instructions.
+        drawn: The episode's first random numbers, from `draw_episode`.
+    """
     env = instructed.env
     state = env.reset(drawn.state)
-    nothing = jnp.full(len(env.agents), -1, jnp.int32)
+    no_macro = jnp.full(len(env.agents), -1, jnp.int32)
     instruction = schedule.begin(
         drawn.draws,
         schedule.possible_kinds(env.check(state), instructed.rules),
@@ -86,7 +96,7 @@ def begin(instructed: InstructedEnv, drawn: EpisodeDraws) -> InstructedState:
     )
     also = None
     if instructed.also is not None:
-        # What holds from the start needs no length, so its number chooses the second one's phrase.
+        # An instruction that holds from the start needs no length, so that number chooses the second one's phrase.
         also = schedule.held_from_start(
             instructed.also,
             drawn.draws[3],
@@ -98,8 +108,8 @@ def begin(instructed: InstructedEnv, drawn: EpisodeDraws) -> InstructedState:
     choices = choices_of(instructed, state, instruction, also)
     return InstructedState(
         state=state,
-        macro=nothing,
-        last_macro=nothing,
+        macro=no_macro,
+        last_macro=no_macro,
         idle=jnp.ones(len(env.agents), bool),
         observation=env.observe(state),
         available=choices.available,
@@ -111,8 +121,8 @@ def begin(instructed: InstructedEnv, drawn: EpisodeDraws) -> InstructedState:
     )
 
 
-class Choices(NamedTuple):
-    """What agents may choose in a state, [N, M] each."""
+class _Choices(NamedTuple):
+    """The choices of agents in a state, [N, M] each."""
 
     available: Array  # what the environment offers, less what an enforced instruction forbids
     forbidden: Array  # what the environment offers and the instruction forbids, enforced or not
@@ -120,12 +130,19 @@ class Choices(NamedTuple):
 
 def choices_of(
     instructed: InstructedEnv, state: Any, instruction: Instruction, also: Instruction | None = None
-) -> Choices:
-    """Return what each agent may choose in this state of the environment, and what the instructions forbid."""
+) -> _Choices:
+    """Return what each agent may choose, and what the instructions forbid.
+
+    Args:
+        instructed: The environment and its instructions.
+        state: A state of the environment.
+        instruction: The one that holds.
+        also: A second one that holds beside it.
+    """
     env = instructed.env
     offered = env.available(state)
     if not instructed.judges_work:
-        return Choices(offered, jnp.zeros_like(offered))
+        return _Choices(offered, jnp.zeros_like(offered))
     effective = api.effective_macros(env, state)
     allowed = reward.allowed_macros(instruction, effective, instructed.rules)
     bound = allowed | ~instruction.enforced
@@ -133,11 +150,11 @@ def choices_of(
         besides = reward.allowed_macros(also, effective, instructed.rules)
         bound &= besides | ~also.enforced
         allowed &= besides
-    return Choices(reward.enforce(offered, bound), offered & ~allowed)
+    return _Choices(reward.enforce(offered, bound), offered & ~allowed)
 
 
 def shielded(instructed: InstructedEnv, shield: bool = True) -> InstructedEnv:
-    """Return the environment with the shield on or off: whether every instruction is enforced."""
+    """Return the environment with the shield on or off. The shield enforces every instruction."""
     clock = instructed.schedule
     return replace(instructed, schedule=replace(clock, shield=jnp.full_like(clock.shield, shield)))
 
@@ -152,7 +169,7 @@ def draws_for(state: InstructedState) -> Array:
     return jnp.concatenate([numbers[:block], numbers[block + 1 :]])
 
 
-def tick_key(state: InstructedState) -> Array:
+def _tick_key(state: InstructedState) -> Array:
     """Return the environment's key in this tick.
 
     It is a cipher block that `draws_for` leaves out, so the environment's random numbers are independent of those of
@@ -173,10 +190,15 @@ def step(
 ) -> tuple[InstructedState, Timestep]:
     """Run one tick. Return the next state and what happened.
 
-    Idle agents start their `choice` [N]; the others continue their macros. `draws` [DRAWS] are the clock's numbers. The
-    reward is paid under the old instruction. Then the instruction may change, which ends every running macro (D11).
-    A second instruction (`state.also`) is paid, judged and ended like the first. While it holds, no other comes by the
-    schedule.
+    The reward is paid under the old instruction. Then the instruction may change, which ends every running macro (D11).
+    A second instruction (`state.also`) is paid, judged and ended like the first. While it holds, the schedule gives no
+    other.
+
+    Args:
+        instructed: The environment and its instructions.
+        state: Before the tick.
+        choice: The macros that idle agents start. The others continue theirs.
+        draws: The clock's random numbers, the last of `draws_for`.
     """
     assert_rank("N", choice=choice, idle=state.idle)
     assert_rank("DRAWS", draws=draws)
@@ -185,14 +207,10 @@ def step(
     macro = jnp.where(state.idle, choice, state.macro)
     last_macro = jnp.where(state.idle, state.macro, state.last_macro)
     effect = functools.reduce(jnp.maximum, (rules.effect[one.kind] for one in held))
-    tick = env.tick(tick_key(state), state.state, macro, state.idle, effect)
+    tick = env.tick(_tick_key(state), state.state, macro, state.idle, effect)
 
     complied = tuple(reward.comply(one, macro, tick.effective_macro, rules) for one in held)
-    if also is None:
-        paid = reward.pay(instruction, tick.reward, complied[0], state.idle, tick.events, rules)
-    else:
-        both = (instruction, also), tick.reward, (complied[0], complied[1])
-        paid = reward.pay_both(*both, state.idle, tick.events, rules)
+    paid = reward.pay(held, tick.reward, complied, state.idle, tick.events, rules)
 
     truncated = ~tick.terminal & (state.time + 1 >= env.horizon)
     over = tick.terminal | truncated
@@ -254,9 +272,9 @@ def _clock_updates(
     over: Bool[Array, ""],
     draws: Float[Array, " DRAWS"],
 ) -> tuple[schedule.ClockUpdate, ...]:
-    """Return what the clock of each instruction did after a tick: of one, or of two that may hold together.
+    """Return how a tick changed each instruction that holds: one, or two that may hold together.
 
-    The schedule fills only the first place, and gives nothing while a second instruction holds.
+    The schedule fills only the first place. It gives no instruction while a second one holds.
     """
     possible = schedule.possible_kinds(instructed.env.check(tick.state), instructed.rules)
     arriving = [possible]
@@ -306,12 +324,21 @@ def interrupt(
 ) -> tuple[InstructedState, schedule.ClockUpdate]:
     """Give a person's instruction between two ticks. As after a change by the clock, every agent observes and decides.
 
-    `agents` [N] bool says who is addressed. Kind 0 ends the active instruction. The returned update says whether the
-    instruction that ended was followed. With `also` it is the second instruction that is given or ended, and the first
-    one holds on; ask `mavic.instruct.pairs.conflict` first whether the two can hold together.
+    Args:
+        instructed: The environment and its instructions.
+        state: Between the two ticks.
+        kind: The kind of the instruction. 0 ends the active one.
+        phrase: The phrase that the addressed agents hear.
+        agents: bool [N], the addressed agents.
+        hold: How many ticks it holds.
+        also: Whether to give or end the second instruction. The first one then holds on. Call
+            `mavic.instruct.pairs.conflict` before, to learn whether the two can hold together.
+
+    Returns:
+        The next state, and an update that says whether the instruction that ended was followed.
     """
     shield = instructed.schedule.shield
-    before = state.instruction if not also else state.also or schedule.nobody(len(agents))
+    before = state.instruction if not also else state.also or schedule.no_instruction(len(agents))
     clock = schedule.give(before, kind, phrase, agents, hold, instructed.rules, shield)
     first = state.instruction if also else clock.instruction
     second = clock.instruction if also else state.also

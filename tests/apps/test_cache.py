@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import jax
@@ -10,7 +11,14 @@ import pytest
 from jax import monitoring
 from jax.experimental.compilation_cache import compilation_cache
 
-from mavic.apps import cache
+from mavic.apps.commands import cache
+
+
+def shown(capsys, action="show"):
+    """How many files the command counts in each part of the cache, and their megabytes."""
+    cache.Cache(action=action).run()
+    found = re.findall(r"^  (\w+): (\d+) files, ([\d.]+) MB", capsys.readouterr().out, re.MULTILINE)
+    return {name: (int(files), float(size)) for name, files, size in found}
 
 
 @pytest.fixture
@@ -28,7 +36,7 @@ def place(tmp_path, monkeypatch):
     compilation_cache.reset_cache()
 
 
-def test_a_program_is_compiled_once(place):
+def test_a_program_is_compiled_once(place, capsys):
     hits = []
     cache.keep_compiled()
     compilation_cache.reset_cache()
@@ -36,9 +44,9 @@ def test_a_program_is_compiled_once(place):
     for _ in range(2):
         jax.jit(lambda x: x * 17 + 3)(2.0).block_until_ready()
     assert any("cache_hits" in event for event in hits)
-    (part,) = (part for part in cache.parts() if part.name == "compiled")
-    assert part.files and 0 < part.megabytes < 1
-    cache.clear()
+    files, megabytes = shown(capsys)["compiled"]
+    assert files and megabytes < 1
+    assert shown(capsys, "clear") == dict.fromkeys(cache.PARTS, (0, 0.0))
     assert not list((place / "compiled").glob("*"))
 
 
@@ -57,12 +65,12 @@ def test_the_least_recently_used_programs_go_first(tmp_path):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(bytes(400_000))
         os.utime(path, (1e9 - age, 1e9 - age))
-    cache.prune(tmp_path, limit=1.0)
+    cache._prune(tmp_path, limit=1.0)
     assert sorted(path.name for path in tmp_path.rglob("new*")) == ["newer", "newest"]
     assert not list(tmp_path.rglob("old*"))
 
 
-def test_a_file_that_another_command_removes_meanwhile_is_left_out(place, monkeypatch):
+def test_a_file_that_another_command_removes_meanwhile_is_left_out(place, monkeypatch, capsys):
     (place / "compiled").mkdir(parents=True)
     for name in ("kept", "gone"):
         (place / "compiled" / name).write_bytes(bytes(10))
@@ -74,6 +82,5 @@ def test_a_file_that_another_command_removes_meanwhile_is_left_out(place, monkey
         return whole(path, **how)
 
     monkeypatch.setattr(Path, "stat", stat)
-    cache.prune(place / "compiled", limit=1.0)
-    (part,) = (part for part in cache.parts() if part.name == "compiled")
-    assert part.files == 1
+    cache._prune(place / "compiled", limit=1.0)
+    assert shown(capsys)["compiled"] == (1, 0.0)

@@ -22,19 +22,21 @@ import pytest
 from sample_records import score_of
 
 import mavic
-from mavic import renamed
 from mavic.apps import cli
-from mavic.apps.commands.help_texts import help_texts
-from mavic.apps.commands.numbers import Numbers
+from mavic.apps.commands import options
 from mavic.envs import api
-from mavic.experiments import evaluate, files, records, runner, train
+from mavic.evaluation import evaluate
+from mavic.experiment import records
 from mavic.language.encoder import EncoderError
 from mavic.language.reader import read
 from mavic.preset import Preset
+from mavic.session import runner
+from mavic.storage import files
+from mavic.training import train
 
 NAMES = [command.__name__.lower() for command in get_args(cli.COMMANDS)]
 TINY = (
-    "train box_pushing --methods mavic vanilla random --networks protected --hear vectors --seeds 1"
+    "train box_pushing --method mavic vanilla random --network protected --hear vectors --seeds 1"
     " --episodes 128 --batch 64 --options size 4"
 )
 
@@ -99,6 +101,35 @@ def test_every_command_explains_itself_with_an_example(name):
     assert re.search(rf"[Ee]xample:\s+mavic {name}\b", said), said
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_help_names_types_plainly(name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1000")
+    said = run(f"{name} --help")[1]
+    assert not re.search(
+        r"\{None\}|\{preset\}|PATH|FLOAT|STR\b|\{False\}|\(default: (None|preset)\)", said
+    )
+
+
+def test_an_option_that_is_repeated_shows_one_value():
+    assert "--say INT TEXT INT \n" in re.sub(r" +│?\n", " \n", run("replay --help")[1])
+
+
+def test_the_version_is_printed_without_loading_jax():
+    script = "import sys; from mavic.apps import cli; cli.main(['--version']); print('jax' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"mavic {mavic.__version__}\nFalse\n"
+
+
+def test_help_loads_neither_jax_nor_numpy():
+    script = "import sys; from mavic.apps import cli; cli.main(['--help'])"
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", script], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and not re.search(r"\| +(jax|numpy)$", done.stderr, re.MULTILINE)
+
+
 def test_help_lists_the_commands():
     status, said, _ = run("--help")
     assert status == 0 and all(name in said for name in NAMES)
@@ -136,12 +167,12 @@ def test_a_plugins_world_is_one_of_the_worlds(tmp_path, monkeypatch):
 
 
 def test_more_than_one_thing_can_be_said(monkeypatch, tmp_path):
-    def record_policy(path, seed, said, *_):
+    def of_policy(path, seed, said, *_):
         heard.append(said)
         raise ValueError("seen enough")
 
     heard = []
-    monkeypatch.setattr("mavic.apps.recording.record_policy", record_policy)
+    monkeypatch.setattr("mavic.apps.recording.Recording.of_policy", of_policy)
     run("replay team --say 3 stay 4 --say 9 push 2")
     assert heard == [((3, "stay", 4), (9, "push", 2))]
 
@@ -173,7 +204,7 @@ def test_train_leaves_records_and_policies(trained):
         followed = record.score["compliance"]["per_instruction"][0]
         assert f"{name}: base {base:.2f}" in said and f"compliance {followed:.2%}" in said
     config = tomllib.loads((folder / "config.toml").read_text())
-    assert config["methods"] == ["mavic", "vanilla", "random"] and config["options"] == {"size": 4}
+    assert config["method"] == ["mavic", "vanilla", "random"] and config["options"] == {"size": 4}
     assert config["numbers"]["batch"] == 64
     _, printed, _ = run(f"train --config {folder / 'config.toml'} --print-config")
     assert tomllib.loads(printed) == config
@@ -274,12 +305,12 @@ def test_report_makes_tables_from_that_folder(trained, tmp_path):
     ("line", "hint"),
     [
         ("train box_pushin", "did you mean 'box_pushing'?"),
-        ("train box_pushing --methods mavicc", "did you mean 'mavic'?"),
+        ("train box_pushing --method mavicc", "did you mean 'mavic'?"),
         ("train box_pushing --preset tunned", "did you mean 'tuned'?"),
-        ("train box_pushing --networks protect", "did you mean 'protected'?"),
-        ("train box_pushing --conditions live", "such as live/by-kind"),
-        ("train box_pushing --conditions life/by-kind", "did you mean 'live'?"),
-        ("train box_pushing --conditions live/by-kid", "did you mean 'by-kind'?"),
+        ("train box_pushing --network protect", "did you mean 'protected'?"),
+        ("train box_pushing --condition live", "such as live/by-kind"),
+        ("train box_pushing --condition life/by-kind", "did you mean 'live'?"),
+        ("train box_pushing --condition live/by-kid", "did you mean 'by-kind'?"),
         ("train box_pushing --options sise 4", "did you mean 'size'?"),
         ("train box_pushing --options size 5", "it must be even and 4 or more"),
         ("report nowhere", "no records (*.jsonl) here"),
@@ -312,9 +343,10 @@ def test_a_mistake_is_one_line_that_helps(line, hint, tmp_path, monkeypatch):
         ("train box_pushing --gamma nan", "gamma must be a number from 0 to 1, not nan"),
         ("train box_pushing --actor-lr 0", "actor_lr must be a number above 0"),
         ("train box_pushing --critic-lr inf", "critic_lr must be a number above 0"),
-        ("train box_pushing --methods", "--methods must be a list that is not empty"),
-        ("train box_pushing --methods mavic mavic", "without the same thing twice (mavic)"),
-        ("train box_pushing --conditions off/by-kind", "allowed: live, paper"),
+        ("train box_pushing --method", "--method must be a list that is not empty"),
+        ("train box_pushing --method mavic mavic", "without the same thing twice (mavic)"),
+        ("train box_pushing --rate 0.1 2", "--rate must be a list, each of them a number from 0"),
+        ("train box_pushing --condition off/by-kind", "allowed: live, paper"),
         ("train box_pushing --options name foo", "box_pushing has no option 'name'"),
         ("train overcooked --options hear foo", "overcooked has no option 'hear'"),
         ("train overcooked --options map nan", "nan: no such map"),
@@ -363,29 +395,6 @@ def test_sigterm_stops_as_ctrl_c_does(tmp_path, monkeypatch):
     assert status == 143 and complaint.startswith("mavic: stopped before the first point")
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("train box_pushing --settings live/by-kind", "--settings is now --conditions"),
-        ("train box_pushing --settings=live/by-kind", "--settings is now --conditions"),
-        ("evaluate team --setting live/add", "--setting is now --condition"),
-        ("train box_pushing --actor-rate 0.1", "--actor-rate is now --actor-lr"),
-        ("train box_pushing --critic_rate 0.1", "--critic_rate is now --critic-lr"),
-        ("train box_pushing --trace 0.9", "--trace is now --td-lambda"),
-        ("report words", "mavic report words is now mavic words --report"),
-    ],
-)
-def test_an_old_name_is_answered_with_the_new_one(line, said):
-    assert run(line) == (1, "", f"mavic: {said}\n")
-
-
-def test_every_renamed_number_is_answered():
-    for old, new in renamed.NUMBERS.items():
-        (line,) = renamed.complaints(["train", "box_pushing", f"--{old.replace('_', '-')}", "1"])
-        assert f"is now --{new.replace('_', '-')}" in line
-    assert not list(renamed.complaints(["train", "box_pushing", "--conditions", "live/add"]))
-
-
 def test_a_stopped_command_ends_at_once():
     # What is registered to run at the end stands for a device that computes on.
     script = """
@@ -432,24 +441,25 @@ def test_a_missing_encoder_is_missed_before_the_training(tmp_path, monkeypatch):
 
 def test_every_number_of_a_preset_is_an_option_with_its_help():
     names = [field.name for field in dataclasses.fields(Preset)]
-    assert [field.name for field in dataclasses.fields(Numbers)] == names
+    assert [field.name for field in dataclasses.fields(options.Numbers)] == names
     said = run("train --help")[1]
     for name in names:
         assert f"--{name.replace('_', '-')} " in said, name
     flat = " ".join(said.replace("│", " ").split())
-    assert "None is Monte Carlo (to the end of the episode). (default: preset)" in flat
+    assert "--n-steps INT Macro transitions in an n-step target;" in flat
+    assert "None is Monte Carlo (to the end of the episode)." in flat
 
 
 @pytest.mark.parametrize("command", get_args(cli.COMMANDS), ids=NAMES)
 def test_help_texts_have_no_line_breaks_of_the_source(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "1000")
     said = run(f"{command.__name__.lower()} --help")[1]
-    for text in help_texts(command).values():
+    for text in options._help_texts(command).values():
         assert text in said
 
 
 CONFIG = """
-methods = ["mavic", "naive"]
+method = ["mavic", "naive"]
 seeds = 2
 quick = true
 
@@ -469,7 +479,7 @@ def test_options_come_from_a_file_and_the_command_line_comes_first(tmp_path):
     status, said, complaint = run(f"train box_pushing --config {path} --seeds 5 --print-config")
     assert (status, complaint) == (0, "")
     found = tomllib.loads(said)
-    assert (found["world"], found["methods"]) == ("box_pushing", ["mavic", "naive"])
+    assert (found["world"], found["method"]) == ("box_pushing", ["mavic", "naive"])
     assert (found["seeds"], found["quick"], found["options"]) == (5, True, {"size": 4})
     numbers = found["numbers"]
     assert (numbers["n_steps"], numbers["epsilon_end"]) == ("None", [0.02, 0.03])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 
 import fake_training
 import jax
@@ -10,12 +11,14 @@ import jax.numpy as jnp
 import pytest
 
 from mavic.apps import cli
-from mavic.experiments import checkpoint, policy_file, runner
-from mavic.experiments.config import ExperimentConfig
-from mavic.experiments.groups import Group, groups_of
-from mavic.experiments.trained import save_policy
+from mavic.experiment.config import ExperimentConfig
 from mavic.language import encoder as encoders
-from mavic.learn import networks
+from mavic.learn import backbones, cells, networks
+from mavic.session import runner
+from mavic.teams import file as policy_files
+from mavic.teams.facts import PolicyError
+from mavic.training import checkpoint
+from mavic.training.groups import Group, groups_of
 
 CONFIG = dataclasses.replace(fake_training.CONFIG, hear="vectors", encoder="letters")
 MODULE = """
@@ -39,17 +42,17 @@ def own(monkeypatch, tmp_path):
     made = encoders.from_function("letters", letters)
     monkeypatch.setitem(encoders.OWN, "letters", made)
     init = lambda key, i, h: jax.random.normal(key, (i + h, h))  # noqa: E731
-    monkeypatch.setitem(networks.CELLS, "tanh", networks.Cell(init, cell))
+    monkeypatch.setitem(cells.CELLS, "tanh", cells.Cell(init, cell))
     monkeypatch.setitem(networks.NETWORKS, "tanh", {"parts": 2, "cell": "tanh"})
     yield
-    networks.of_own_cell.cache_clear()
+    backbones._of_own_cell.cache_clear()
 
 
 def trained_policy(path, config):
     group = Group(configs=(config,), seeds=(3,), preset=fake_training.group_of(1).preset)
     with fake_training.fake():
         trained = runner.train_group(group, points=1, num_envs=4, console=fake_training.QUIET)
-    return save_policy(path, trained, config, 3)
+    return trained.save_team(path, config, 3)
 
 
 def test_an_encoder_needs_agents_that_hear_vectors():
@@ -71,28 +74,26 @@ def test_trainings_with_two_encoders_are_two_programs(own):
     both = [CONFIG, dataclasses.replace(CONFIG, encoder=encoders.DEFAULT)]
     groups = groups_of(both, (0,))
     assert len(groups) == 2
-    assert len({checkpoint.name_of(group) for group in groups}) == 2
-    (plain,) = checkpoint.identity(groups[1])["configs"]
-    assert "encoder" not in plain  # older checkpoints do not name one
+    assert len({checkpoint._name_of(group) for group in groups}) == 2
 
 
 def test_a_policy_remembers_its_encoder(own, tmp_path, monkeypatch):
     path = trained_policy(tmp_path / "team", CONFIG)
-    team = policy_file.load(path)
+    team = policy_files.load(path)
     assert (team.facts["encoder"], team.shape.embedding) == ("letters", 8)
-    assert policy_file.origin(team)[1].vectors.shape[1] == 8
+    assert team.origin()[1].vectors.shape[1] == 8
     other = encoders.from_function("letters", letters, version="2")
     monkeypatch.setitem(encoders.OWN, "letters", other)
-    with pytest.raises(policy_file.PolicyError, match="its vectors mean something else"):
-        policy_file.load(path)
+    with pytest.raises(PolicyError, match="its vectors mean something else"):
+        policy_files.load(path)
     monkeypatch.delitem(encoders.OWN, "letters")
-    with pytest.raises(policy_file.PolicyError, match="encoder 'letters' is unknown"):
-        policy_file.load(path)
+    with pytest.raises(PolicyError, match="encoder 'letters' is unknown"):
+        policy_files.load(path)
 
 
 def test_a_policy_with_a_network_of_ones_own_acts(own, tmp_path):
     config = dataclasses.replace(fake_training.CONFIG, network="tanh")
-    team = policy_file.load(trained_policy(tmp_path / "team", config))
+    team = policy_files.load(trained_policy(tmp_path / "team", config))
     observation = jnp.zeros((2, team.observation))
     macros, _ = team.act(jax.random.key(0), team.start(), observation, "stay")
     assert team.shape.cell == "tanh" and macros.shape == (2,)
@@ -111,15 +112,14 @@ def test_a_function_that_gives_no_vectors_is_refused(bad):
         encoders.from_function("bad", bad)
 
 
-def test_the_module_of_an_encoder_is_found(tmp_path, monkeypatch, capsys):
+def test_the_module_of_an_encoder_is_loaded_only_if_it_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(encoders, "OWN", {})
+    monkeypatch.setattr("sys.path", list(sys.path))
     (tmp_path / "my_own_words.py").write_text(MODULE)
     line = "train box_pushing --hear vectors --encoder letters --print-config"
-    cli.main(line.split())
-    out, err = capsys.readouterr()
-    assert "using --plugins my_own_words: it adds the encoder 'letters'" in err
-    assert 'encoder = "letters"' in out
+    cli.main([*line.split(), "--plugins", "my_own_words"])
+    assert 'encoder = "letters"' in capsys.readouterr().out and encoders.OWN
 
 
 def test_an_unknown_encoder_is_one_line(tmp_path, monkeypatch, capsys):

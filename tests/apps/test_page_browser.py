@@ -189,7 +189,7 @@ def test_names_ends_and_queues(open_page, width, height):  # noqa: F811
     page.locator("#answer .closest button", has_text="robot 1: push").click()
     shows(page, "#answer", "to robot 1")
     say(page, "robot 9, stay")
-    shows(page, "#answer", "nobody here is called")
+    shows(page, "#answer", "no agent is called")
 
 
 def test_a_permission_ends_what_holds_and_a_remark_does_nothing(open_page):  # noqa: F811

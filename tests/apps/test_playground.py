@@ -18,18 +18,19 @@ from teams import untrained
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from mavic.apps import hearing, replay
+from mavic.apps import replay
 from mavic.apps.playground import catalog as catalogs
 from mavic.apps.playground import export, limits, messages, orders, server
-from mavic.apps.playground.catalog import CatalogError, open_catalog
-from mavic.apps.playground.limits import LONGEST_RECORDING
+from mavic.apps.playground.catalog import open_catalog
+from mavic.apps.playground.limits import LONGEST_RECORDING, RequestError
 from mavic.apps.playground.messages import GUEST
-from mavic.apps.playground.orders import OrderError
-from mavic.apps.playground.session import SessionError, open_session
+from mavic.apps.playground.session import open_session
 from mavic.apps.playground.workers import Workers
-from mavic.apps.stage import StageError
 from mavic.envs import api
+from mavic.language.conversation import hearing
 from mavic.language.reader import read as reader
+from mavic.teams.facts import PolicyError
+from mavic.teams.stage import StageError
 
 ROOT = Path(__file__).parents[2]
 EVIL = "</script><img src=x onerror=alert(1)>"
@@ -84,18 +85,18 @@ def test_own_teams_come_before_the_shipped_ones(folder):
     ],
 )
 def test_a_policy_that_cannot_play_is_refused(folder, policy, against, message):
-    with pytest.raises(CatalogError, match=message):
+    with pytest.raises((RequestError, PolicyError), match=message):
         open_catalog(folder, policy and folder / policy, against and folder / against)
 
 
 def test_an_empty_folder_is_explained(tmp_path):
-    with pytest.raises(CatalogError, match="mavic train"):
+    with pytest.raises(RequestError, match="mavic train"):
         open_catalog(tmp_path)
 
 
 def test_a_broken_description_is_refused(tmp_path):
     (tmp_path / "bad.json").write_text("{}")
-    with pytest.raises(CatalogError, match="not a policy's description"):
+    with pytest.raises(PolicyError, match="not a policy's description"):
         open_catalog(tmp_path, tmp_path / "bad")
 
 
@@ -107,7 +108,7 @@ def frame_of(message: messages.Frames, side: int = 0) -> dict:
 
 
 def say(session, words, agents=None, hold=None):
-    return session.say([hearing.hear(session.stage.lexicon, words)], agents, hold)
+    return session.say(hearing.hear(session.stage.lexicon, words), agents, hold)
 
 
 def tell(session, line, agents=None, hold=None):
@@ -137,11 +138,11 @@ def test_two_teams_meet_the_same_random_numbers_and_instructions(catalog):
 def test_two_clauses_hold_together_until_something_else_is_said(catalog):
     session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
     clauses = hearing.clauses(session.stage.lexicon, "don't push, and stay where you are")
-    assert session.say(clauses, None, 5) == []
+    assert session.say(clauses[0], None, 5) == session.say(clauses[1], None, 5, also=True) == []
     line = orders.read_line(
         session.stage.lexicon, session.names, "don't push, and stay where you are"
     )
-    message = messages.understood(line, [])
+    message = messages.Understood.of(line, [])
     assert (message.kind, message.also, message.unsure) == ("dont-push", "stay", False)
     message = session.tick()
     frame = frame_of(message)
@@ -149,7 +150,7 @@ def test_two_clauses_hold_together_until_something_else_is_said(catalog):
     assert (frame["instruction"]["number"], frame["also"]["number"]) == (1, 2)
     assert message.totals[0].given == 2
     with pytest.raises(StageError, match="two instructions hold already"):
-        session.say(clauses[:1], None, None, True)
+        session.say(clauses[0], None, None, True)
     say(session, "go to the small boxes")
     frame = frame_of(session.tick())
     assert frame["instruction"]["kind"] == "go-small-boxes" and "also" not in frame
@@ -180,7 +181,7 @@ def test_an_instruction_to_one_agent_reaches_only_that_agent(catalog):
 
 def test_an_agent_that_the_kind_does_not_address_cannot_be_instructed(catalog):
     session = open_session(catalog, "warehouse", ["mavic"], 1, None)
-    with pytest.raises(SessionError, match=r"only for fetch"):
+    with pytest.raises(RequestError, match=r"only for fetch"):
         say(session, "fetch-tool-0-first", [0])
 
 
@@ -226,11 +227,11 @@ def test_a_permission_ends_a_prohibition_and_a_remark_changes_nothing(catalog):
     tell(session, "dont-push")
     words = session.stage.lexicon, session.names
     line = orders.read_line(*words, "thanks for pushing")
-    told = messages.understood(line, [])
+    told = messages.Understood.of(line, [])
     assert line.unclear and told.nothing and not told.ends and asked(session) == "dont-push"
     tell(session, "robot 0, you can push again")
     assert asked(session) is None
-    told = messages.understood(orders.read_line(*words, "you may push again"), [], ended=False)
+    told = messages.Understood.of(orders.read_line(*words, "you may push again"), [], ended=False)
     assert told.ends and not told.ended
 
 
@@ -254,7 +255,7 @@ def test_a_name_in_the_sentence_addresses(catalog):
     tell(session, "robot 1, stay", agents=[0])
     frame = frame_of(session.tick())
     assert frame["instruction"]["agents"] == [1] and frame["instruction"]["text"] == "robot 1, stay"
-    with pytest.raises(OrderError, match="nobody here is called 'robot 7'"):
+    with pytest.raises(RequestError, match="no agent is called 'robot 7'"):
         tell(session, "robot 7, stay")
 
 
@@ -272,7 +273,7 @@ def test_two_agents_get_an_instruction_each(catalog):
 def test_more_than_two_at_once_are_asked_back(catalog):
     session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
     words = session.stage.lexicon, session.names, "robot 0 stay, robot 1 push, robot 0 turn left"
-    message = messages.understood(orders.read_line(*words), [])
+    message = messages.Understood.of(orders.read_line(*words), [])
     assert message.unsure and [choice.agents for choice in message.choices] == [[0], [1], [0]]
 
 
@@ -284,7 +285,7 @@ def test_nothing_is_obeyed_below_eight_tenths(catalog, monkeypatch):
     line = orders.read_line(
         session.stage.lexicon, session.names, "please do not push anything at all"
     )
-    assert line.unclear and messages.understood(line, []).closest[0] == "dont-push"
+    assert line.unclear and messages.Understood.of(line, []).closest[0] == "dont-push"
 
 
 def test_a_shared_address_says_the_same_at_the_same_tick(catalog):
@@ -343,11 +344,11 @@ def test_what_an_instruction_is_about_is_named(catalog):
 def test_a_static_build_has_the_shield_of_its_catalog(folder, tmp_path, monkeypatch, shield):
     seen = []
 
-    def record_policy(path, *, shield, **_):
+    def of_policy(path, *, shield, **_):
         seen.append(shield)
         return SimpleNamespace(frames=range(30))
 
-    monkeypatch.setattr(export.recording, "record_policy", record_policy)
+    monkeypatch.setattr(export.Recording, "of_policy", of_policy)
     monkeypatch.setattr(export.replay, "html", lambda *_: None)
     export.export(open_catalog(folder, shield=shield), tmp_path, lambda _: None)
     assert set(seen) == {shield}
@@ -480,15 +481,15 @@ def test_a_third_cooks_macro_carries_something(catalog):
 
 
 def test_wrong_seats_and_macros_are_refused(catalog):
-    with pytest.raises(StageError, match="nobody can join"):
+    with pytest.raises(StageError, match="a person cannot join"):
         open_session(catalog, "box_pushing", ["mavic"], 1, GUEST)
-    with pytest.raises(SessionError, match="choose a seat"):
+    with pytest.raises(RequestError, match="choose a seat"):
         open_session(catalog, "box_pushing", ["mavic"], 1, None).drive("STAY")
-    with pytest.raises(SessionError, match="none of this agent's macros"):
+    with pytest.raises(RequestError, match="none of this agent's macros"):
         open_session(catalog, "box_pushing", ["mavic"], 1, 0).drive("FLY")
     with pytest.raises(StageError, match="seat 7"):
         open_session(catalog, "box_pushing", ["mavic"], 1, 7)
-    with pytest.raises(SessionError, match="one team plays, or two"):
+    with pytest.raises(RequestError, match="one team plays, or two"):
         open_session(catalog, "box_pushing", ["mavic"] * 3, 1, None)
 
 
@@ -501,7 +502,7 @@ class Server:
     def __init__(self, catalog, token="", loopback=True):
         import uvicorn
 
-        self.app = server.make_app(catalog, token=token, loopback=loopback)
+        self.app = server._make_app(catalog, token=token, loopback=loopback)
         config = uvicorn.Config(
             self.app,
             host="127.0.0.1",
@@ -652,7 +653,7 @@ def test_a_page_learns_what_it_needs_and_gets_frames(running):
         page.send(do="say", text="robot 1, stay")
         assert page.read("understood")["agents"] == [1]
         page.send(do="say", text="robot 9, stay")
-        assert "nobody here is called" in page.read("error")["text"]
+        assert "no agent is called" in page.read("error")["text"]
 
 
 def test_a_page_is_informed_while_programs_compile(running, monkeypatch):
@@ -669,7 +670,7 @@ BAD = [
     ("not json", "must be JSON"),
     ("[1, 2]", "JSON object"),
     ("[" * 50_000, "must be JSON"),
-    ('{"do": "fly"}', "no such message: 'fly'; allowed: open, say, end, drive"),
+    ('{"do": "fly"}', "no such message: 'fly'; allowed: open, say, end, play"),
     ('{"do": ["say"]}', "no such message"),
     ('{"say": 1}', "no such message"),
     ('{"do": "say", "text": 5}', "must be a text"),
@@ -944,7 +945,7 @@ def test_other_machines_need_a_token(catalog):
     ],
 )
 def test_loopback_addresses_are_recognised(host, alone):
-    assert server.is_loopback(host) is alone
+    assert server._is_loopback(host) is alone
 
 
 @pytest.mark.parametrize("host, alone", [("127.0.0.1", True), ("0.0.0.0", False)])
@@ -960,7 +961,7 @@ def test_only_loopback_goes_without_a_token(host, alone, catalog, monkeypatch):
         async def serve(self, sockets):
             made["port"] = sockets[0].getsockname()[1]
 
-    monkeypatch.setattr(server, "make_app", lambda catalog, **rest: made.update(rest))
+    monkeypatch.setattr(server, "_make_app", lambda catalog, **rest: made.update(rest))
     monkeypatch.setattr(uvicorn, "Server", Deaf)
     server.play(catalog, host, 0, said.append)
     assert bool(made["token"]) is not alone and made["loopback"] is alone
@@ -970,13 +971,13 @@ def test_only_loopback_goes_without_a_token(host, alone, catalog, monkeypatch):
 
 def test_a_port_that_is_taken_is_explained():
     with (
-        server.open_socket("127.0.0.1", 0) as one,
-        pytest.raises(server.PlayError, match="--port 0"),
+        server._open_socket("127.0.0.1", 0) as one,
+        pytest.raises(RequestError, match="--port 0"),
     ):
-        server.open_socket("127.0.0.1", one.getsockname()[1])
+        server._open_socket("127.0.0.1", one.getsockname()[1])
 
 
 def test_the_printed_address_can_be_typed():
-    assert server.address_of("127.0.0.1", 8642, "") == "http://127.0.0.1:8642/"
-    assert server.address_of("::1", 80, "t") == "http://[::1]:80/?token=t"
-    assert "0.0.0.0" not in server.address_of("0.0.0.0", 80, "t")
+    assert server._address_of("127.0.0.1", 8642, "") == "http://127.0.0.1:8642/"
+    assert server._address_of("::1", 80, "t") == "http://[::1]:80/?token=t"
+    assert "0.0.0.0" not in server._address_of("0.0.0.0", 80, "t")

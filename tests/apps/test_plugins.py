@@ -1,4 +1,4 @@
-"""Modules of the user are found where they are needed."""
+"""Modules of the user: `--plugins` loads them, and errors say which one a file names."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from mavic.apps import plugins
+from mavic.apps import cli, plugins
 from mavic.apps.commands.command import UserError
 from mavic.apps.commands.evaluate import Evaluate
-from mavic.apps.commands.report import Report
-from mavic.apps.commands.train import Train
 from mavic.envs import api
-from mavic.experiments.methods import METHODS
+from mavic.experiment.methods import METHODS
 
 MODULE = """
 from mavic.envs import api
 from mavic.envs.box_pushing import BoxPushing
-from mavic.experiments.methods import METHODS, Method
+from mavic.experiment.methods import METHODS, Method
 
 
 class Own(BoxPushing):
@@ -33,12 +31,11 @@ METHODS["{method}"] = Method(instructions="per_episode", correction="cut")
 
 @pytest.fixture
 def workshop(tmp_path, monkeypatch):
-    """A folder with a module; what it adds is gone afterwards."""
+    """A folder for modules; what they add is gone afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(api, "REGISTERED", dict(api.REGISTERED))
     monkeypatch.setattr("sys.path", list(sys.path))
     before, modules = dict(METHODS), set(sys.modules)
-    (tmp_path / "other.py").write_text("x = 1\n")
     yield tmp_path
     METHODS.clear()
     METHODS.update(before)
@@ -53,37 +50,56 @@ def write(folder: Path, module: str, world: str, method: str) -> None:
     (folder / f"{world}.toml").write_text(text.replace("box_pushing", world))
 
 
-def test_a_world_is_found_in_the_current_folder(workshop):
+def complaint(capsys, *arguments: str) -> str:
+    """What a command that fails says on one line."""
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 1
+    return " ".join(capsys.readouterr().err.split())
+
+
+def test_a_module_that_is_named_adds_a_world_and_a_method(workshop, capsys):
     write(workshop, "mine", "yard", "careful")
-    (said,) = plugins.guess(Train(world="yard", methods=("mavic", "careful")))
-    assert said == "using --plugins mine: it adds the world 'yard'"
-    assert api.make("yard").name == "yard" and "careful" in METHODS
+    line = ("train", "yard", "--method", "careful", "--print-config")
+    said = complaint(capsys, *line)
+    assert "method 'careful' is unknown" in said and "name it: --plugins MODULE" in said
+    assert "mine" not in sys.modules
+    cli.main([*line, "--plugins", "mine"])
+    assert 'world = "yard"' in capsys.readouterr().out
     assert api.module_of("yard") == "mine" and api.module_of("box_pushing") == ""
-    assert not list(plugins.guess(Train(world="yard", methods=("careful",))))
 
 
-def test_a_world_nobody_adds_is_left_to_the_command(workshop):
-    assert not list(plugins.guess(Train(world="nowhere")))
-    assert not list(plugins.guess(Train(world="box_pushing", methods=("all",))))
-    with pytest.raises(UserError, match="plugin nothing"):
-        plugins.load(["nothing"])
+def test_an_unknown_world_is_one_line_that_says_what_to_type(workshop, capsys):
+    write(workshop, "mine", "yard", "careful")
+    said = complaint(capsys, "train", "yard", "--print-config")
+    assert "world 'yard' is unknown; allowed: box_pushing" in said
+    assert "if a module of yours adds it, name it: --plugins MODULE" in said
+    assert "neither a world nor a file" in complaint(capsys, "words", "yard", "stay")
 
 
-def test_a_policy_and_a_record_say_what_they_need(workshop):
-    for module in ("first", "second"):
-        write(workshop, module, "field", f"slow-{module}")
-    facts = {"config": {"world": "field", "method": "mavic"}, "module": "second"}
+def test_a_policy_names_the_module_of_its_world(workshop, capsys):
+    write(workshop, "mine", "field", "slow")
+    facts = {"world": "field", "module": "mine"}
     (workshop / "team.json").write_text(json.dumps(facts))
-    assert list(plugins.guess(Evaluate(policy=Path("team")))) == [
-        "using --plugins second: it adds the world 'field'"
-    ]
-    (workshop / "run.jsonl").write_text(
-        json.dumps({"config": {"world": "field", "method": "slow-first"}})
-    )
-    (workshop / "broken.jsonl").write_text("{")
-    api.REGISTERED.clear()
-    said = list(plugins.guess(Report(folder=workshop)))
-    assert said[0].startswith("using --plugins first")
+    said = plugins.advice(Evaluate(policy=Path("team")))
+    assert said == "team.json says that module 'mine' adds its world: --plugins mine imports it"
+    assert said in complaint(capsys, "evaluate", "team") and "mine" not in sys.modules
+    plugins.load(["mine"])
+    assert plugins.advice(Evaluate(policy=Path("team"))) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(b'{"world": null}', b'{"world": "field", "module": 4}', b'"\xff"', b"["),
+        *(b'{"world": "field", "module": ""}', b'{"world": "field", "module": "a; rm -r b"}'),
+        b'{"world": "box_pushing", "module": "mine"}',
+    ],
+)
+def test_other_descriptions_give_no_advice(workshop, text):
+    (workshop / "team.json").write_bytes(text)
+    assert plugins.advice(Evaluate(policy=Path("team"))) == ""
+    assert plugins.advice(Evaluate(policy=Path("nowhere"))) == ""
 
 
 def test_an_instruction_file_lies_beside_its_module(workshop, monkeypatch):
@@ -95,51 +111,32 @@ def test_an_instruction_file_lies_beside_its_module(workshop, monkeypatch):
     assert api.world("lawn").instructions == home / "lawn.toml"
 
 
+def test_a_plugin_that_cannot_be_loaded_is_named(workshop):
+    with pytest.raises(UserError, match="plugin nothing: No module named"):
+        plugins.load(["nothing"])
+    (workshop / "colorsys.py").write_text("raise SystemExit")
+    with pytest.raises(UserError, match="an installed module has the same name; rename colorsys"):
+        plugins.load(["colorsys"])
+    assert sys.path[-1] == str(workshop) and "colorsys" in sys.modules
+
+
 @pytest.mark.parametrize(
-    ("line", "alone"),
+    ("text", "typed", "said"),
     [
-        ('if __name__ == "__main__":\n    mavic.train("yard")', True),
-        ("def start():\n    mavic.train('yard')", True),
-        ("LATER = lambda: mavic.train('yard')", True),
-        ("for name in ('a', 'b'):\n    api.register(name, Own)", True),
-        ("mavic.train('yard')", False),
-        ("found = mavic.train('yard')", False),
-        ("for _ in range(3):\n    mavic.train('yard')", False),
-        ("while True:\n    pass", False),
-        ("class Two(made()):\n    pass", False),
-        ("print(1", False),
+        ('plugins = ["mine"]', "", "asks for --plugins mine; a file loads no code"),
+        ('method = ["mavic", "--plugins", "mine"]', "", "looks like an option"),
+        ('[options]\n"--plugins" = "mine"', "", "looks like an option"),
+        ('world = "--plugins=mine"', "", "looks like an option"),
+        ('log = ["wandb"]', "", "asks for --log wandb"),
+        ('plugins = ["mine"]', "--plugins mine", ""),
     ],
 )
-def test_a_module_is_guessed_only_if_it_does_nothing_else(workshop, line, alone):
+def test_a_configuration_loads_nothing(workshop, capsys, text, typed, said):
     write(workshop, "mine", "yard", "careful")
-    with open(workshop / "mine.py", "a") as module:
-        module.write(f"import mavic\n{line}\n")
-    assert plugins.only_defines((workshop / "mine.py").read_text()) is alone
-    if not alone:
-        (said,) = plugins.guess(Train(world="yard"))
-        assert (
-            said.startswith("mine.py adds the world 'yard' but also") and "mine" not in sys.modules
-        )
-        assert said.endswith("say --plugins mine")
-
-
-def test_a_policy_names_an_installed_module(workshop, monkeypatch):
-    home = workshop / "installed"
-    home.mkdir()
-    write(home, "worlds_of_mine", "meadow", "slow")
-    monkeypatch.syspath_prepend(str(home))
-    facts = {"config": {"world": "meadow", "method": "mavic"}, "module": "worlds_of_mine"}
-    (workshop / "team.json").write_text(json.dumps(facts))
-    (said,) = plugins.guess(Evaluate(policy=Path("team")))
-    assert said == "using --plugins worlds_of_mine: it adds the world 'meadow'"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [b'{"config": null}', b'{"config": {"world": [], "method": 3}, "module": 4}', b'"\xff"', b"["],
-)
-def test_a_description_of_another_shape_is_left_to_its_reader(workshop, text):
-    (workshop / "team.json").write_bytes(text)
-    (workshop / "run.jsonl").write_bytes(text)
-    assert not list(plugins.guess(Evaluate(policy=Path("team"))))
-    assert not list(plugins.guess(Report(folder=workshop)))
+    (workshop / "my.toml").write_text(text)
+    line = ["train", "box_pushing", "--config", "my.toml", "--print-config", *typed.split()]
+    if said:
+        assert said in complaint(capsys, *line) and "mine" not in sys.modules
+    else:
+        cli.main(line)
+        assert 'plugins = ["mine"]' in capsys.readouterr().out and "mine" in sys.modules

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from mavic.apps import replay
-from mavic.apps.frames import scene_as_json
+from mavic.apps.frames import _scene_as_json
 from mavic.apps.recording import Recording
 from mavic.envs import painting
 from mavic.types import Scene, Sprite
@@ -31,7 +31,7 @@ def frame(time: int, **changes) -> dict:
     )
     doing = dict(name="robot_0", macro="GO_RIGHT", decided=time == 0, complies=None, holds="")
     made = dict(
-        time=time, scene=scene_as_json(scene), agents=[doing], instruction=None, reward=-0.1,
+        time=time, scene=_scene_as_json(scene), agents=[doing], instruction=None, reward=-0.1,
         earned=-0.1 * time, events=[], verdicts=[], refused=[], judged=0, followed=0,
         values=None, over="",
     )  # fmt: skip
@@ -97,7 +97,7 @@ def test_the_page_holds_the_film():
 
 
 def test_what_comes_again_stands_once():
-    packed = replay.pack(recording(ticks=50))
+    packed = replay._pack(recording(ticks=50))
     assert len(packed["pool"]) == len({json.dumps(part) for part in packed["pool"]})
     sprites = [part for part in packed["pool"] if isinstance(part, dict) and "shape" in part]
     assert len(sprites) == 1 + 1 + 8  # the wall, the box, and the robot in eight places
@@ -105,7 +105,7 @@ def test_what_comes_again_stands_once():
 
 def test_values_stand_in_the_order_of_the_kinds():
     one = frame(0, values={"stay": 2.004, "none": 1.0, "text": 9.0})
-    packed = replay.pack(recording(frames=(one,)))
+    packed = replay._pack(recording(frames=(one,)))
     assert packed["frames"][0]["values"] == [1.0, 2.0]
 
 
@@ -114,7 +114,7 @@ def test_the_painter_gets_the_palette_from_python():
     assert look["palette"] == painting.PALETTE
     assert look["shapes"] == list(painting.SHAPES)
     for name, ink in look["ink"].items():
-        assert painting.contrast(ink, painting.PALETTE[name]) >= 4.5
+        assert painting._contrast(ink, painting.PALETTE[name]) >= 4.5
     script = Page(replay.page(recording(), "t")).scripts[1 + replay.SCRIPTS.index("paint")]
     assert not [colour for colour in painting.PALETTE.values() if colour.lower() in script.lower()]
 
@@ -245,5 +245,5 @@ def test_gif_has_a_picture_for_every_frame(tmp_path):
 def test_the_caption_tells_how_it_went(followed, word):
     judged = frame(1, verdicts=[dict(number=1, kind="stay", followed=followed)])
     shown = recording(frames=(frame(0), judged, *(frame(t) for t in range(2, 8))))
-    captions = [replay.caption(shown, index)[0] for index in range(8)]
+    captions = [replay._caption(shown, index)[0] for index in range(8)]
     assert captions == ["no instruction", *[word] * 4, *["no instruction"] * 3]

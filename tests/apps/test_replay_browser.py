@@ -11,7 +11,7 @@ import pytest
 from test_replay import EVIL, frame, recording
 
 from mavic.apps import replay
-from mavic.apps.frames import scene_as_json
+from mavic.apps.frames import _scene_as_json
 from mavic.envs import painting
 from mavic.types import Scene, Sprite
 
@@ -126,7 +126,7 @@ def test_both_painters_draw_the_same(open_page, shape):
               const unit = MavicPaint.fit(canvas, scene, 400, 400);
               MavicPaint.painter(data.look).draw(canvas, scene, unit);
             }""",
-            scene_as_json(scene),
+            _scene_as_json(scene),
         )
         ours = pixels(page, "#test")[:400, :400].astype(int)
         figure = figures.Figure(figsize=(4, 4), dpi=100)

@@ -9,20 +9,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from teams import untrained
 
-from mavic.apps import hearing, replay, stage
-from mavic.apps.recording import record
-from mavic.apps.stage import StageError
+import mavic
+from mavic.apps import replay
+from mavic.apps.frames import frame_of
+from mavic.apps.recording import Recording
 from mavic.envs.box_pushing.optimum import BEST_PLAN as BEST
-from mavic.experiments.config import Task, make_task
-from mavic.experiments.methods import preset_of
-from mavic.experiments.policy_file import TeamPolicy, Weights
-from mavic.experiments.runs import rollout_policy
+from mavic.experiment.methods import preset_of
+from mavic.experiment.task import Task, make_task
 from mavic.instruct import reward, schedule
-from mavic.language import lexicon as lexicons
-from mavic.learn import networks, update
+from mavic.language.conversation import hearing
+from mavic.learn import update
+from mavic.learn.popart import Scale
 from mavic.rollout.rollout import rollout
 from mavic.rollout.step import InstructedEnv
+from mavic.teams import stage
+from mavic.teams.stage import StageError
+from mavic.teams.team import TeamPolicy, Weights
+from mavic.training.runs import rollout_policy
 from mavic.types import Phrases
 
 GO_0, GO_1 = BEST[0]
@@ -80,6 +85,13 @@ def env(task) -> InstructedEnv:
 
 
 KEY = jax.random.key(3)
+
+
+def record(team, env, lexicon, key, script=None, ticks=None, **fields):
+    """The recording of an episode in which the lines of a script are said. `fields` are of the stage."""
+    played = stage.Stage(team=team, instructed_env=env, lexicon=lexicon, **fields)
+    cues = None if script is None else [stage.Cue(*line) for line in script]
+    return Recording.of_episode(played, key, cues, ticks)
 
 
 def test_the_best_plan_without_instructions_solves_the_task(task, env):
@@ -186,28 +198,28 @@ def test_also_holds_beside_the_active_one_and_each_is_judged(task, env):
         {"number": 1, "kind": "avoid-small-box-0", "followed": True}
     ]
     assert [also and also[1] for also in team.also[:4]] == [None] * 4 and all(team.also[1][:1])
-    assert replay.caption(recording, 1)[0].count("“") == 2
+    assert replay._caption(recording, 1)[0].count("“") == 2
 
 
 def test_a_third_instruction_is_refused_and_a_new_one_replaces_both(task, env):
     team = PairPlanner([[STAY, STAY]])
     silent = dataclasses.replace(env, schedule=schedule.make_schedule())
     played = stage.Stage(team=team, instructed_env=silent, lexicon=task.lexicon)
-    episode = stage.start(played, KEY)
-    episode = stage.say(played, episode, "avoid-small-box-0", also=True)  # nothing to be beside
+    episode = played.start(KEY)
+    episode = played.say(episode, "avoid-small-box-0", also=True)  # nothing to be beside
     assert episode.also is None and episode.given == 1
     with pytest.raises(StageError, match="avoid-small-box-0 holds already"):
-        stage.say(played, episode, "avoid-small-box-0", also=True)
-    episode = stage.say(played, episode, "avoid-small-box-1", also=True)
+        played.say(episode, "avoid-small-box-0", also=True)
+    episode = played.say(episode, "avoid-small-box-1", also=True)
     with pytest.raises(StageError, match="two instructions hold already"):
-        stage.say(played, episode, "dont-push", also=True)
-    _, episode = stage.advance(played, episode)
-    episode = stage.say(played, episode, "stay")
-    assert [v["kind"] for v in episode.verdicts] == ["avoid-small-box-1", "avoid-small-box-0"]
+        played.say(episode, "dont-push", also=True)
+    _, episode = played.advance(episode)
+    episode = played.say(episode, "stay")
+    assert [v.kind for v in episode.verdicts] == ["avoid-small-box-1", "avoid-small-box-0"]
     assert (episode.given, episode.numbers[0], episode.judged) == (3, 3, 2)
     assert not episode.also.kind.any()
     with pytest.raises(StageError, match="stay and push together leave robot_0 nothing to do"):
-        stage.say(played, episode, "push", also=True)
+        played.say(episode, "push", also=True)
 
 
 def test_two_clauses_are_two_instructions(task):
@@ -232,7 +244,7 @@ def test_a_free_sentence_is_heard_as_a_training_phrase_of_its_kind(task, env):
     row = lexicon.texts.index(heard)
     assert lexicon.names[int(lexicon.kind[row])] == "dont-push" and not bool(lexicon.held_out[row])
     assert hearing.hear(lexicon, text).row == row
-    assert hearing.hear(lexicon, text).own_row == lexicons.spare_row(lexicon)
+    assert hearing.hear(lexicon, text).own_row == lexicon.spare_row
 
 
 def test_a_team_that_hears_kinds_hears_a_free_sentence_itself(task, env):
@@ -288,20 +300,20 @@ def test_an_instruction_that_the_state_forbids_is_refused_and_shown():
         env=store.env, rules=rules, schedule=schedule.make_schedule(), phrases=phrases
     )
     played = stage.Stage(team=Planner([[0, 0, 0]]), instructed_env=env, lexicon=store.lexicon)
-    episode = stage.start(played, KEY)
+    episode = played.start(KEY)
     state = episode.state.state
     gone = dataclasses.replace(state, received=jnp.ones_like(state.received))
     episode = dataclasses.replace(episode, state=dataclasses.replace(episode.state, state=gone))
     if bool(store.env.check(gone)[int(rules.precondition[1]) - 1]):
         pytest.fail("everybody has every tool, yet tool 0 can be asked for")
-    episode = stage.say(played, episode, "fetch-tool-0-first")
-    frame = stage.last_frame(played, episode)
+    episode = played.say(episode, "fetch-tool-0-first")
+    frame = frame_of(played, episode, episode.still())
     assert frame["instruction"] is None
     assert frame["refused"] == [store.lexicon.texts[int(store.lexicon.table[1, 0])]]
 
 
 @pytest.fixture(scope="module")
-def drawn(task):
+def drawn(task, tmp_path_factory):
     """A team with random weights, as a policy."""
     static = task.static_config(preset_of("tuned", "box_pushing"), "protected")
     blank = jax.eval_shape(lambda key: update.init(key, static), jax.random.key(0))
@@ -310,17 +322,11 @@ def drawn(task):
     def some(leaf):
         return jnp.asarray(random.normal(0, 0.1, leaf.shape), jnp.float32)
 
-    one = jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), networks.scale_of(1.0))
+    one = jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), Scale.of(1.0))
     actor, critic = jax.tree.map(some, (blank.actor, blank.critic))
-    facts = {
-        "shape": dataclasses.asdict(static.network.shape),
-        "world": "box_pushing",
-        "kinds": list(task.lexicon.names[1:]),
-        "agents": list(task.env.agents),
-        "macro_counts": [len(enum) for enum in task.env.macros],
-        "encoder": task.lexicon.encoder,
-        "examples": [task.lexicon.texts[int(row)] for row in task.lexicon.table[1:, 0]],
-    }
+    folder = tmp_path_factory.mktemp("teams")
+    path = untrained(folder, "box_pushing", network="protected", hear="vectors")
+    facts = mavic.load_policy(path).facts
     return static, TeamPolicy(Weights(actor=actor, critic=critic, scale=one), facts)
 
 

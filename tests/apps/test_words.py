@@ -11,7 +11,7 @@ import built_in
 import pytest
 from rich.console import Console
 
-from mavic.apps import cli, console, words
+from mavic.apps import cli, console, reader_tables
 from mavic.language.encoder import EncoderError
 from mavic.language.reader import ablation, measure
 
@@ -88,7 +88,7 @@ def test_standard_input_has_one_sentence_per_line():
         (("box_pushin", "push"), b"", "did you mean 'box_pushing'?"),
         (("", "push"), b"", "neither a world nor a file"),
         ((str(Path(__file__).parent), "push"), b"", "neither a world nor a file"),
-        (("kitchen", "--ablation"), b"", "no world is called 'kitchen'"),
+        (("kitchen", "--ablation"), b"", "world 'kitchen' is unknown"),
         (("overcooked", "push", "--ablation"), b"", "--ablation takes a world alone"),
     ],
 )
@@ -112,7 +112,7 @@ def test_a_missing_encoder_says_how_to_install_it(monkeypatch):
 def test_the_report_shows_every_share_with_its_source_and_target():
     worlds = ("box_pushing", "warehouse")  # the third one takes as long as both
     out = io.StringIO()
-    for table in words.report_tables(worlds):
+    for table in reader_tables.report_tables(worlds):
         Console(file=out, width=80).print(table, highlight=False)
     plain = " ".join(out.getvalue().split())
     for world in worlds:
@@ -138,7 +138,9 @@ def test_the_report_covers_every_world_with_phrases_and_no_other(monkeypatch):
         return (), ()
 
     monkeypatch.setattr(measure, "measure", record)
-    assert len(list(words.report_tables())) == 5 * len(built_in.WORLDS)  # blind, and four authors
+    assert len(list(reader_tables.report_tables())) == 5 * len(
+        built_in.WORLDS
+    )  # blind, and four authors
     assert measured[: len(built_in.WORLDS)] == [(world, "blind", "") for world in built_in.WORLDS]
 
 

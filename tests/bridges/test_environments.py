@@ -80,7 +80,7 @@ def test_a_busy_agent_goes_on(boxes):
 
 
 def test_gymnasium_makes_a_team_by_its_versioned_name():
-    ids.register()
+    ids.register_plugin()
     env = gymnasium.make("mavic/BoxPushing-v1", size=4, disable_env_checker=True)
     seen, _ = env.reset(seed=0)
     assert env.observation_space.contains(seen)

@@ -16,9 +16,11 @@ from sample_records import config_of, record_of, study
 import mavic
 from mavic.apps import cli
 from mavic.bridges import marl_eval
-from mavic.experiments import policy_file
 from mavic.learn import act, networks
+from mavic.learn.kind_heads import KindHeads
 from mavic.learn.losses import mixture
+from mavic.teams.facts import PolicyError
+from mavic.teams.team import TeamPolicy
 
 pytest.importorskip("onnx")
 import onnxruntime
@@ -45,7 +47,7 @@ def with_kind_heads(team):
     random = np.random.default_rng(5)
 
     def more(params, outputs):
-        layers = networks.init_kind_heads(shape, outputs)
+        layers = {"kind_heads": KindHeads.init(shape.embedding, shape.hidden, outputs)}
         made = jax.tree.map(
             lambda x: random.normal(size=(shape.agents, *x.shape)).astype(np.float32), layers
         )
@@ -56,7 +58,7 @@ def with_kind_heads(team):
         actor=more(team.weights.actor, shape.macros),
         critic=more(team.weights.critic, networks.VALUE_HEADS),
     )
-    return policy_file.TeamPolicy(weights, facts)
+    return TeamPolicy(weights, facts)
 
 
 def probabilities(team, carry, observation, kind, idle, available):
@@ -67,7 +69,7 @@ def probabilities(team, carry, observation, kind, idle, available):
     )
     first = carry.actor[0]  # a model has no room for a second instruction
     heads, memory = act._step(team.networks.actor, actors, first, seen, idle[None])
-    logits = jax.vmap(lambda h: networks.logits(team.shape, h, seen.instructed))(heads)
+    logits = jax.vmap(lambda h: team.shape.logits(h, seen.instructed))(heads)
     _, soft = mixture(logits[:, 0], available, jnp.zeros(len(kind)))
     return jnp.exp(soft), memory
 
@@ -105,8 +107,8 @@ def test_a_model_decides_as_the_team_does(team, tmp_path):
 )
 def test_actors_that_the_model_cannot_hold_are_refused(tmp_path, backbone, why):
     team = mavic.load_policy(untrained(tmp_path, "box_pushing", backbone=backbone))
-    with pytest.raises(policy_file.PolicyError, match=why):
-        bridge.model_of(team)
+    with pytest.raises(PolicyError, match=why):
+        bridge._model_of(team)
 
 
 def test_the_example_needs_only_onnxruntime(tmp_path):
@@ -132,11 +134,11 @@ def test_seeds_that_diverged_are_not_exported(tmp_path):
     record = record_of(tmp_path, config_of(), [291.0, 0.0], [0.9, 0.0], [0.0, 0.0])
     assert record.score is not None
     lost = dataclasses.replace(record, score={**record.score, "diverged": [None, 2]})
-    (tasks,) = marl_eval.export_records([lost]).values()
+    (tasks,) = marl_eval._export_records([lost]).values()
     (task,) = tasks.values()
     assert set(task["MAVIC"]) == {"seed_0"}
     none = dataclasses.replace(record, score={**record.score, "diverged": [1, 2]})
-    assert marl_eval.export_records([none]) == {"mavic": {}}
+    assert marl_eval._export_records([none]) == {"mavic": {}}
 
 
 def test_records_become_marl_evals_json(tmp_path):

@@ -36,12 +36,6 @@ def test_an_unknown_option_names_the_known_ones():
         make("box_pushing", sise=8)
 
 
-@pytest.mark.parametrize("name", api.BUILT_IN)
-def test_the_old_option_rules_names_the_new_one(name):
-    with pytest.raises(ValueError, match=f"{name}: the option rules is now dynamics"):
-        make(name, rules="reference")
-
-
 def test_users_register_their_worlds(registry):
     register("mine", "mavic.envs.warehouse.env:Warehouse", title="My Warehouse")
     assert api.names() == (*api.BUILT_IN, "mine")

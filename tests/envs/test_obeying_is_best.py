@@ -15,13 +15,18 @@ from mavic.envs.overcooked.macros import PattyMacro, Thing
 from mavic.envs.overcooked.state import COOKS, Event, Place
 from mavic.envs.warehouse import optimum as warehouse
 from mavic.instruct.reward import rules_of
-from mavic.instruct.spec import read
+from mavic.instruct.spec import InstructionFile
 from mavic.types import replace
+from tools import search_box_pushing, search_overcooked
 
 
 def adding(world: str):
     """The kinds of a world that leave the task on, as they stand in its instruction file."""
-    return [kind for kind in read(api.world(world).instructions).kinds if kind.rule == "add"]
+    return [
+        kind
+        for kind in InstructionFile.read(api.world(world).instructions).kinds
+        if kind.rule == "add"
+    ]
 
 
 def named(kind) -> set[str]:
@@ -33,7 +38,7 @@ def test_the_best_obedient_plan_is_known_for_every_kind_that_leaves_the_task_on(
     record = api.world(world)
     env, gamma = record.make(), record.presets["tuned"].gamma
     best = record.optimum(env, gamma, None)
-    for kind in read(record.instructions).kinds:
+    for kind in InstructionFile.read(record.instructions).kinds:
         found = record.optimum(env, gamma, kind.name)
         assert (found is not None) == (kind.rule == "add"), kind.name
         assert found is None or 0.9 * best < found <= best
@@ -49,19 +54,24 @@ def test_the_planners_leave_out_what_the_instruction_files_forbid(planner):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", adding("box_pushing"), ids=lambda kind: kind.name)
 def test_box_pushing_in_every_state(kind):
-    env = box_pushing.BoxPushing()
+    env = search_box_pushing.BoxPushing()
     allowed = np.array(rules_of(env, api.world("box_pushing").instructions).allowed)
-    number = 1 + read(api.world("box_pushing").instructions).names().index(kind.name)
-    gain = box_pushing.largest_gain(env, allowed[number])
+    number = 1 + InstructionFile.read(api.world("box_pushing").instructions).names().index(
+        kind.name
+    )
+    gain = search_box_pushing.largest_gain(env, allowed[number])
     assert 9 < gain < 10  # a robot may turn back to a small box while the other is on its way
     assert -kind.penalty > gain
-    assert box_pushing.share_where_disobeying_pays(env, allowed[number], "add", kind.penalty) == 0
+    assert (
+        search_box_pushing.share_where_disobeying_pays(env, allowed[number], "add", kind.penalty)
+        == 0
+    )
 
 
 def test_overcooked_by_a_bound_that_is_nearly_reached():
     """The patty lies on plate 1, next to the delivery: without plate 1 it can never be delivered."""
     env, gamma = overcooked.Overcooked(), overcooked.GAMMA
-    bound = overcooked.gain_bound(env)
+    bound = search_overcooked.gain_bound(env)
     for kind in adding("overcooked"):
         assert -kind.penalty > bound, f"{kind.name}: disobeying may gain {bound:.1f}"
     start = env.reset(jax.random.key(0))

@@ -28,13 +28,14 @@ from mavic.envs.overcooked import (
     pathfinding,
 )
 from mavic.envs.overcooked import optimum as plans
-from mavic.envs.overcooked.env import move_cooks
+from mavic.envs.overcooked.env import _move_cooks
 from mavic.envs.overcooked.grid import CELLS, NOWHERE, SIZE, STEPS, cell_of
-from mavic.envs.overcooked.kitchen import MapError, load, parse
+from mavic.envs.overcooked.kitchen import Kitchen, _MapError
 from mavic.envs.overcooked.macros import Primitive, Thing
 from mavic.envs.overcooked.observation import TASKS
 from mavic.envs.overcooked.state import CHOPS, Event, Place
 from mavic.types import Tick, replace
+from tools import search_overcooked
 
 M = PattyMacro
 D = Overcooked()
@@ -223,7 +224,7 @@ def test_a_cook_who_stays_blocks():
 @pytest.mark.parametrize("cooks", [2, 3])
 def test_cooks_move_as_in_the_sequential_loop(cooks):
     """Compare with repeated passes over the cooks in order, written with plain lists."""
-    kitchen = load("C")
+    kitchen = Kitchen.load("C")
     floor = set(kitchen.floor)
 
     def slow(cells, moves):
@@ -253,7 +254,7 @@ def test_cooks_move_as_in_the_sequential_loop(cooks):
     close = close[[len(set(row)) == cooks for row in close]]
     cells = np.concatenate([cells, close]).astype(np.int32)
     moves = rng.integers(0, 5, cells.shape).astype(np.int32)
-    fast = jax.jit(jax.vmap(lambda c, m: move_cooks(kitchen, c, m)))(cells, moves)
+    fast = jax.jit(jax.vmap(lambda c, m: _move_cooks(kitchen, c, m)))(cells, moves)
     np.testing.assert_array_equal(fast, [slow(c, m) for c, m in zip(cells, moves, strict=True)])
 
 
@@ -884,7 +885,7 @@ def test_go_counter_puts_the_thing_on_the_first_free_counter_inside():
 
 def test_shortest_paths_are_shortest():
     """Compare with breadth-first search, with random obstacles and cooks."""
-    kitchen = load("C")
+    kitchen = Kitchen.load("C")
     rng = np.random.default_rng(1)
     number = 3000
     cooks = rng.choice(kitchen.floor, (number, 2)).astype(np.int32)
@@ -981,8 +982,8 @@ def broken(row: int, column: int, letter: str) -> str:
     ],
 )
 def test_bad_maps_are_refused_with_row_and_column(text, message):
-    with pytest.raises(MapError, match=message):
-        parse(text, "mine")
+    with pytest.raises(_MapError, match=message):
+        Kitchen.parse(text, "mine")
 
 
 def test_a_map_of_your_own(tmp_path):
@@ -990,7 +991,7 @@ def test_a_map_of_your_own(tmp_path):
     path.write_text("\n".join(line[::-1] for line in MAP_D.splitlines()), encoding="utf-8")
     env = make("overcooked", map=str(path))
     assert env.kitchen.delivery == cell_of(3, 6)
-    with pytest.raises(MapError, match="no such map; shipped: A, B, C, D"):
+    with pytest.raises(_MapError, match="no such map; shipped: A, B, C, D"):
         Overcooked(map="E")
 
 
@@ -1048,15 +1049,17 @@ def test_one_tick_moves_do_what_every_macro_does():
 
 
 def test_the_best_plan_earns_the_optimum_and_the_bound_is_optimistic():
-    reward, over, _, states = plans.play(D, plans.moves(plans.BEST_PLAN))
+    reward, over, _, states = search_overcooked.play(D, search_overcooked.moves(plans.BEST_PLAN))
     assert over.argmax() == len(over) - 1 and over.sum() == 1
-    assert plans.discounted(reward) == pytest.approx(plans.OPTIMAL_RETURN, abs=1e-3)
+    assert search_overcooked.discounted(reward) == pytest.approx(plans.OPTIMAL_RETURN, abs=1e-3)
     undiscounted = 200 + 4 * 10 - 0.1 * len(reward)
     assert reward.sum() == pytest.approx(undiscounted, abs=1e-3)
 
     earned = np.cumsum(reward * plans.GAMMA ** np.arange(len(reward)))[:-1]
     states = jax.tree.map(lambda leaf: leaf[:-1], states)
-    bound = jax.jit(jax.vmap(lambda s, t, e: plans.bound(D.kitchen, plans.GAMMA, s, t, e)[0]))
+    bound = jax.jit(
+        jax.vmap(lambda s, t, e: search_overcooked.bound(D.kitchen, plans.GAMMA, s, t, e)[0])
+    )
     bounds = np.asarray(bound(states, np.arange(1.0, len(reward)), earned))
     assert (bounds >= plans.OPTIMAL_RETURN - 1e-3).all(), "a bound is below the return"
     assert bounds[0] < plans.OPTIMAL_RETURN + 10, "the bound is not vacuous"
@@ -1065,11 +1068,11 @@ def test_the_best_plan_earns_the_optimum_and_the_bound_is_optimistic():
 @pytest.mark.parametrize("kind", plans.FORBIDDEN)
 def test_the_obedient_plans_obey_and_earn_their_returns(kind):
     """Each is played with as many ticks as the longest, so that one program serves all."""
-    moves = plans.moves(plans.OBEDIENT_PLANS[kind])
+    moves = search_overcooked.moves(plans.OBEDIENT_PLANS[kind])
     rest = np.full((58 - len(moves), 2), M.STAY)
-    done = plans.play(D, np.concatenate([moves, rest]))
+    done = search_overcooked.play(D, np.concatenate([moves, rest]))
     assert done.over.argmax() == len(moves) - 1
-    earned = plans.discounted(done.reward[: len(moves)])
+    earned = search_overcooked.discounted(done.reward[: len(moves)])
     assert earned == pytest.approx(plans.OBEDIENT_RETURNS[kind], abs=1e-3)
     assert earned <= plans.OPTIMAL_RETURN + 1e-3
     assert not np.isin(done.work, plans.FORBIDDEN[kind]).any()
@@ -1078,11 +1081,11 @@ def test_the_obedient_plans_obey_and_earn_their_returns(kind):
 
 @pytest.mark.parametrize(("pair", "plan"), plans.OBEDIENT_PAIRS.items())
 def test_the_plan_of_one_kind_that_obeys_both_is_best_for_the_pair(pair, plan):
-    moves = plans.moves(plans.OBEDIENT_PLANS[plan])
-    done = plans.play(D, np.concatenate([moves, np.full((58 - len(moves), 2), M.STAY)]))
+    moves = search_overcooked.moves(plans.OBEDIENT_PLANS[plan])
+    done = search_overcooked.play(D, np.concatenate([moves, np.full((58 - len(moves), 2), M.STAY)]))
     kinds = pair.split("+")
     assert not any(np.isin(done.work, plans.FORBIDDEN[kind]).any() for kind in kinds)
-    earned = plans.discounted(done.reward[: len(moves)])
+    earned = search_overcooked.discounted(done.reward[: len(moves)])
     assert earned == pytest.approx(min(plans.OBEDIENT_RETURNS[kind] for kind in kinds), abs=1e-3)
     assert plans.best_return(D, plans.GAMMA, pair) == plans.OBEDIENT_RETURNS[plan]
 
@@ -1093,7 +1096,9 @@ def test_what_a_plan_may_not_use_counts_as_gone_in_the_bound():
 
     def bound(kind=None):
         forbidden = plans.FORBIDDEN.get(kind, ())
-        return float(plans.bound(D.kitchen, plans.GAMMA, start, zero, zero, forbidden)[0])
+        return float(
+            search_overcooked.bound(D.kitchen, plans.GAMMA, start, zero, zero, forbidden)[0]
+        )
 
     assert bound("avoid-left-oven") < bound() - 1
     for kind, best in plans.OBEDIENT_RETURNS.items():
@@ -1103,7 +1108,7 @@ def test_what_a_plan_may_not_use_counts_as_gone_in_the_bound():
 @pytest.mark.slow
 def test_the_search_proves_the_optimum():
     """The beam drops no state that could beat the plan. This takes minutes on two cores."""
-    found = plans.search(D, width=100_000, horizon=70)
+    found = search_overcooked.search(D, width=100_000, horizon=70)
     assert found.value == pytest.approx(plans.OPTIMAL_RETURN, abs=1e-3)
     assert found.dropped < plans.OPTIMAL_RETURN
 
@@ -1114,6 +1119,6 @@ def test_the_search_proves_the_optimum():
 )
 def test_the_search_proves_the_obedient_plans(kind, width):
     """The other kinds need no search: their plans earn the optimum of the uninstructed task."""
-    found = plans.search(D, width=width, horizon=70, forbidden=plans.FORBIDDEN[kind])
+    found = search_overcooked.search(D, width=width, horizon=70, forbidden=plans.FORBIDDEN[kind])
     assert found.value == pytest.approx(plans.OBEDIENT_RETURNS[kind], abs=1e-3)
     assert found.dropped < plans.OBEDIENT_RETURNS[kind]

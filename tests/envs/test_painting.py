@@ -41,12 +41,12 @@ def test_text_places_things_between_cells():
 @pytest.mark.parametrize("colour", painting.PALETTE)
 def test_text_has_aa_contrast_on_every_colour(colour):
     fill = painting.PALETTE[colour]
-    assert painting.contrast(painting.ink(fill), fill) >= 4.5
+    assert painting._contrast(painting.ink(fill), fill) >= 4.5
 
 
 def test_contrast_agrees_with_known_values():
-    assert painting.contrast("#000000", "#FFFFFF") == pytest.approx(21)
-    assert painting.contrast("#777777", "#FFFFFF") == pytest.approx(4.48, abs=0.01)
+    assert painting._contrast("#000000", "#FFFFFF") == pytest.approx(21)
+    assert painting._contrast("#777777", "#FFFFFF") == pytest.approx(4.48, abs=0.01)
 
 
 def test_no_two_colours_look_alike():

@@ -17,8 +17,9 @@ from mavic.envs.conformance import check_env
 from mavic.envs.warehouse import State, Warehouse
 from mavic.envs.warehouse import optimum as plan
 from mavic.envs.warehouse.macros import START, TABLE, TOOL_ROOM, WORK_AREAS
-from mavic.instruct.spec import read
+from mavic.instruct.spec import InstructionFile
 from mavic.types import Tick, replace
+from tools import search_warehouse
 
 PAPER = Warehouse()
 REFERENCE = Warehouse(dynamics="reference")
@@ -464,7 +465,7 @@ def test_three_people_and_four_tools():
         "GET_TOOL",
         "LOOK_FOR_3 PASS_TO_0 WAIT",
     )
-    played = plan.replay(env, tuple(tuple(line.split()) for line in lines), asked=3)
+    played = search_warehouse.replay(env, tuple(tuple(line.split()) for line in lines), asked=3)
     assert played.events[:, env.events.index("delivered-tool-3")].sum() == 1
     assert played.states[-1].received.tolist()[2] == [False, False, False, True]
     assert not played.held[-1]
@@ -473,7 +474,7 @@ def test_three_people_and_four_tools():
 def test_the_instruction_file_uses_names_of_this_world():
     from importlib.resources import files
 
-    known = read(str(files("mavic.envs.warehouse") / "instructions.toml"))
+    known = InstructionFile.read(str(files("mavic.envs.warehouse") / "instructions.toml"))
     for kind in known.kinds:
         assert kind.given_if in PAPER.preconditions and kind.effect in PAPER.effects
         assert set(kind.resolved_by) <= set(PAPER.events)
@@ -563,10 +564,10 @@ def test_invariants_hold_in_random_play(seed, interrupt, instruct, env):
 
 @pytest.mark.parametrize("asked", [None, 0, 1, 2])
 def test_best_plans_earn_the_optimal_returns(asked):
-    played = plan.replay(PAPER, plan.BEST_PLANS[asked], asked)
+    played = search_warehouse.replay(PAPER, plan.BEST_PLANS[asked], asked)
     assert played.solved and played.total == plan.OPTIMAL_RETURNS[asked]
     if asked is not None:
-        assert plan.count_disobedience(PAPER, played, asked) == 0
+        assert search_warehouse.count_disobedience(PAPER, played, asked) == 0
         delivered = played.events[:, 1:4]
         first = delivered[delivered.any(1)][0]
         assert np.flatnonzero(first).tolist() == [asked]
@@ -574,17 +575,19 @@ def test_best_plans_earn_the_optimal_returns(asked):
 
 @pytest.mark.long
 def test_the_uninstructed_optimum_is_found_and_nothing_is_better():
-    found = plan.search(PAPER, floor=533)
+    found = search_warehouse.search(PAPER, floor=533)
     assert found.exhaustive and found.total == 533
-    assert plan.replay(PAPER, found.plan).total == 533
-    assert plan.search(PAPER, floor=534) == plan.Found(
+    assert search_warehouse.replay(PAPER, found.plan).total == 533
+    assert search_warehouse.search(PAPER, floor=534) == search_warehouse._Found(
         plan=None, total=-np.inf, exhaustive=True, ticks_tried=96
     )
 
 
-def best_for_fetch(asked: int) -> plan.Found:
+def best_for_fetch(asked: int) -> search_warehouse._Found:
     """Search for anything better than obeying. Looking for another tool costs the 100 of D13."""
-    return plan.search(PAPER, floor=plan.OPTIMAL_RETURNS[asked] + 1, asked=asked, elsewhere=-100.0)
+    return search_warehouse.search(
+        PAPER, floor=plan.OPTIMAL_RETURNS[asked] + 1, asked=asked, elsewhere=-100.0
+    )
 
 
 @pytest.mark.slow
@@ -599,23 +602,23 @@ def test_obeying_is_best(asked):
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", [0, 1, 2])
 def test_disobeying_can_earn_the_uninstructed_optimum(asked):
-    found = plan.search(PAPER, floor=533, asked=asked)
-    assert plan.replay(PAPER, found.plan, asked).total == 533
+    found = search_warehouse.search(PAPER, floor=533, asked=asked)
+    assert search_warehouse.replay(PAPER, found.plan, asked).total == 533
 
 
 @pytest.mark.parametrize("asked", [None, 0, 1, 2])
 def test_the_upper_bound_never_falls_below_the_return(asked):
     """The bound must hold along the best plan. At the start it is the 533 of the proof."""
-    played = plan.replay(PAPER, plan.BEST_PLANS[asked], asked)
+    played = search_warehouse.replay(PAPER, plan.BEST_PLANS[asked], asked)
     states = jax.tree.map(lambda *leaves: np.stack(leaves), *played.states[:-1])
-    node = plan.Situations(
+    node = search_warehouse._Situations(
         state=states,
         macro=played.macros[:-1],
         idle=played.fresh[1:],
         held=played.held[1:],
         earned=np.cumsum(played.rewards)[:-1],
     )
-    bounds = plan.upper_bound(PAPER, node, asked)
+    bounds = search_warehouse._upper_bound(PAPER, node, asked)
     assert (bounds >= played.total).all() and bounds[0] == 533
     assert (np.diff(bounds) <= 0).all()
 

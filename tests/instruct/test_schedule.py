@@ -9,8 +9,9 @@ import pytest
 from corridor import ARRIVES, FILE, HURRY, PHRASES, RING, RULES, WALK, Corridor, draws
 
 from mavic.instruct import reward, schedule
-from mavic.instruct import spec as instructions
-from mavic.instruct.schedule import FOREVER, make_schedule, nobody, possible_kinds
+from mavic.instruct.schedule import make_schedule, no_instruction, possible_kinds
+from mavic.instruct.spec import InstructionFile
+from mavic.ranges import FOREVER
 from mavic.types import replace
 
 EVERY = jnp.array([False, True, True, True])
@@ -42,7 +43,7 @@ def instruction_of(kind, *, hold=9, agents=(1, 1), **changes):
     """An instruction that has just arrived."""
     target = jnp.array(agents, bool)
     return replace(
-        nobody(2),
+        no_instruction(2),
         kind=jnp.where(target, kind, 0),
         phrase=jnp.where(target, 1, 0),
         ticks_left=jnp.int32(hold),
@@ -53,7 +54,7 @@ def instruction_of(kind, *, hold=9, agents=(1, 1), **changes):
 
 def governed(clock, ticks, **drawn):
     """The kind that governs each tick, and whether it changed after it."""
-    instruction, kinds, changes = nobody(2), [], []
+    instruction, kinds, changes = no_instruction(2), [], []
     for tick in range(ticks):
         kinds.append(int(instruction.kind.max()))
         update = advance(instruction, clock, **(drawn.get(f"at_{tick}") or drawn.get("always", {})))
@@ -80,9 +81,9 @@ def test_none_starts_in_the_tick_in_which_another_ends():
 
 def test_the_rate_is_the_chance_of_a_tick():
     clock = make_schedule(rate=0.3, hold_min=5, hold_max=5)
-    assert bool(advance(nobody(2), clock, arrival=0.29).changed)
-    assert not bool(advance(nobody(2), clock, arrival=0.31).changed)
-    assert not bool(advance(nobody(2), make_schedule(), arrival=0.0).changed)
+    assert bool(advance(no_instruction(2), clock, arrival=0.29).changed)
+    assert not bool(advance(no_instruction(2), clock, arrival=0.31).changed)
+    assert not bool(advance(no_instruction(2), make_schedule(), arrival=0.0).changed)
 
 
 def test_once_means_once_an_episode():
@@ -135,7 +136,7 @@ def test_what_is_replaced_is_judged_and_the_new_one_starts_clean(complied):
 @pytest.mark.parametrize(("agent", "kinds"), [(0.49, [WALK, 0]), (0.51, [0, WALK])])
 def test_one_agent_is_asked_and_the_other_is_not(agent, kinds):
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, one_agent=True)
-    new = advance(nobody(2), clock, agent=agent, **ARRIVES).instruction
+    new = advance(no_instruction(2), clock, agent=agent, **ARRIVES).instruction
     assert new.kind.tolist() == kinds
     assert [phrase > 0 for phrase in new.phrase.tolist()] == [kind > 0 for kind in kinds]
 
@@ -145,7 +146,7 @@ def test_one_agent_is_asked_and_the_other_is_not(agent, kinds):
 def test_a_kind_never_reaches_those_it_is_not_meant_for(agent, one_agent):
     clock = make_schedule(rate=1.0, one_agent=one_agent)
     ring_alone = jnp.arange(4) == RING
-    new = advance(nobody(2), clock, possible=ring_alone, agent=agent, **ARRIVES).instruction
+    new = advance(no_instruction(2), clock, possible=ring_alone, agent=agent, **ARRIVES).instruction
     assert new.kind.tolist() == [RING, 0] and new.phrase.tolist() == [6, 0]
 
 
@@ -168,7 +169,7 @@ def test_an_uninstructed_episode_hears_nothing_whatever_the_clock_draws(drawn, u
     assert (
         bool(first.uninstructed) is uninstructed and bool((first.kind == 0).all()) is uninstructed
     )
-    silent = replace(nobody(2), uninstructed=jnp.asarray(uninstructed))
+    silent = replace(no_instruction(2), uninstructed=jnp.asarray(uninstructed))
     assert bool(advance(silent, clock, **ARRIVES).changed) is not uninstructed
 
 
@@ -178,7 +179,7 @@ def test_an_uninstructed_episode_hears_nothing_whatever_the_clock_draws(drawn, u
 )
 def test_a_share_of_those_that_leave_the_task_on_holds_to_the_end(drawn, kind, left):
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=4, hold_to_end_prob=0.3)
-    new = advance(nobody(2), clock, kind=kind, **{**ARRIVES, "hold": drawn}).instruction
+    new = advance(no_instruction(2), clock, kind=kind, **{**ARRIVES, "hold": drawn}).instruction
     assert int(new.ticks_left) == left
 
 
@@ -224,7 +225,7 @@ def test_drills_are_some_of_the_prohibitions_that_hold_to_the_end(kind, lasts, d
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, hold_to_end_prob=0.5, drill_prob=0.5)
     drawn = draws(**ARRIVES, hold=0.4 if lasts else 0.6, drill=drill)
     update = GO(
-        drawn, nobody(2), jnp.ones(2, bool), jnp.zeros(2, bool), jnp.zeros(3), by_kind(kind),
+        drawn, no_instruction(2), jnp.ones(2, bool), jnp.zeros(2, bool), jnp.zeros(3), by_kind(kind),
         jnp.asarray(False), RULES, clock, PHRASES,
     )  # fmt: skip
     assert bool(update.instruction.enforced) is enforced
@@ -249,8 +250,10 @@ def test_a_command_is_never_a_drill_and_the_shield_enforces_everything():
 @pytest.mark.parametrize(("kind", "context"), [(WALK, 2), (HURRY, 1), (RING, 1)])
 def test_the_context_tells_whether_the_task_goes_on(kind, context):
     clock = make_schedule(rate=1.0, hold_min=1, hold_max=1)
-    instruction_now = advance(nobody(2), clock, possible=by_kind(kind), **ARRIVES).instruction
-    assert int(instruction_now.context) == context and int(nobody(2).context) == 0
+    instruction_now = advance(
+        no_instruction(2), clock, possible=by_kind(kind), **ARRIVES
+    ).instruction
+    assert int(instruction_now.context) == context and int(no_instruction(2).context) == 0
     assert (
         int(advance(instruction_now, clock, events=BELL).instruction.context) == 0
     )  # it has ended
@@ -271,14 +274,14 @@ def test_a_kind_whose_condition_fails_is_not_given():
     assert shut.tolist() == [False, True, True, False]
     clock = make_schedule(rate=1.0)
     for kind, expected in ((0.0, WALK), (0.49, WALK), (0.51, HURRY), (0.999999, HURRY)):
-        new = advance(nobody(2), clock, possible=shut, kind=kind, **ARRIVES).instruction
+        new = advance(no_instruction(2), clock, possible=shut, kind=kind, **ARRIVES).instruction
         assert int(new.kind.max()) == expected
     nothing = jnp.zeros(4, bool)
-    assert not bool(advance(nobody(2), clock, possible=nothing, **ARRIVES).changed)
+    assert not bool(advance(no_instruction(2), clock, possible=nothing, **ARRIVES).changed)
 
 
 def test_only_the_kinds_asked_for_are_given():
-    file = instructions.parse(FILE, "corridor.toml")
+    file = InstructionFile.parse(FILE, "corridor.toml")
     rules = reward.rules_of(Corridor(), file, only=("hurry",))
     assert possible_kinds(jnp.array([True]), rules).tolist() == [False, False, True, False]
     with pytest.raises(ValueError, match="'hury' is unknown; did you mean 'hurry'"):
@@ -287,7 +290,7 @@ def test_only_the_kinds_asked_for_are_given():
 
 @pytest.mark.parametrize(("kind", "expected"), [(0.33, WALK), (0.34, HURRY), (0.67, RING)])
 def test_kinds_are_drawn_uniformly(kind, expected):
-    new = advance(nobody(2), make_schedule(rate=1.0), kind=kind, **ARRIVES).instruction
+    new = advance(no_instruction(2), make_schedule(rate=1.0), kind=kind, **ARRIVES).instruction
     assert int(new.kind.max()) == expected
 
 
@@ -297,7 +300,7 @@ def test_kinds_are_drawn_uniformly(kind, expected):
 )
 def test_phrases_are_drawn_uniformly_and_never_from_the_padding(kind, phrase, row):
     new = advance(
-        nobody(2), make_schedule(rate=1.0), kind=kind, phrase=phrase, **ARRIVES
+        no_instruction(2), make_schedule(rate=1.0), kind=kind, phrase=phrase, **ARRIVES
     ).instruction
     assert new.phrase.tolist() == [row, row]
 
@@ -305,7 +308,9 @@ def test_phrases_are_drawn_uniformly_and_never_from_the_padding(kind, phrase, ro
 @pytest.mark.parametrize(("hold", "ticks"), [(0.0, 5), (0.34, 6), (0.67, 7), (0.9999999, 7)])
 def test_holds_are_drawn_uniformly_from_both_ends_included(hold, ticks):
     clock = make_schedule(rate=1.0, hold_min=5, hold_max=7)
-    assert int(advance(nobody(2), clock, hold=hold, **ARRIVES).instruction.ticks_left) == ticks
+    assert (
+        int(advance(no_instruction(2), clock, hold=hold, **ARRIVES).instruction.ticks_left) == ticks
+    )
 
 
 @pytest.mark.parametrize(
@@ -360,7 +365,7 @@ def test_a_macro_that_does_anothers_work_goes_by_both_names(kind, obeyed):
 
 def test_extra_kinds_are_given_only_when_asked_for():
     raw = {**FILE, "kinds": {k: {**v, "extra": k == "hurry"} for k, v in FILE["kinds"].items()}}
-    file = instructions.parse(raw, "corridor.toml")
+    file = InstructionFile.parse(raw, "corridor.toml")
     assert reward.rules_of(Corridor(), file).given.tolist() == [False, True, False, True]
     everything = reward.rules_of(Corridor(), file, extras=True)
     assert everything.given.tolist() == [False, True, True, True]
@@ -370,7 +375,7 @@ def test_extra_kinds_are_given_only_when_asked_for():
 
 def test_nothing_arrives_when_the_episode_ends():
     clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, overlap=True)
-    for instruction in (nobody(2), instruction_of(WALK), instruction_of(WALK, hold=1)):
+    for instruction in (no_instruction(2), instruction_of(WALK), instruction_of(WALK, hold=1)):
         update = advance(instruction, clock, over=True, **ARRIVES)
         assert not bool(update.changed)
         assert int(update.instruction.given) == int(instruction.given)
@@ -401,7 +406,7 @@ def test_the_right_event_after_a_forbidden_decision_is_not_following():
 def test_it_waits_for_its_event_whatever_the_hold():
     clock = make_schedule(rate=1.0, hold_min=2, hold_max=2)
     ring_alone = jnp.arange(4) == RING
-    instruction = advance(nobody(2), clock, possible=ring_alone, **ARRIVES).instruction
+    instruction = advance(no_instruction(2), clock, possible=ring_alone, **ARRIVES).instruction
     for _ in range(4):
         update = advance(instruction, clock)
         assert not bool(update.changed)
@@ -424,13 +429,13 @@ def test_unresolved_it_counts_as_not_followed_from_40_ticks_on(held, closed):
 
 def test_a_spurious_interrupt_changes_no_instruction():
     clock = make_schedule(spurious_interrupt_prob=0.3)
-    for instruction in (nobody(2), instruction_of(WALK, hold=5)):
+    for instruction in (no_instruction(2), instruction_of(WALK, hold=5)):
         update = advance(instruction, clock, spurious=0.29)
         assert bool(update.spurious) and not bool(update.changed)
         assert update.instruction.kind.tolist() == instruction.kind.tolist()
         assert not bool(advance(instruction, clock, spurious=0.31).spurious)
     uninstructed = replace(
-        nobody(2), uninstructed=jnp.asarray(True)
+        no_instruction(2), uninstructed=jnp.asarray(True)
     )  # nor is it rung in a quiet episode
     assert not bool(advance(uninstructed, clock, spurious=0.29).spurious)
 
@@ -440,9 +445,9 @@ TASK = jnp.array([1.0, 10.0])
 
 def paid(instruction, complied, fresh, events=QUIET, rules=RULES):
     return PAY(
-        instruction,
+        (instruction,),
         TASK,
-        jnp.array(complied, bool),
+        (jnp.array(complied, bool),),
         jnp.array(fresh, bool),
         jnp.array(events),
         rules,
@@ -465,7 +470,7 @@ def test_only_the_addressed_agent_is_paid_for_obeying(kind, left):
 
 
 def test_silence_pays_the_task_alone():
-    assert paid(nobody(2), (1, 1), (1, 1), CRASH) == [1.0, 10.0]
+    assert paid(no_instruction(2), (1, 1), (1, 1), CRASH) == [1.0, 10.0]
 
 
 def test_the_resolving_event_pays_or_costs_its_credit():
@@ -474,7 +479,7 @@ def test_the_resolving_event_pays_or_costs_its_credit():
 
 
 def test_the_paper_literal_rule_is_add_everywhere():
-    file = instructions.parse(FILE, "corridor.toml")
+    file = InstructionFile.parse(FILE, "corridor.toml")
     rules = reward.rules_of(Corridor(), file, rule="add")
     assert paid(instruction_of(WALK), (0, 0), (1, 0), rules=rules) == [1.0 - 50, 10.0]
     np.testing.assert_array_equal(rules.allowed, RULES.allowed)

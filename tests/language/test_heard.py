@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from mavic.language import heard
-from mavic.language import lexicon as lexicons
 from mavic.language.reader import read
 
 
@@ -18,7 +17,7 @@ def test_a_team_that_hears_kinds_hears_a_phrases_kind_and_silence_as_zero(world)
     assert rows.shape == (len(lexicon.texts), len(lexicon.names) - 1)
     assert (rows.sum(1) == (kind > 0)).all()
     assert (rows[kind > 0].argmax(1) + 1 == kind[kind > 0]).all()
-    assert not rows[0].any() and not rows[lexicons.spare_row(lexicon) :].any()
+    assert not rows[0].any() and not rows[lexicon.spare_row :].any()
     assert heard.phrases_heard(lexicon, "vectors") is lexicon.vectors
 
 

@@ -1,10 +1,10 @@
-"""Texts as people type them: normalised, checked, split into lines."""
+"""Texts as people type them: normalised, named, shown."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mavic.language.text import TextError, check, fold, lines, name
+from mavic.language.text import fold, name, shown
 
 
 @pytest.mark.parametrize(
@@ -31,13 +31,6 @@ def test_a_text_is_cut_after_ten_thousand_characters():
     assert len(fold("a" * 50_000)) == 10_000
 
 
-@pytest.mark.parametrize(("text", "why"), [(" \x07", "empty"), ("-- ¿", "no letter or digit")])
-def test_a_text_that_is_no_sentence_is_refused(text, why):
-    with pytest.raises(TextError, match=why):
-        check(text)
-
-
-def test_a_file_has_one_text_per_line():
-    assert lines(b"\xef\xbb\xbfstay\r\n\n  go left\n") == ["stay", "  go left"]
-    with pytest.raises(TextError, match=r"not UTF-8 .* at byte 2"):
-        lines(b"ok\xff\xfe")
+def test_a_shown_text_is_one_short_line():
+    assert shown(" go\x1b[1m\n left ") == "go [1m left"
+    assert shown("a" * 300) == "a" * 199 + "…" and shown("a" * 300, 5) == "aaaa…"

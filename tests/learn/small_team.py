@@ -5,13 +5,14 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from mavic.experiments.config import ExperimentConfig, make_task
-from mavic.experiments.methods import preset_of
-from mavic.experiments.runs import make_run, rollout_policy
+from mavic.experiment.config import ExperimentConfig
+from mavic.experiment.methods import preset_of
+from mavic.experiment.task import make_task
 from mavic.instruct.schedule import make_schedule
 from mavic.learn import bptt, update
 from mavic.learn.transitions import macro_transitions
 from mavic.rollout.rollout import rollout
+from mavic.training.runs import make_run, rollout_policy
 from mavic.types import replace
 
 TASK = make_task("box_pushing", size=4)

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import small_ticks
 
-from mavic.experiments.methods import hyperparams_of, static_config_of
+from mavic.experiment.methods import hyperparams_of, static_config_of
 from mavic.learn import backbones, batches, update
 from mavic.learn.returns import CORRECTIONS, targets
+from mavic.learn.transitions import as_played
 from mavic.preset import ACAC, Preset
 from mavic.types import replace
 
@@ -76,8 +77,8 @@ def made():
 
     @jax.jit
     def learn(state, ticks):
-        placed = batches.place(static.network.shape, static.critic.shape, ticks)
-        batch = batches.batch_of(placed, PRESET.gamma)
+        views = batches.views_of(static.network.shape, static.critic.shape, ticks)
+        batch = batches.batch_of(views, [as_played(view) for view in views], PRESET.gamma)
         vectors, cut = jnp.asarray(VECTORS, jnp.float32), CORRECTIONS["cut"]
         return batch, *backbones.learn(static, hyperparams_of(PRESET), cut, vectors, state, batch)
 
@@ -240,7 +241,7 @@ def test_targets_and_critic_steps_are_the_independent_ones():
     length = used.shape[1]
     np.testing.assert_allclose(found.critic.target[0][:length].T[used], goal, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(after.scale.square[0], stats.square, rtol=1e-4)
-    ours = plain.leaves(jax.tree.map(lambda x: x[0], after.critic_optimizer[1].mu))
+    ours = plain.leaves(jax.tree.map(lambda x: x[0], after.critic_optimizer[0].mu))
     for path, moment in adam.first.items():
         atol = 1e-3 * np.abs(moment).max() + 1e-7
         np.testing.assert_allclose(ours[path], moment, rtol=0, atol=atol, err_msg=path)
@@ -258,7 +259,7 @@ def test_actor_steps_are_ppo_on_the_advantage_where_the_macro_began():
         began[w, row["start"]] = own
     for i in range(AGENTS):
         own = {
-            name: getattr(batch.actor, name)[:, :, i]
+            name: getattr(batch.rows, name)[:, :, i]
             for name in (
                 "observation",
                 "next_observation",
@@ -290,7 +291,7 @@ def test_actor_steps_are_ppo_on_the_advantage_where_the_macro_began():
 
             actor = adam.step(actor, plain.gradient(loss, actor))
         assert outside > 0  # otherwise clipping is not tested
-        ours = plain.leaves(jax.tree.map(lambda x, i=i: x[i], after.actor_optimizer[1].mu))
+        ours = plain.leaves(jax.tree.map(lambda x, i=i: x[i], after.actor_optimizer[0].mu))
         for path, moment in adam.first.items():
             atol = 1e-3 * np.abs(moment).max() + 1e-7
             np.testing.assert_allclose(ours[path], moment, rtol=0, atol=atol, err_msg=path)

@@ -18,8 +18,10 @@ from small_team import (
     team,
 )
 
-from mavic.learn import gru, networks, values
-from mavic.learn.networks import Seen
+from mavic.learn import cells, gru, networks
+from mavic.learn.kind_heads import KindHeads
+from mavic.learn.networks import Net, Seen
+from mavic.learn.popart import Scale
 from mavic.types import replace
 
 NETWORKS = [
@@ -33,8 +35,8 @@ def replayed_logits(network, actor, rows, first=None):
     net = network.project(actor, VECTORS)
     first = rows.first if first is None else first
     start = network.empty(NUM_ENVS)
-    heads = network.unroll(network.shape, net, start, values.seen_before(rows), first)[2]
-    return jnp.where(rows.available, networks.logits(network.shape, heads, rows.kind > 0), -1e9)
+    heads = network.unroll(network.shape, net, start, Seen.before(rows), first)[2]
+    return jnp.where(rows.available, network.shape.logits(heads, rows.kind > 0), -1e9)
 
 
 def regret(logits, rows):
@@ -67,18 +69,17 @@ def test_replay_decides_as_the_rollout_did(name):
 def test_the_first_layer_takes_the_concatenated_inputs(role):
     """D3: projected phrases stand beside the observation before the first layer."""
     shape = static_config("protected").network.shape
-    init = gru.init_actor if role == "actor" else gru.init_critic
-    params = init(jax.random.key(0), shape)
+    params = gru._init(jax.random.key(0), shape, role)
     pairs = [[0, 0], [3, 0], [0, 5], [7, 7], [9, 1], [2, 2], [4, 0], [0, 1], [8, 3]]
     seen = Seen(
         observation=jax.random.normal(jax.random.key(1), (9, shape.observation)),
         last_macro=jnp.arange(-1, 8),
         phrases=jnp.array(pairs),
     )
-    net = gru.with_phrases(params, VECTORS)
+    net = gru._with_phrases(params, VECTORS)
     for part in (0, 1):
         trunk, plain = jax.tree.map(lambda x, part=part: x[part], (net.trunk, params))
-        hears = networks.hearing_parts(shape)[part]
+        hears = shape.hears[part]
         got = gru._first(shape, trunk, hears * gru._heard(shape, net.table, seen), seen)
         heard = VECTORS[seen.phrases] * (part == 1)
         pieces = [seen.observation, jax.nn.one_hot(seen.last_macro, shape.macros)]
@@ -94,7 +95,7 @@ def test_the_first_layer_takes_the_concatenated_inputs(role):
 def test_a_residual_actor_adds_to_the_uninstructed_logits():
     shape = static_config("residual").network.shape
     heads = jnp.array([[[1.0, 2.0], [3.0, 4.0]], [[10.0, 20.0], [30.0, 40.0]]])  # [R, L, M]
-    said = networks.logits(shape, heads, jnp.array([False, True]))
+    said = shape.logits(heads, jnp.array([False, True]))
     np.testing.assert_array_equal(said, [[1.0, 2.0], [33.0, 44.0]])
 
 
@@ -105,7 +106,7 @@ def test_the_uninstructed_part_never_hears_a_phrase():
     net = network.project(actor, VECTORS)
     heads = []
     for phrases in (rows.phrases, jnp.zeros_like(rows.phrases)):
-        seen = replace(values.seen_before(rows), phrases=phrases)
+        seen = replace(Seen.before(rows), phrases=phrases)
         heads.append(
             network.unroll(network.shape, net, network.empty(NUM_ENVS), seen, rows.first)[2]
         )
@@ -117,19 +118,18 @@ def test_popart_keeps_values_while_it_moves_the_scale():
     state = team("shared", 7)
     kinds = {"w": jax.random.normal(jax.random.key(1), (3, 32, 2)), "b": jnp.ones((3, 2))}
     critic = {**first_agent(state.critic), "kind_heads": kinds}
-    old = networks.scale_of(1.0)
-    new = networks.Scale(
+    old = Scale.of(1.0)
+    new = Scale(
         mean=jnp.array([20.0, -3.0]), square=jnp.array([900.0, 25.0]), weight=jnp.array([0.5, 0.9])
     )
-    moved = networks.rescale(critic, old, new)
+    moved = old.rescale(critic, new)
     hidden = jax.random.normal(jax.random.key(0), (1, 7, 32))
     vectors, phrase = jnp.eye(4, 3, -1), jnp.arange(7) % 4  # row 0 is silence
 
     def outputs(critic):
         head = critic["head"]
         heads = hidden @ head["w"] + head["b"][:, None]
-        kinds = networks.kind_heads_of(critic, vectors)
-        return networks.with_kind_heads(kinds, (phrase,), heads, hidden)
+        return KindHeads.of(critic, vectors).add((phrase,), heads, hidden)
 
     for context in (False, True):
         flag = jnp.full(7, context)
@@ -145,19 +145,19 @@ def test_the_layers_of_a_kind_add_to_the_part_that_hears():
     heads, features = random.normal(size=(2, 6, 4)), random.normal(size=(2, 6, 5))
     phrases = np.array([[0, 0], [1, 1], [2, 2], [0, 1], [1, 0], [0, 2]])
     params = {"kind_heads": {"w": jnp.asarray(weight), "b": jnp.asarray(bias)}}
-    kinds = networks.kind_heads_of(params, jnp.asarray(vectors))
-    for is_actor, said in ((True, phrases[:, 0]), (False, phrases.max(1))):
-        phrase = networks.head_phrase(jnp.asarray(phrases), is_actor)
-        found = networks.with_kind_heads(
-            kinds, (phrase,), jnp.asarray(heads), jnp.asarray(features)
-        )
+    kinds = KindHeads.of(params, jnp.asarray(vectors))
+    seen = Seen(observation=None, last_macro=None, phrases=jnp.asarray(phrases))
+    own, anyones = phrases[:, 0], phrases.max(1)
+    for tables, said in (("own",), own), (("own", "team"), anyones), (("each",), anyones):
+        net = Net(trunk=None, table=dict.fromkeys(tables), kinds=kinds)
+        found = net.with_kinds(seen, jnp.asarray(heads), jnp.asarray(features))
         np.testing.assert_array_equal(found[0], np.float32(heads[0]))
         for row, number in enumerate(said):
             added = sum(
                 vectors[number, e] * (features[1, row] @ weight[e] + bias[e]) for e in range(3)
             )
             np.testing.assert_allclose(found[1, row], heads[1, row] + added, rtol=1e-4, atol=1e-5)
-    assert networks.with_kind_heads(None, (phrase,), found, found) is found
+    assert net._replace(kinds=None).with_kinds(seen, found, found) is found
 
 
 def test_values_are_in_units_of_the_value_scale():
@@ -166,7 +166,7 @@ def test_values_are_in_units_of_the_value_scale():
     head = first_agent(state.critic)["head"]
     heads = hidden @ head["w"] + head["b"][:, None]
     flag = jnp.zeros(7, bool)
-    plain, large = (networks.value(heads, flag, networks.scale_of(size)) for size in (1.0, 100.0))
+    plain, large = (networks.value(heads, flag, Scale.of(size)) for size in (1.0, 100.0))
     np.testing.assert_allclose(large, 100 * plain, rtol=1e-5)
 
 
@@ -177,8 +177,8 @@ def test_of_two_instructions_a_critic_hears_the_sum(way):
     shape = replace(static_config("protected").network.shape, kind_heads=True)
     if way == "each":
         shape = replace(shape, hears_each=True, copies=1)
-    network = gru.network(shape) if way != "cell" else networks.from_cell(shape, *CELL)
-    params = network.init_critic(jax.random.key(0), shape)
+    network = gru.network(shape) if way != "cell" else cells.from_cell(shape, *CELL)
+    params = network.init(jax.random.key(0), shape, "critic")
     layers = jax.tree.map(
         lambda x: jax.random.normal(jax.random.key(1), x.shape), params["kind_heads"]
     )

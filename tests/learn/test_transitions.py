@@ -259,10 +259,9 @@ def episodes_of(got, agent):
 
 @jax.jit
 def _packed(rows):
-    places = packed(rows, episodes=T * W)
+    ends = packed(rows, episodes=T * W)
     narrow = packed(rows, episodes=T * W, lanes=W - 1)
-    small = macro_transitions(rows, 1.0, places, size=6)
-    return macro_transitions(rows, 1.0, places), small, macro_transitions(rows, 1.0, narrow)
+    return tuple(macro_transitions(rows, 1.0, each) for each in (ends, ends[:6], narrow))
 
 
 @FAST

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from small_team import CELL
 
-from mavic.experiments.methods import preset_of, static_config_of
-from mavic.learn import act, networks
+from mavic.experiment.methods import preset_of, static_config_of
+from mavic.learn import act, cells
 from mavic.learn.views import split_macro
 
 STEPS, AGENTS, COUNTS, MOST = 4, 2, (4, 6), 6
@@ -31,13 +31,13 @@ def network_of(name, backbone="mac-iac"):
         observation=5, macro_counts=COUNTS, embedding=3, kinds=2,
     )  # fmt: skip
     made = static.network
-    return networks.from_cell(made.shape, *CELL) if name == "cell" else made
+    return cells.from_cell(made.shape, *CELL) if name == "cell" else made
 
 
 def actors_of(network):
     """Return actors with large random weights, so that what they hear matters."""
     random, shape = np.random.default_rng(1), network.shape
-    one = jax.eval_shape(lambda: network.init_actor(jax.random.key(0), shape))
+    one = jax.eval_shape(lambda: network.init(jax.random.key(0), shape, "actor"))
     made = jax.tree.map(lambda x: random.normal(size=(shape.count, *x.shape)), one)
     return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), made)
 
@@ -67,7 +67,7 @@ def decided(network, actors, phrase, also=None):
             observation=observation, last_macro=macro, phrase=phrase, earlier_macro=macro,
             time=jnp.full(WIDTH, step), also=also,
         )  # fmt: skip
-        logits, memory = act.policy_logits(network, actors, memory, observed, idle, available)
+        logits, memory = act._policy_logits(network, actors, memory, observed, idle, available)
         return memory, (logits, memory)
 
     start = act.empty_memory(network, WIDTH, second=also is not None)
@@ -138,7 +138,7 @@ def test_each_instruction_is_heard_alone_and_both_are_kept(name, backbone):
 def both(one, other, silent, choices=(True, True, True)):
     """Return the policy under two instructions from probabilities under each alone and under neither."""
     logits = (jnp.log(jnp.array(p)) for p in (one, other, silent))
-    return np.asarray(jax.nn.softmax(act.both_kept(*logits, jnp.array(choices))))
+    return np.asarray(jax.nn.softmax(act._both_kept(*logits, jnp.array(choices))))
 
 
 def test_what_one_instruction_changes_is_kept_where_the_other_changes_nothing():

@@ -19,13 +19,14 @@ from small_team import (
     team,
 )
 
-from mavic.experiments import train
-from mavic.experiments.config import ExperimentConfig
-from mavic.experiments.runs import make_run, stack
-from mavic.learn import backbones, batches, bptt, gru, losses, networks, update, values
+from mavic.experiment.config import ExperimentConfig
+from mavic.learn import backbones, batches, bptt, gru, losses, networks, update
+from mavic.learn.cells import from_cell
 from mavic.learn.losses import ActorRows
-from mavic.learn.networks import from_cell
+from mavic.learn.networks import Seen
 from mavic.learn.returns import CORRECTIONS
+from mavic.training import train
+from mavic.training.runs import Run, make_run
 from mavic.types import replace
 
 
@@ -34,15 +35,15 @@ def test_rows_fill_whole_blocks_on_any_device(monkeypatch, length):
     for device in ("cpu", "gpu"):
         monkeypatch.setattr(jax, "default_backend", lambda device=device: device)
         padded = len(bptt.pad(jnp.ones((length, 2))))
-        assert length <= padded < length + 8 and padded % bptt.block_size(padded) == 0
-        assert bptt.blocks_for(jnp.int32(padded), padded) * bptt.block_size(padded) == padded
-        assert bptt.block_size(padded) == (40 if device == "gpu" and padded in (40, 200) else 8)
+        assert length <= padded < length + 8 and padded % bptt._block_size(padded) == 0
+        assert bptt._blocks_for(jnp.int32(padded), padded) * bptt._block_size(padded) == padded
+        assert bptt._block_size(padded) == (40 if device == "gpu" and padded in (40, 200) else 8)
 
 
 def actor_rows(rows, key):
     shape = rows.macro.shape
     return ActorRows(
-        seen=values.seen_before(rows),
+        seen=Seen.before(rows),
         first=rows.first,
         instructed=rows.kind > 0,
         available=rows.available,
@@ -62,14 +63,14 @@ def test_gradients_in_blocks_equal_plain_back_propagation(name, on, monkeypatch)
     """On a GPU blocks are longer, several of their rows are compiled at once, and memory is emptied later."""
     if on == "gpu":
         monkeypatch.setattr(jax, "default_backend", lambda: on)
-        monkeypatch.setattr(bptt, "block_size", lambda length: length // 2)
+        monkeypatch.setattr(bptt, "_block_size", lambda length: length // 2)
         monkeypatch.setattr(gru, "_unrolled", lambda: 3)
     network = static_config(name).network
     state, transitions = team(name, 2), someones(2)
     rows, actor = first_agent(by_agent(transitions)), first_agent(state.actor)
     data = actor_rows(rows, jax.random.key(0))
     loss = partial(losses.actor_loss, network)
-    blocks = bptt.blocks_for(transitions.valid.sum(0).max(), len(transitions.valid))
+    blocks = bptt._blocks_for(transitions.valid.sum(0).max(), len(transitions.valid))
     got, total, _ = jax.jit(partial(update._gradient, network, loss))(actor, VECTORS, data, blocks)
 
     def plain(actor):
@@ -116,8 +117,8 @@ def test_the_loss_on_the_allowed_probability_by_hand():
         [[0, 0, 0, 0], [0, 1, 1, 0], [1, 1, 0, 0], [0, 1, 0, 0], [0, 1, 1, 1]], bool
     )
     masks = jnp.asarray(available), jnp.asarray(forbidden)
-    found = losses.log_allowed(jnp.asarray(logits), *masks)
-    slope = jax.grad(lambda x: losses.log_allowed(x, *masks).sum())(jnp.asarray(logits))
+    found = losses._log_allowed(jnp.asarray(logits), *masks)
+    slope = jax.grad(lambda x: losses._log_allowed(x, *masks).sum())(jnp.asarray(logits))
     for row in range(5):
         counted, kept = available[row] | forbidden[row], available[row] & ~forbidden[row]
         share = np.where(counted, np.exp(logits[row]), 0.0)
@@ -133,7 +134,7 @@ def test_the_loss_on_the_allowed_probability_by_hand():
 def update_once(static, state, transitions, hyper=None):
     hyper = hyper or make_run(ExperimentConfig(), PRESET, TASK, 0).hyper
     cut = jax.tree.map(jnp.float32, CORRECTIONS["cut"])
-    return backbones.step(static, hyper, cut, VECTORS, state, batches.alike(transitions))[0]
+    return backbones.learn(static, hyper, cut, VECTORS, state, batches.Batch(rows=transitions))[0]
 
 
 @partial(jax.jit, static_argnames=("target_network", "allowed_loss"))
@@ -159,7 +160,7 @@ def test_the_allowed_loss_reaches_addressed_agents_by_context():
         numbers = replace(hyper, allowed_loss=weights)
         rows = replace(transitions, forbidden=forbidden)
         after = updated(state, rows, numbers, allowed_loss=on)
-        return jax.tree.leaves(after.actor_optimizer[1].mu)
+        return jax.tree.leaves(after.actor_optimizer[0].mu)
 
     def differ(one, two):
         return any(not np.array_equal(a, b) for a, b in zip(one, two, strict=True))
@@ -184,7 +185,7 @@ def test_a_teammates_parameters_never_change_an_agents_update():
     one = updated(state, transitions, hyper, target_network=True)
     changed = replace(state, critic=other, target=other)
     two = updated(changed, transitions, hyper, target_network=True)
-    moments = [s.actor_optimizer[1].mu for s in (one, two)]  # Adam's first step hides sizes
+    moments = [s.actor_optimizer[0].mu for s in (one, two)]  # Adam's first step hides sizes
     pairs = list(zip(*map(jax.tree.leaves, moments), strict=True))
     for a, b in pairs:
         np.testing.assert_array_equal(a[0], b[0])
@@ -213,7 +214,7 @@ def test_a_target_network_is_copied_when_its_episodes_have_passed():
     hyper = replace(make_run(ExperimentConfig(), PRESET, TASK, 0).hyper, target_update_episodes=32)
     state = replace(state, critic=jax.tree.map(jnp.ones_like, state.critic))
     for before, after, due in ((0, 12, False), (24, 36, True), (36, 63, False), (36, 64, True)):
-        moved = update.copy_target(
+        moved = backbones._copy_target(
             static, hyper, replace(state, episodes=jnp.int32(before)), jnp.int32(after)
         )
         assert bool((jax.tree.leaves(moved.target)[0] == 1).all()) == due
@@ -227,8 +228,8 @@ def test_values_after_a_row_are_true_counterfactuals():
     state, transitions = team("shared", 6), someones(6)
     rows = by_agent(transitions)
     critic = jax.tree.map(lambda x: x * 3.0, state.critic)
-    found = jax.jit(partial(backbones.values, static, VECTORS))(
-        replace(state, critic=critic), batches.alike(transitions)
+    _, found = jax.jit(partial(backbones.values, static, VECTORS))(
+        replace(state, critic=critic), batches.Batch(rows=transitions)
     )
     padded = jax.tree.map(
         lambda x: jnp.pad(
@@ -240,9 +241,7 @@ def test_values_after_a_row_are_true_counterfactuals():
     def one_step_later(critic, scale, rows, memory):
         """V(h', c) of every row by one step of the network from the true memory."""
         net = network.project(critic, VECTORS)
-        heads = network.step(
-            network.shape, net, jnp.moveaxis(memory, 1, 0), values.seen_after(rows)
-        )
+        heads = network.step(network.shape, net, jnp.moveaxis(memory, 1, 0), Seen.after(rows))
         return networks.value(heads[1], rows.kind > 0, scale)
 
     counterfactual = jax.jit(jax.vmap(one_step_later))(critic, state.scale, rows, padded.memory)
@@ -267,7 +266,7 @@ def test_an_untrained_critics_values_have_the_size_asked_for():
 
     def fresh(**changes) -> np.ndarray:
         preset = dataclasses.replace(PRESET, **changes)
-        runs = stack([make_run(ExperimentConfig(), preset, TASK, 3)])
+        runs = Run.stack([make_run(ExperimentConfig(), preset, TASK, 3)])
         state = jax.tree.map(lambda x: x[0], train.init_states(static_config("protected"), runs))
         hidden = jax.random.normal(jax.random.key(0), (32,))
         heads = jnp.einsum("h,nphc->npc", hidden, state.critic["head"]["w"])

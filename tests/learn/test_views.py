@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mavic.experiments.methods import preset_of, static_config_of
+from mavic.experiment.methods import preset_of, static_config_of
 from mavic.learn import act
 from mavic.learn.backbones import BACKBONES
 from mavic.learn.networks import NETWORKS
-from mavic.learn.views import joint_available, joint_macro, split_macro
+from mavic.learn.views import _joint_macro, joint_available, split_macro
 from mavic.types import replace
 
 COUNTS = (2, 3, 2)
@@ -24,7 +24,7 @@ def test_the_first_agents_macro_counts_most():
     macros = split_macro(COUNTS, every)
     assert macros[:4].tolist() == [[0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 1]]
     assert macros[6].tolist() == [1, 0, 0]
-    assert joint_macro(COUNTS, macros).tolist() == every.tolist()
+    assert _joint_macro(COUNTS, macros).tolist() == every.tolist()
 
 
 def test_a_combination_is_available_if_each_macro_is():
@@ -43,7 +43,7 @@ def test_one_actor_chooses_as_if_busy_agents_had_been_drawn(greedy):
     def wide(x):
         return jnp.broadcast_to(jnp.asarray(x), (width, *np.shape(x)))
 
-    chosen = jax.jit(partial(act.choose_jointly, COUNTS, greedy=greedy))(
+    chosen = jax.jit(partial(act._choose_jointly, COUNTS, greedy=greedy))(
         wide(np.array([-1, 2, 1])),
         wide(np.array([True, False, True])),
         wide(logits.astype(np.float32)),
@@ -77,7 +77,7 @@ def test_every_backbone_has_every_network(backbone, network):
     )
     for made, role in ((static.network, "actor"), (static.critic, "critic")):
         shape = made.shape
-        params = jax.eval_shape(getattr(made, f"init_{role}"), jax.random.key(0), shape)
+        params = jax.eval_shape(partial(made.init, shape=shape, role=role), jax.random.key(0))
         observed = act.Observed(
             observation=jnp.zeros((7, 2, 5)),
             last_macro=jnp.zeros((7, 2), int),

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from sample_records import config_of, save
 
 from mavic.apps.commands.report import Report
 from mavic.reporting import backbones
-
-ROOT = Path(__file__).parents[2]
+from tools import backbones as pages
+from tools import headline
 
 
 @pytest.fixture
@@ -27,16 +26,10 @@ def folder(tmp_path):
 
 
 def test_other_networks_do_not_replace_the_headline(folder):
-    before = backbones.table_of(folder)
+    before = backbones._table_of(folder)
     other = config_of(network="shared", hear="vectors")
     save(folder / "box_pushing", other, [1.0, 2.0, 3.0], [0.5] * 3, [0.0] * 3, optimum=300.0)
-    assert backbones.table_of(folder) == before
-
-
-def test_the_table_of_the_repository_is_on_its_page():
-    page = (ROOT / "docs" / "backbones.md").read_text(encoding="utf-8")
-    table = backbones.read_table(ROOT / "results" / "backbones")
-    assert backbones.with_table(page, table) == page
+    assert backbones._table_of(folder) == before
 
 
 def test_the_file_has_the_headline_numbers_by_world_backbone_and_method(folder):
@@ -52,14 +45,22 @@ def test_the_file_has_the_headline_numbers_by_world_backbone_and_method(folder):
     assert (folder / "box_pushing" / "table.md").is_file()
 
 
-def test_a_page_gets_one_line_for_each_backbone_and_method(folder, tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{backbones.BEGIN}\nearlier\n{backbones.END}\nafter\n")
-    backbones.main(folder, page)
-    made = page.read_text()
+def test_a_page_gets_one_line_for_each_backbone_and_method(folder):
+    page = "before\n<!-- backbones -->\nearlier\n<!-- end -->\nafter\n"
+    results = folder / "results"
+    assert "There are no figures yet." in headline.updated(page, results)
+    backbones.write_table(folder, results / "backbones")
+    made = headline.updated(page, results)
     assert made.startswith("before\n") and made.endswith("after\n") and "earlier" not in made
     assert (
         "| box_pushing | mac-iac | mavic | 262.67 (200.00) | 87.6 % | 99.00 % (98.00 %) |" in made
     )
     assert "| 96,000 | 10 |" in made and "| — | 10 |" in made
-    assert backbones.NO_FIGURES in backbones.with_table(made, {})
+    assert made.count("\n| box_pushing |") == 2 and len(pages.COLUMNS) == 10
+
+
+def test_one_backbone_makes_no_table(folder, tmp_path):
+    for path in (folder / "box_pushing").glob("*mac-cac*"):
+        path.unlink()
+    assert backbones.write_table(folder, tmp_path / "out") is None
+    assert not (tmp_path / "out").exists()

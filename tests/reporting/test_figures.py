@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sample_records import config_of, lines_of
 
-from mavic.experiments.records import write
-from mavic.reporting.figures import zoom_from
+from mavic.experiment.records import write
+from mavic.reporting.figures import _zoom_from
 from mavic.reporting.report import report
 
 
@@ -14,7 +14,7 @@ from mavic.reporting.report import report
     [((0.2, 0.96, 0.98, 1.0), 0.97), ((0.2, 0.91, 0.95, 0.98), 0.9), ((0.1, 0.2, 0.98), 0.97)],
 )
 def test_the_zoomed_panel_holds_at_least_half_of_the_points(shares, from_):
-    assert zoom_from(np.array(shares)) == from_
+    assert _zoom_from(np.array(shares)) == from_
 
 
 def test_figures_are_pictures(made):

@@ -14,14 +14,21 @@ from rich.console import Console
 from sample_records import KINDS, config_of, lines_of, only_row, record_of, save
 
 from mavic.envs import api
-from mavic.experiments import divergence
-from mavic.experiments.config import ExperimentConfig
-from mavic.experiments.records import RecordError, paths_in, read, read_folder, write
-from mavic.reporting import backbones, figures, stats, styles, tables, writers
-from mavic.reporting.extras import MissingExtraError
+from mavic.experiment.config import ExperimentConfig
+from mavic.experiment.records import RecordError, paths_in, read, read_folder, write
+from mavic.reporting import backbones, figures, stats, tables, terminal
+from mavic.reporting.extras import _MissingExtraError
 from mavic.reporting.report import report
 from mavic.reporting.rows import table
 from mavic.reporting.tables import group_tables
+from mavic.reporting.writers import FILES, Contents
+from mavic.training import divergence
+
+
+def text_of(file, rows):
+    """The text of one file of a report."""
+    _, write = FILES[file]
+    return write(Contents(rows=rows))
 
 
 def test_table_json_layout(made):
@@ -80,7 +87,7 @@ def test_worst_means_the_worst_kind_of_the_worst_seed(tmp_path):
     (row,) = table([read(tmp_path / "a.jsonl")])
     assert row.over_kinds("under_share") == pytest.approx(((0.5 + 0.5 + 0.9 + 0.3) / 4, 0.3))
     assert row.over_kinds("under_solved") == pytest.approx((2.25 / 4, 0.25))
-    text = writers.markdown_text([row])
+    text = text_of("markdown", [row])
     assert "55.0 %<br>worst 30.0 %<br>solved ≥25 %<br>obeyed ≥25 %" in text
 
 
@@ -107,7 +114,7 @@ def test_pairs_have_a_table_and_numbers_of_their_own(tmp_path):
     lines[-1]["optima"] |= {"a+b": 250.0, "a+c": None}
     write(tmp_path / "a.jsonl", lines)
     (row,) = table([read(tmp_path / "a.jsonl")])
-    (entry,) = json.loads(writers.json_text([row]))["tuned/protected/live/by-kind"].values()
+    (entry,) = json.loads(text_of("json", [row]))["tuned/protected/live/by-kind"].values()
     assert entry["pairs"]["a+b"] == {
         "optimum": 250, "task_mean": 150, "task_min": 100, "solved_mean": 0.75, "solved_min": 0.5,
         "obeyed_mean": 0.875, "obeyed_min": 0.75,
@@ -115,10 +122,10 @@ def test_pairs_have_a_table_and_numbers_of_their_own(tmp_path):
     assert entry["pairs"]["a+c"]["optimum"] is None
     assert (entry["pairs_solved_mean"], entry["pairs_solved_min"]) == (0.875, 0.5)
     assert list(entry["under"]) == [KINDS[0]]  # a pair is no kind
-    text = writers.markdown_text([row]).split("### Two at once")[1].split("###")[0]
+    text = text_of("markdown", [row]).split("### Two at once")[1].split("###")[0]
     cell = "task 150.0 (100.0)<br>solved 75.0 % (50.0)<br>obeyed 87.5 % (75.0)"
     assert f"| a<br>b<br>best 250.0 | {cell} |" in text and "| a<br>c |" in text
-    assert "pairs" not in writers.kinds_csv_text([row])
+    assert "pairs" not in text_of("kinds_csv", [row])
 
 
 @pytest.mark.usefixtures("tables_alone")
@@ -147,7 +154,7 @@ def test_groups_stand_in_order_the_headline_first(tmp_path):
         config_of(),
     ]
     rows = table(record_of(tmp_path, config, [1, 1], [1, 1], [0, 0]) for config in configs)
-    assert {k: list(v) for k, v in json.loads(writers.json_text(rows)).items()} == {
+    assert {k: list(v) for k, v in json.loads(text_of("json", rows)).items()} == {
         "tuned/protected/live/by-kind": ["mavic", "vanilla"],
         "tuned/shared/live/by-kind": ["mavic"],
         "tuned/protected/paper/by-kind": ["mavic"],
@@ -155,12 +162,12 @@ def test_groups_stand_in_order_the_headline_first(tmp_path):
         "tuned/protected/live/by-kind/overlap": ["mavic"],
         "paper/shared/live/by-kind": ["mavic"],
     }
-    assert [group.key for group in group_tables(rows)] == list(json.loads(writers.json_text(rows)))
+    assert list(group_tables(rows)) == list(json.loads(text_of("json", rows)))
 
 
 def test_numbers_that_are_not_known_are_null(tmp_path):
     row = only_row(tmp_path, [290.0], leak=[math.inf], optimum=None)
-    entry = json.loads(writers.json_text([row]))["tuned/protected/live/by-kind"]["mavic"]
+    entry = json.loads(text_of("json", [row]))["tuned/protected/live/by-kind"]["mavic"]
     assert entry["share_of_optimum"] is None and entry["leak"] is None and entry["base_std"] is None
     assert entry["base_ci"] == [290, 290]
 
@@ -196,7 +203,11 @@ def test_the_papers_figures_stand_beside_its_own_network_and_condition(tmp_path)
         save(tmp_path, config_of(**{**papers, **fields}), [1, 2], [1, 1], [0, 0])
     rows = table(read_folder(tmp_path))
     assert [row.group for row in rows if row.paper] == ["tuned/shared/paper/add"]
-    (cells,) = [group.main.rows[0] for group in group_tables(rows) if "Paper" in group.main.header]
+    (cells,) = [
+        group["main"].rows[0]
+        for group in group_tables(rows).values()
+        if "Paper" in group["main"].header
+    ]
     assert cells[-1] == ("288.32", "± 4.10", "50 ± 0.14 %")
 
 
@@ -271,7 +282,8 @@ def test_unequal_presets_are_named_in_the_caption(tmp_path):
         preset={"episodes": 5, "gamma": 0.995},
     )
     rows = table(map(read, sorted(tmp_path.glob("*.jsonl"))))
-    caption = group_tables(rows)[0].main.caption
+    (grids,) = group_tables(rows).values()
+    caption = grids["main"].caption
     assert "Presets differ: episodes (MAVIC 96000; dual (naive, protected) 5)." in caption
     assert "gamma" not in caption
 
@@ -289,7 +301,7 @@ def test_a_report_made_twice_has_the_same_bytes(made, tmp_path):
 def test_the_terminal_shows_the_numbers(made):
     folder, _ = made
     console = Console(width=80, file=io.StringIO())
-    writers.show(table(map(read, sorted(folder.glob("*.jsonl")))), console)
+    terminal.show(table(map(read, sorted(folder.glob("*.jsonl")))), console)
     text = console.file.getvalue()
     assert "291.00 ± 1.00" in text and "98.00 ± 1.00 %" in text
     assert "tuned/shared/live/by-kind" in text
@@ -303,16 +315,16 @@ def test_a_missing_extra_says_what_to_type(tmp_path, monkeypatch, missing):
     for name in [n for n in sys.modules if n.split(".")[0] == missing]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(MissingExtraError, match=rf"{missing}.*pip install 'mavic\[report\]'"):
+    with pytest.raises(_MissingExtraError, match=rf"{missing}.*pip install 'mavic\[report\]'"):
         report(tmp_path)
 
 
 def test_the_committed_tables_are_remade_with_unchanged_figures():
     folder = Path(__file__).parents[2] / "results" / "warehouse"
     rows = table(read_folder(folder))
-    assert writers.json_text(rows) == (folder / "table.json").read_text(encoding="utf-8")
+    assert text_of("json", rows) == (folder / "table.json").read_text(encoding="utf-8")
     committed = (folder / "table.md").read_text(encoding="utf-8").split("## Figures")[0]
-    assert writers.markdown_text(rows).rstrip() == committed.rstrip()
+    assert text_of("markdown", rows).rstrip() == committed.rstrip()
 
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -339,15 +351,15 @@ def no_intervals(monkeypatch):
 @pytest.mark.usefixtures("no_intervals")
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(RESULTS)))
 def test_the_committed_numbers_are_those_of_the_records(folder):
-    made = json.loads(writers.json_text(table(read_folder(folder))))
+    made = json.loads(text_of("json", table(read_folder(folder))))
     committed = json.loads((folder / "table.json").read_text(encoding="utf-8"))
     assert without_intervals(made) == without_intervals(committed)
 
 
 @pytest.mark.usefixtures("no_intervals")
 def test_the_committed_table_of_backbones_is_that_of_the_records():
-    made = backbones.table_of(RESULTS / "backbones")
-    committed = backbones.read_table(RESULTS / "backbones")
+    made = backbones._table_of(RESULTS / "backbones")
+    committed = json.loads((RESULTS / "backbones" / "table.json").read_text(encoding="utf-8"))
     assert without_intervals(made) == without_intervals(committed)
 
 
@@ -357,7 +369,7 @@ def test_unseen_phrases_are_told_as_the_team_heard_them(tmp_path, hear, columns)
     shares = {key: [0.5, 0.75] for key in ("per_instruction", "own_vector", "own_vector_anyway")}
     words = {"novel": {"phrases": 9, "understood": 6, **shares}}
     (row,) = table([dataclasses.replace(record, score={**record.score, "words": words})])
-    grid = tables.unseen([row])
+    grid = tables._unseen([row])
     assert len(grid.header) == columns == len(grid.rows[0])
     assert ("Own vector" in grid.caption) is (hear == "vectors")
     assert ("the reader's probability" in grid.caption) is (hear == "kinds")
@@ -367,11 +379,11 @@ def test_tables_and_figures_tell_backbones_apart(tmp_path):
     for backbone in ("mac-iac", "mac-cac", "acac"):
         save(tmp_path, config_of(backbone=backbone), [1, 2], [0.5, 1], [0, 0])
     rows = table(read_folder(tmp_path))
-    lines = csv.DictReader(writers.csv_text(rows).splitlines())
+    lines = csv.DictReader(text_of("csv", rows).splitlines())
     assert [line["backbone"] for line in lines] == ["mac-iac", "mac-cac", "acac"]
-    captions = [group.main.caption for group in group_tables(rows)]
+    captions = [group["main"].caption for group in group_tables(rows).values()]
     assert "backbone" not in captions[0] and "acac backbone" in captions[2]
-    assert len(set(styles.markers(row.network for row in rows).values())) == 3
+    assert len(set(figures._markers(rows).values())) == 3
     labels = [handle.get_label() for handle in figures._point_handles(rows)]
     assert "acac protected network" in labels
 

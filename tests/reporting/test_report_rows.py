@@ -7,8 +7,8 @@ import pytest
 from sample_records import config_of, lines_of, only_row, record_of
 
 from mavic.envs import api
-from mavic.experiments.methods import METHODS
-from mavic.experiments.records import RecordError, compressed, read, read_folder, write
+from mavic.experiment.methods import METHODS
+from mavic.experiment.records import RecordError, compressed, read, read_folder, write
 from mavic.reporting.report import report
 from mavic.reporting.rows import table
 

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from sample_records import save
 
-from mavic.experiments import studies
-from mavic.experiments.methods import preset_of
-from mavic.experiments.studies import STUDIES, Study
 from mavic.reporting import studies as pages
 from mavic.reporting.studies import table1
+from mavic.studies import studies
+from mavic.studies.studies import STUDIES, Study
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -21,7 +20,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 def fill(folder, study: Study, profile: str = "quick", seeds: int = 2) -> None:
     """Write a record for every configuration of a study: MAVIC has more of everything."""
     for training in study.trainings[profile]:
-        preset = preset_of(training.preset, training.world, training.backbone, **training.numbers)
+        preset = training.preset()
         for config in training.configs():
             more = {"mavic": 90.0, "naive": 10.0}.get(config.method, 50.0)
             place = folder / training.name / training.world
@@ -39,7 +38,7 @@ def fill(folder, study: Study, profile: str = "quick", seeds: int = 2) -> None:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cells")
+    folder = tmp_path_factory.mktemp("jobs")
     for name in ("heatmap", "atlas", "compliance"):
         fill(folder, STUDIES[name], seeds=1)
     return folder
@@ -64,7 +63,7 @@ def test_a_page_is_made_from_records_alone_with_the_same_bytes(name, filled, tmp
 @pytest.mark.long
 @pytest.mark.parametrize("name", STUDIES)
 def test_published_pages_are_made_from_the_published_records(name, tmp_path):
-    made = pages.draw(STUDIES[name], "full", tmp_path / "no cells", RESULTS, tmp_path / "out")
+    made = pages.draw(STUDIES[name], "full", tmp_path / "no jobs", RESULTS, tmp_path / "out")
     assert not made.missing
     for path in made.written[:2]:  # bytes of figures depend on the version of matplotlib
         assert path.read_bytes() == (RESULTS / path.name).read_bytes(), path.name
@@ -89,7 +88,7 @@ def test_records_that_are_missing_are_named_and_a_study_without_any_draws_nothin
 def test_a_published_record_serves_if_its_numbers_are_the_same(tmp_path):
     training = studies.TABLE1[0]
     config = training.configs()[0]
-    preset = preset_of(training.preset, training.world)
+    preset = training.preset()
     for numbers, serves in (
         (preset, True),
         (dataclasses.replace(preset, episodes=1_000), True),
@@ -97,8 +96,8 @@ def test_a_published_record_serves_if_its_numbers_are_the_same(tmp_path):
     ):
         facts = dataclasses.asdict(numbers)
         save(tmp_path / training.world, config, [1, 2], [1, 1], [0, 0], preset=facts)
-        found = pages.find(training, config, tmp_path / "cells", tmp_path)
-        assert (found is not None) is serves
+        collected = pages.collect([training], tmp_path / "jobs", tmp_path)
+        assert ((training.name, config.name()) not in collected.missing) is serves
 
 
 def test_publishing_copies_the_records_and_draws_the_same_from_them(filled, tmp_path):
@@ -113,12 +112,12 @@ def test_publishing_copies_the_records_and_draws_the_same_from_them(filled, tmp_
 
 def test_table1_sets_the_papers_figures_beside_its_own_setting(tmp_path):
     own = studies._paper_rows("box_pushing")
-    both = dataclasses.replace(own, conditions=("paper/add", "live/by-kind"))
+    both = dataclasses.replace(own, condition=("paper/add", "live/by-kind"))
     rows = (both, studies._tuned_rows("box_pushing"))
-    few = tuple(dataclasses.replace(row, methods=("mavic", "vanilla")) for row in rows)
+    few = tuple(row.but(method=("mavic", "vanilla")) for row in rows)
     study = Study(name="table1", shows="", trainings={"quick": few})
-    fill(tmp_path / "cells", study)
-    text = pages.draw(study, "quick", tmp_path / "cells", None, tmp_path).text
+    fill(tmp_path / "jobs", study)
+    text = pages.draw(study, "quick", tmp_path / "jobs", None, tmp_path).text
     papers, live, tuned = text.split("**As the paper sets it**")[1].split("| method |")[1:]
     assert "| MAVIC | 90.50 ± 0.71 | 288.32 ± 4.10 | 90.00 ± 0.00 % | 50.0 ± 0.14 % |" in papers
     assert "288.32" not in live and "288.32" not in tuned
@@ -132,7 +131,7 @@ def test_table1_sets_the_papers_figures_beside_its_own_setting(tmp_path):
 
 def test_table1_stands_beside_its_repetition(tmp_path):
     rows = (studies._paper_rows("box_pushing"), studies._tuned_rows("box_pushing"))
-    few = tuple(dataclasses.replace(row, methods=("mavic", "random")) for row in rows)
+    few = tuple(row.but(method=("mavic", "random")) for row in rows)
     study = Study(name="table1", shows="", trainings={"quick": few})
     for folder, seeds in (("first", 2), ("second", 3)):
         fill(tmp_path / folder, study, seeds=seeds)

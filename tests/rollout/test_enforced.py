@@ -13,13 +13,14 @@ from mavic.envs.overcooked import Overcooked, PattyMacro
 from mavic.envs.overcooked.grid import cell_of
 from mavic.envs.overcooked.macros import Thing
 from mavic.envs.overcooked.state import Place
-from mavic.experiments.config import ExperimentConfig, make_task
-from mavic.experiments.methods import preset_of
-from mavic.experiments.runs import make_run
-from mavic.instruct.schedule import nobody
+from mavic.experiment.config import ExperimentConfig
+from mavic.experiment.methods import preset_of
+from mavic.experiment.task import make_task
+from mavic.instruct.schedule import no_instruction
 from mavic.rollout import step as steps
 from mavic.rollout.rollout import Policy, rollout
 from mavic.rollout.step import choices_of, shielded
+from mavic.training.runs import make_run
 from mavic.types import replace
 
 KEY = jax.random.key(0)
@@ -29,7 +30,7 @@ LASTING = dict(rate=1.0, hold_min=3, hold_max=3, hold_to_end_prob=1.0)
 
 def instruction_of(kind, enforced=True, agents=2):
     return replace(
-        nobody(agents),
+        no_instruction(agents),
         kind=jnp.full(agents, kind, jnp.int32),
         enforced=jnp.asarray(enforced),
     )

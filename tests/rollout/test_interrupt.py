@@ -10,7 +10,7 @@ import pytest
 from mavic.envs import api
 from mavic.envs.api import make
 from mavic.instruct import reward, schedule
-from mavic.language import lexicon as lexicons
+from mavic.language.lexicon import Lexicon
 from mavic.rollout.step import InstructedEnv, draws_for, interrupt, reset, step
 from mavic.types import InstructedState, Phrases, replace
 
@@ -21,7 +21,7 @@ BOTH = jnp.array([True, True])
 @pytest.fixture(scope="module")
 def instructed() -> InstructedEnv:
     env = make("box_pushing")
-    lexicon = lexicons.load(api.world("box_pushing").instructions)
+    lexicon = Lexicon.load(api.world("box_pushing").instructions)
     return InstructedEnv(
         env=env,
         rules=reward.rules_of(env, api.world("box_pushing").instructions),
@@ -143,7 +143,7 @@ def test_a_word_to_one_agent_wakes_its_teammate_too(instructed):
 
 def test_only_those_a_kind_is_meant_for_are_addressed():
     env = make("warehouse")
-    lexicon = lexicons.load(api.world("warehouse").instructions)
+    lexicon = Lexicon.load(api.world("warehouse").instructions)
     warehouse = InstructedEnv(
         env=env,
         rules=reward.rules_of(env, api.world("warehouse").instructions),

@@ -11,7 +11,7 @@ from corridor import ARRIVES, HURRY, RING, RULES, WALK, Corridor, Left, Right, d
 from mavic.envs import api
 from mavic.instruct import reward
 from mavic.instruct.pairs import conflict, prohibited_pairs
-from mavic.instruct.schedule import FOREVER
+from mavic.ranges import FOREVER
 from mavic.rollout import step as steps
 from mavic.rollout.step import shielded
 from mavic.types import replace

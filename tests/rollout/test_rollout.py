@@ -8,37 +8,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from corridor import Corridor, Left, instructed
+from corridor import LIVE, RAMBLING, Corridor, instructed
 
 from mavic.instruct.schedule import make_schedule
-from mavic.rollout.rollout import Policy, rollout
+from mavic.rollout.rollout import rollout
 from mavic.run_axis import RUNS
 from mavic.types import replace
 
 EPISODES = 7
 KEY = jax.random.key(5)
-
-
-def act(memory, world, draws):
-    """Rambling, never the same way twice in an episode: what is chosen depends on all choices before."""
-    memory = jnp.where((world.time == 0)[:, None], 0, memory)
-    drawn = (draws * 50).astype(jnp.int32) + memory
-    choice = drawn % jnp.array([[5, 2]])
-    rarely = (choice[:, 0] == Left.FINISH) & (drawn[:, 0] % 2 == 0)
-    choice = choice.at[:, 0].set(jnp.where(rarely, Left.WALK, choice[:, 0]))
-    return choice, jnp.where(world.idle, memory + choice + 1, memory)
-
-
-POLICY = Policy(start=lambda num_envs: jnp.zeros((num_envs, 2), jnp.int32), act=act)
-LIVE = make_schedule(rate=0.3, hold_min=1, hold_max=3, overlap=True)
-
-
 PLACE = replace(instructed(Corridor(horizon=12)), schedule=LIVE)
 
 
 def playing(num_envs):
     def play(place, key, first):
-        return rollout(place, POLICY, key, episodes=EPISODES, num_envs=num_envs, first=first)
+        return rollout(place, RAMBLING, key, episodes=EPISODES, num_envs=num_envs, first=first)
 
     return play
 

@@ -11,7 +11,7 @@ from mavic.envs.conformance import check_env
 from mavic.instruct.schedule import DRAWS
 from mavic.learn.transitions import macro_transitions
 from mavic.rollout import threefry
-from mavic.rollout.step import draws_for, reset, step, tick_key
+from mavic.rollout.step import _tick_key, draws_for, reset, step
 from mavic.types import Phrases, replace
 
 RUN = jax.jit(step)
@@ -257,7 +257,7 @@ def test_the_environments_key_comes_from_no_block_of_the_draws():
     state = reset(instructed(), KEY)
     this_tick = threefry.fold_in(state.key, state.time)
     blocks = range(2 + DRAWS + 1)
-    numbers, key = threefry.uniform(this_tick, len(blocks)), jax.random.key_data(tick_key(state))
+    numbers, key = threefry.uniform(this_tick, len(blocks)), jax.random.key_data(_tick_key(state))
     (own,) = [
         block
         for block in blocks

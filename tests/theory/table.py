@@ -6,8 +6,10 @@ import dataclasses
 import math
 
 import numpy as np
+import readings
+from readings import READINGS, uninterrupted
 
-from mavic.experiments import semi_mdp as tabular
+from mavic.theory import semi_mdp
 
 INSTANCES = 200
 N_STEPS = (1, 5, math.inf)
@@ -24,39 +26,39 @@ LABELS = {
 
 def fixed_points(count: int, arrivals: str, reading: str) -> np.ndarray:
     """Deviation of the fixed point from V_c. `[count, len(N_STEPS)]`"""
-    worlds = tabular.worlds(count, arrivals)
-    return np.array([[tabular.deviation(w, reading, n) for n in N_STEPS] for w in worlds])
+    worlds = semi_mdp.worlds(count, arrivals)
+    return np.array([[readings.deviation(w, reading, n) for n in N_STEPS] for w in worlds])
 
 
 def divergent(count: int, arrivals: str, reading: str) -> float:
     """Share of instances whose expected one-step update diverges."""
-    worlds = tabular.worlds(count, arrivals)
-    return float(np.mean([tabular.spectral_radius(w, reading, 1) > 1 for w in worlds]))
+    worlds = semi_mdp.worlds(count, arrivals)
+    return float(np.mean([readings.spectral_radius(w, reading, 1) > 1 for w in worlds]))
 
 
 def leaks(count: int, arrivals: str, reading: str) -> np.ndarray:
     """Leak of the other classes' errors into a class's target. `[count, len(N_STEPS)]`"""
-    worlds = tabular.worlds(count, arrivals)
-    return np.array([[tabular.leak_of_errors(w, reading, n) for n in N_STEPS] for w in worlds])
+    worlds = semi_mdp.worlds(count, arrivals)
+    return np.array([[readings.leak_of_errors(w, reading, n) for n in N_STEPS] for w in worlds])
 
 
 def losses(count: int, arrivals: str, reading: str) -> tuple[np.ndarray, np.ndarray]:
     """Shortfall of policy iteration's outcome in M_c, matched and uninterrupted. `[count]` each"""
     matched, unbroken = [], []
-    for world in tabular.worlds(count, arrivals):
-        kernels = tabular.rows(world)
-        policy = tabular.iterate_policy(kernels, reading)
-        matched.append(tabular.loss(kernels, policy))
-        unbroken.append(tabular.loss(tabular.rows(tabular.uninterrupted(world)), policy))
+    for world in semi_mdp.worlds(count, arrivals):
+        kernels = world.kernels()
+        policy = semi_mdp.iterate_policy(kernels, READINGS[reading])
+        matched.append(kernels.loss(policy))
+        unbroken.append(uninterrupted(world).kernels().loss(policy))
     return np.array(matched), np.array(unbroken)
 
 
 def interruption_gap(count: int, arrivals: str) -> np.ndarray:
     """How far V_c with interruptions is from V_c without any. `[count]`"""
     gaps = []
-    for world in tabular.worlds(count, arrivals):
-        unbroken = tabular.single_values(tabular.rows(tabular.uninterrupted(world)), world.policy)
-        matched = tabular.single_values(tabular.rows(world), world.policy)
+    for world in semi_mdp.worlds(count, arrivals):
+        unbroken = uninterrupted(world).kernels().values(world.policy)
+        matched = world.kernels().values(world.policy)
         gaps.append(np.abs(matched - unbroken).max() / np.abs(unbroken).max())
     return np.array(gaps)
 
@@ -82,10 +84,10 @@ def lemma_table(count: int) -> str:
     lines = []
     for reading, label in LABELS.items():
         line = [label]
-        for arrivals in tabular.ARRIVALS:
+        for arrivals in semi_mdp.ARRIVALS:
             found = fixed_points(count, arrivals, reading)
             line.append(f"{_slashed(np.median(found, 0))} (worst {_slashed(found.max(0))})")
-        line += [f"{divergent(count, arrivals, reading):.0%}" for arrivals in tabular.ARRIVALS]
+        line += [f"{divergent(count, arrivals, reading):.0%}" for arrivals in semi_mdp.ARRIVALS]
         lines.append(line)
     return _table(
         ["reading", "anytime", "boundary", "diverges, anytime", "diverges, boundary"], lines
@@ -97,7 +99,7 @@ def leak_table(count: int) -> str:
     return _table(
         ["target", "anytime, n = 1 / 5 / ∞", "boundary, n = 1 / 5 / ∞"],
         [
-            [LABELS[r], *(_slashed(leaks(count, a, r).max(0)) for a in tabular.ARRIVALS)]
+            [LABELS[r], *(_slashed(leaks(count, a, r).max(0)) for a in semi_mdp.ARRIVALS)]
             for r in ("none", "shift", "cut")
         ],
     )
@@ -113,12 +115,12 @@ FAMILIES = {  # chance of a change per tick, and the range of a macro's chance t
 }
 
 
-def family(count: int, change: float, ends: tuple[float, float]) -> list[tabular.SemiMDP]:
+def family(count: int, change: float, ends: tuple[float, float]) -> list[semi_mdp.SemiMDP]:
     """Worlds with another chance of a change and macros of another length."""
     found = []
     for child in np.random.SeedSequence(0).spawn(count):
         rng = np.random.default_rng(child)
-        world = tabular.draw(rng, "anytime")
+        world = semi_mdp.draw(rng, "anytime")
         macros = rng.uniform(*ends, size=world.ends.shape)
         found.append(dataclasses.replace(world, change=change, ends=macros))
     return found
@@ -132,7 +134,9 @@ def family_table(count: int) -> str:
         line = [name]
         by_n = {}
         for n in (5, math.inf):
-            by_n[n] = [[tabular.leak_of_errors(w, r, n) for w in worlds] for r in ("none", "shift")]
+            by_n[n] = [
+                [readings.leak_of_errors(w, r, n) for w in worlds] for r in ("none", "shift")
+            ]
             line.append(" / ".join(_number(max(leaks)) for leaks in by_n[n]))
         more = sum(s > a for a, s in zip(*by_n[5], strict=True))
         lines.append([*line, f"{more} of {len(worlds)}"])
@@ -144,7 +148,7 @@ def theorem_table(count: int) -> str:
     lines = []
     for reading in ("none", "literal", "shift", "cut"):
         line = [LABELS[reading]]
-        for arrivals in tabular.ARRIVALS:
+        for arrivals in semi_mdp.ARRIVALS:
             matched, unbroken = losses(count, arrivals, reading)
             line.append(
                 f"{(matched > 1e-9).sum()} of {count} (worst loss {_number(matched.max())})"
@@ -166,7 +170,7 @@ def theorem_table(count: int) -> str:
 def gap_table(count: int) -> str:
     """What interruptions themselves do to the value of one and the same policy."""
     lines = []
-    for arrivals in tabular.ARRIVALS:
+    for arrivals in semi_mdp.ARRIVALS:
         gap = interruption_gap(count, arrivals)
         lines.append([arrivals, _number(np.median(gap)), _number(gap.max())])
     return _table(["arrivals", "median", "worst"], lines)

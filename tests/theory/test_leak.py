@@ -6,13 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import readings
 import sampled
 import table
 
-from mavic.experiments import semi_mdp as tabular
+from mavic.theory import semi_mdp
 
 FEW = 20
-BOTH = pytest.mark.parametrize("arrivals", tabular.ARRIVALS)
+BOTH = pytest.mark.parametrize("arrivals", semi_mdp.ARRIVALS)
 
 
 @BOTH
@@ -30,11 +31,11 @@ def test_expected_leak_of_errors(arrivals):
 
 @BOTH
 def test_the_worth_of_other_instructions_leaks_into_the_naive_value_only(arrivals):
-    for world in tabular.worlds(FEW, arrivals):
+    for world in semi_mdp.worlds(FEW, arrivals):
         for n_steps in table.N_STEPS:
-            assert tabular.leak_of_worth(world, "cut", n_steps) < table.EXACT
-            assert tabular.leak_of_worth(world, "shift", n_steps) < table.EXACT
-            assert tabular.leak_of_worth(world, "none", n_steps) > 0.1
+            assert readings.leak_of_worth(world, "cut", n_steps) < table.EXACT
+            assert readings.leak_of_worth(world, "shift", n_steps) < table.EXACT
+            assert readings.leak_of_worth(world, "none", n_steps) > 0.1
 
 
 @BOTH
@@ -42,20 +43,20 @@ def test_the_worth_of_other_instructions_leaks_into_the_naive_value_only(arrival
 def test_leak_of_our_targets_row_by_row(arrivals, n_steps):
     """One unit of error in the values of every class but the row's own."""
     world, sample = sampled.world_and_sample(arrivals)
-    values = np.random.default_rng(3).normal(size=tabular.CLASSES * tabular.STATES)
-    kind = sample.place // tabular.STATES
+    values = np.random.default_rng(3).normal(size=semi_mdp.CLASSES * semi_mdp.STATES)
+    kind = sample.place // semi_mdp.STATES
 
     def moved(correction, kinds):
         """Change of all targets if the values of `kinds` were wrong by one."""
-        wrong = values + np.isin(np.arange(len(values)) // tabular.STATES, kinds)
+        wrong = values + np.isin(np.arange(len(values)) // semi_mdp.STATES, kinds)
         before = sampled.ours(sample.columns(values, world.gamma), correction, n_steps)
         after = sampled.ours(sample.columns(wrong, world.gamma), correction, n_steps)
         return np.abs(after - before)
 
     leak = {
         correction: max(
-            moved(correction, [k for k in range(tabular.CLASSES) if k != own])[kind == own].max()
-            for own in range(tabular.CLASSES)
+            moved(correction, [k for k in range(semi_mdp.CLASSES) if k != own])[kind == own].max()
+            for own in range(semi_mdp.CLASSES)
         )
         for correction in ("none", "shift", "cut")
     }
@@ -70,9 +71,9 @@ def test_leak_of_our_targets_row_by_row(arrivals, n_steps):
 def test_cut_is_the_less_noisy_target():
     """At the exact values both are unbiased; only `shift` goes on through the other's rewards."""
     rng = np.random.default_rng(11)
-    world = tabular.draw(rng, "anytime")
-    truth = tabular.single_values(tabular.rows(world), world.policy)
-    sample = tabular.sample(world, rng, lanes=1500, blocks=1, horizon=40)
+    world = semi_mdp.draw(rng, "anytime")
+    truth = world.kernels().values(world.policy)
+    sample = sampled.sample_rows(world, rng, lanes=1500, blocks=1, horizon=40)
     spread = {}
     for correction in ("shift", "cut"):
         for n_steps in table.N_STEPS:

@@ -4,12 +4,13 @@ import dataclasses
 
 import numpy as np
 import pytest
+import readings
 import table
 
-from mavic.experiments import semi_mdp as tabular
+from mavic.theory import semi_mdp
 
 FEW = 20
-BOTH = pytest.mark.parametrize("arrivals", tabular.ARRIVALS)
+BOTH = pytest.mark.parametrize("arrivals", semi_mdp.ARRIVALS)
 
 
 @BOTH
@@ -37,24 +38,24 @@ def test_the_literal_readings_diverge():
 
 @BOTH
 def test_without_changes_of_instruction_every_reading_is_right(arrivals):
-    for world in tabular.worlds(5, arrivals):
+    for world in semi_mdp.worlds(5, arrivals):
         still = dataclasses.replace(world, change=0.0)
-        for reading in tabular.READINGS:
+        for reading in readings.READINGS:
             for n_steps in table.N_STEPS:
-                assert tabular.deviation(still, reading, n_steps) < table.EXACT
+                assert readings.deviation(still, reading, n_steps) < table.EXACT
 
 
 def test_a_wrong_discount_moves_the_fixed_point():
     """The comparison with V_c is not blind: rows discounted by gamma instead of gamma**tau fail."""
-    for world in tabular.worlds(5, "anytime"):
-        kernels = tabular.rows(world)
-        truth = tabular.single_values(kernels, world.policy)
+    for world in semi_mdp.worlds(5, "anytime"):
+        kernels = world.kernels()
+        truth = kernels.values(world.policy)
         wrong = dataclasses.replace(
             kernels,
             stay=kernels.stay / world.gamma,  # gamma**(tau - 1)
             leave=kernels.leave / world.gamma,
         )
-        found = tabular.fixed_point(tabular.evaluate(wrong, world.policy), "cut", 1)
+        found = wrong.under(world.policy).fixed_point(readings.READINGS["cut"], 1)
         assert np.abs(found - truth).max() > 0.05 * np.abs(truth).max()
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import sampled
 
-from mavic.experiments import semi_mdp as tabular
+from mavic.theory import semi_mdp
 
-BOTH = pytest.mark.parametrize("arrivals", tabular.ARRIVALS)
-VALUES = np.random.default_rng(5).normal(size=tabular.CLASSES * tabular.STATES) * 5
+BOTH = pytest.mark.parametrize("arrivals", semi_mdp.ARRIVALS)
+VALUES = np.random.default_rng(5).normal(size=semi_mdp.CLASSES * semi_mdp.STATES) * 5
 
 
 def _primitive_returns(world, sample, lane):

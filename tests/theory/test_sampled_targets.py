@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import sampled
 
-from mavic.experiments import semi_mdp as tabular
+from mavic.theory import semi_mdp
 
 N_STEPS = (1, 2, 5, math.inf)
-BOTH = pytest.mark.parametrize("arrivals", tabular.ARRIVALS)
+BOTH = pytest.mark.parametrize("arrivals", semi_mdp.ARRIVALS)
 SURE = 4.5  # standard errors; 18 cells are looked at
 WRONG = 9.0
 

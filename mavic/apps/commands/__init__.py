@@ -1,1 +1,5 @@
-"""The commands of `mavic`, one family per file. Each command calls functions of the library and decides nothing."""
+"""The commands of `mavic`, one per file. Each command is a record of options whose `run` calls the library.
+
+`command` is what all commands share, `options` makes options and their help from records, and `config_file` is the
+options of `mavic train` as TOML.
+"""

@@ -10,6 +10,7 @@ from tyro.conf import Positional
 
 from mavic.apps import console
 from mavic.apps.commands.command import Command
+from mavic.apps.commands.options import WorldName
 from mavic.ranges import Range, Some
 
 
@@ -20,7 +21,7 @@ class Bench(Command):
     Example: mavic bench box_pushing --json bench.json
     """
 
-    world: Positional[str] = "box_pushing"
+    world: Positional[WorldName] = "box_pushing"
     """The world to measure in."""
     seeds: Annotated[int, Range(1, 1_000)] = 5
     """The number of trainings at once."""
@@ -35,8 +36,9 @@ class Bench(Command):
         """Carry out the command."""
         import json
 
-        from mavic.experiments import benchmark, files
         from mavic.learn.backbones import BACKBONES
+        from mavic.storage import files
+        from mavic.studies import benchmark
 
         if self.json:
             files.check_writable(self.json.parent)

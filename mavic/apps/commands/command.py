@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from mavic import ranges
 
 
 class UserError(Exception):
@@ -19,11 +21,33 @@ class Command:
 
     plugins: tuple[str, ...] = ()
     """Modules to import first; the current folder is searched too. They register worlds or add methods of your own
-    (docs/extend.md)."""
+    (docs/extend.md). Only this option runs code of yours: files may name modules but load none."""
+    allow_download: bool = False
+    """Let an encoder hf:NAME be fetched from the Hugging Face hub. Otherwise no command asks a network for it."""
+
+    def check(self) -> None:
+        """Raise `mavic.ranges.RangeError` unless all values are in their ranges."""
+        ranges.check(self, "--")
 
     def run(self) -> None:
         """Carry out the command."""
         raise NotImplementedError
+
+
+@contextlib.contextmanager
+def needing(extra: str, what: str) -> Iterator[None]:
+    """Say how to install a library that is missing.
+
+    Args:
+        extra: the extra of this package that has the library.
+        what: what needs it, as the first words of the message.
+    """
+    try:
+        yield
+    except ImportError as error:
+        if error.name is None or error.name.startswith("mavic"):
+            raise
+        raise UserError(f"{what} needs {error.name}: pip install 'mavic[{extra}]'") from None
 
 
 def options_from(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The options of a command as a TOML file: read by `--config`, written by `--print-config`.
 
 world = "box_pushing"
-methods = ["mavic", "naive"]
+method = ["mavic", "naive"]
 seeds = 3
 
 [options]
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,14 @@ from mavic.hints import suggest
 TABLES = ("options", "weights", "numbers")
 
 
-def read(path: Path, options: Mapping[str, Any], numbers: tuple[str, ...]) -> list[str]:
-    """Return a file as arguments of the command line. `options` are the command's fields and their defaults."""
+def read_arguments(path: Path, options: Mapping[str, Any], numbers: Sequence[str]) -> list[str]:
+    """Return a file as arguments of the command line.
+
+    Args:
+        path: the file.
+        options: the options that it may hold, with their defaults.
+        numbers: the names of the numbers that it may hold.
+    """
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -41,41 +47,47 @@ def read(path: Path, options: Mapping[str, Any], numbers: tuple[str, ...]) -> li
     for name in TABLES:
         if not isinstance(found.get(name, {}), dict):
             raise UserError(f"{path}: {name!r} must be a table: a line [{name}], then its entries")
-    for table, allowed in ((found, (*options, *TABLES)), (found.get("numbers", {}), numbers)):
+    for table, allowed in ((found, (*options, "numbers")), (found.get("numbers", {}), numbers)):
         for name in table:
             if name not in allowed:
                 raise UserError(f"{path}: {name!r} is unknown; {suggest(name, tuple(allowed))}")
-    return list(_arguments(found, options))
+    try:
+        return list(_arguments(found, options))
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
 
 
 def _arguments(found: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[str]:
     if "world" in found:
-        yield str(found["world"])
+        yield _plain(found["world"])
     for name, value in {**found, **found.get("numbers", {})}.items():
         flag = f"--{name.replace('_', '-')}"
         if name in ("world", "numbers"):
             continue
         if name in ("options", "weights"):
             yield flag
-            yield from (str(part) for pair in value.items() for part in pair)
+            yield from (_plain(part) for pair in value.items() for part in pair)
         elif name in options and isinstance(options[name], bool):
             yield flag if value else f"--no-{flag.removeprefix('--')}"
         else:
             yield flag
-            yield from map(str, value if isinstance(value, list) else [value])
+            yield from map(_plain, value if isinstance(value, list) else [value])
 
 
-def text_of(values: Mapping[str, Any]) -> str:
+def _plain(value: Any) -> str:
+    """Return a value as an argument. A text that looks like an option is a `ValueError`."""
+    if isinstance(value, str) and value.startswith("-"):
+        raise ValueError(f"{value!r} cannot be a value: it looks like an option of the command")
+    return str(value)
+
+
+def as_toml(values: Mapping[str, Any]) -> str:
     """Return options as TOML. Dictionaries become tables, and None becomes the text "None"."""
     tables = {name: value for name, value in values.items() if isinstance(value, Mapping)}
     lines = [f"{name} = {_value(value)}" for name, value in values.items() if name not in tables]
     for name, table in tables.items():
         if table:
-            lines += [
-                "",
-                f"[{name}]",
-                *(f"{key} = {_value(value)}" for key, value in table.items()),
-            ]
+            lines += ["", f"[{name}]", *(f"{key} = {_value(v)}" for key, v in table.items())]
     return "\n".join(lines)
 
 

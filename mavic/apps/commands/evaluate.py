@@ -38,8 +38,10 @@ class Evaluate(Command):
         """Carry out the command."""
         import json
 
-        from mavic.experiments import policy_facts, records, study
-        from mavic.experiments.config import ExperimentConfig
+        from mavic.experiment import records
+        from mavic.experiment.config import ExperimentConfig
+        from mavic.session import study
+        from mavic.teams import facts as policy_facts
 
         if self.shield and self.words:
             raise UserError(
@@ -57,17 +59,13 @@ class Evaluate(Command):
             return
         hear = ExperimentConfig.of(policy_facts.read_facts(self.policy)["config"]).hear
         for line in _lines(score, hear):
-            console.OUT.print(line, highlight=False)
+            console.OUT.print(line)
 
 
 def _lines(score: dict[str, Any], hear: str) -> Iterator[str]:
     """Yield the lines that describe the score of one seed of a team that hears vectors or kinds."""
     base, obeyed = score["base"], score["compliance"]
-    share = (
-        f" ({base['discounted'][0] / score['optimum']:.2%} of the optimum)"
-        if score["optimum"]
-        else ""
-    )
+    share = _share(base["discounted"][0], score["optimum"], "optimum")
     yield (
         f"base return {base['discounted'][0]:.2f}{share}, solved {base['solved'][0]:.1%}, "
         f"{base['length'][0]:.1f} ticks ({base['episodes']} episodes)"
@@ -84,8 +82,7 @@ def _lines(score: dict[str, Any], hear: str) -> Iterator[str]:
     for kind, part in score["under"].items():
         if not math.isfinite(part["task"][0]):
             continue
-        best = score["optima"][kind]
-        share = f" ({part['task'][0] / best:.2%} of the best obedient plan)" if best else ""
+        share = _share(part["task"][0], score["optima"][kind], "best obedient plan")
         yield (
             f"under {kind} from start to end: task return {part['task'][0]:.2f}{share}, "
             f"solved {part['solved'][0]:.1%}, obeyed {part['obeyed'][0]:.1%}"
@@ -103,3 +100,7 @@ def _lines(score: dict[str, Any], hear: str) -> Iterator[str]:
             f"{words['per_instruction'][0]:.2%} of instructions in them followed "
             f"({own if hear == 'vectors' else ''}unsure ones too: {words['own_vector_anyway'][0]:.2%})"
         )
+
+
+def _share(value: float, best: float | None, of: str) -> str:
+    return f" ({value / best:.2%} of the {of})" if best else ""

@@ -9,7 +9,7 @@ from typing import Literal
 from tyro.conf import Positional
 
 from mavic.apps import console
-from mavic.apps.commands.command import Command, UserError
+from mavic.apps.commands.command import Command, needing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,18 +31,14 @@ class Export(Command):
     def run(self) -> None:
         """Carry out the command."""
         written = self._onnx() if self.format == "onnx" else self._marl_eval()
-        console.OUT.print(f"wrote {written}", highlight=False)
+        console.OUT.print(f"wrote {written}")
 
     def _onnx(self) -> Path:
-        try:
+        with needing("interop", "this"):
             from mavic.bridges import onnx
-        except ImportError as error:
-            if error.name is None or error.name.startswith("mavic"):
-                raise
-            raise UserError(f"this needs {error.name}: pip install 'mavic[interop]'") from None
-        from mavic.experiments import policy_file
+        from mavic.teams import file as policy_files
 
-        return onnx.export(policy_file.load(self.source), self.out)
+        return onnx.export(policy_files.load(self.source), self.out)
 
     def _marl_eval(self) -> Path:
         import json

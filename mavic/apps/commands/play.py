@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from mavic.apps import console
-from mavic.apps.commands.command import Command, UserError
+from mavic.apps.commands.command import Command, needing
+from mavic.apps.commands.options import Folder
 from mavic.ranges import Range
 
 
@@ -26,7 +28,7 @@ class Play(Command):
     """A policy file of your own, listed before the shipped teams, or the name of a shipped team."""
     against: Path | None = None
     """Another policy file of the same world, to compare with it."""
-    policies: Path | None = None
+    policies: Folder | None = None
     """The folder of the teams, with a folder for each world (default: the shipped teams)."""
     shield: bool = False
     """Enforce instructions: what they forbid is not available to the agents they address."""
@@ -37,22 +39,20 @@ class Play(Command):
     """The port to listen on; 0 takes a free one."""
     browser: bool = True
     """Open the page in your browser."""
-    export: Path | None = None
+    export: Folder | None = None
     """Do not open the playground; write recorded episodes into this folder, as pages that any web host serves."""
 
     def run(self) -> None:
         """Carry out the command."""
-        try:
+        with needing("web", "the playground"):
             from mavic.apps.playground import server
-        except ImportError as error:
-            if error.name is None or error.name.startswith("mavic"):
-                raise
-            raise UserError(
-                f"the playground needs {error.name}: pip install 'mavic[web]'"
-            ) from None
-        from mavic.apps.playground import catalog
+        import jax
 
-        catalog.prepare()
+        from mavic.apps.playground import catalog, heaps
+
+        heaps.share_heaps()
+        if "JAX_PLATFORMS" not in os.environ:  # small programs run fastest on the CPU
+            jax.config.update("jax_platforms", "cpu")
         teams = catalog.open_catalog(self.policies, self.policy, self.against, shield=self.shield)
         if self.export is not None:
             from mavic.apps.playground import export
@@ -63,4 +63,4 @@ class Play(Command):
 
 
 def _say(text: str) -> None:
-    console.OUT.print(text, highlight=False, soft_wrap=True, markup=False)
+    console.OUT.print(text, soft_wrap=True, markup=False)

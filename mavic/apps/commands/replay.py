@@ -49,8 +49,9 @@ class Replay(Command):
 
     def run(self) -> None:
         """Carry out the command."""
-        from mavic.apps import recording, replay
-        from mavic.experiments import files
+        from mavic.apps import replay
+        from mavic.apps.recording import Recording
+        from mavic.storage import files
 
         if self.out.suffix not in (".html", ".gif"):
             raise UserError(f"{self.out}: must end in .html or .gif")
@@ -58,7 +59,7 @@ class Replay(Command):
         paths = [self.policy] + ([self.against] if self.against else [])
         options = options_from(self.options)
         made = [
-            recording.record_policy(
+            Recording.of_policy(
                 path, self.seed, self.say, self.ticks, options, self.shield, self.also
             )
             for path in paths
@@ -67,4 +68,4 @@ class Replay(Command):
             written = replay.gif(made, self.out)
         else:
             written = replay.html(made, self.out, " and ".join(one.name for one in made))
-        console.OUT.print(f"wrote {written}", highlight=False)
+        console.OUT.print(f"wrote {written}")

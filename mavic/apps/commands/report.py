@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from tyro.conf import Positional
 
 from mavic.apps import console
 from mavic.apps.commands.command import Command
+from mavic.apps.commands.options import Folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,16 +23,16 @@ class Report(Command):
       mavic report results/backbones
     """
 
-    folder: Positional[Path]
+    folder: Positional[Folder]
     """The folder of the records (*.jsonl, *.jsonl.gz), or a folder of such folders."""
-    out: Path | None = None
+    out: Folder | None = None
     """Where to write (default: the same folder)."""
     brief: bool = False
     """Print one small table and a sentence on what it shows. All tables are in the files."""
 
     def run(self) -> None:
         """Carry out the command."""
-        from mavic.experiments import records
+        from mavic.experiment import records
         from mavic.reporting import backbones, report
 
         below = [] if records.paths_in(self.folder) else backbones.record_folders(self.folder)
@@ -40,11 +40,8 @@ class Report(Command):
             out = self.out / folder.name if below and self.out else self.out
             made = report.report(folder, out, console=console.OUT, brief=self.brief)
             if self.brief:
-                console.OUT.print(f"all tables: {made.markdown}", highlight=False, soft_wrap=True)
+                console.OUT.print(f"all tables: {made.markdown}", soft_wrap=True)
         if below:
-            found = backbones.table_of(self.folder)
-            if any(len(world) > 1 for world in found.values()):
-                path = backbones.write_table(found, self.out or self.folder)
-                console.OUT.print(
-                    f"the table of backbones: {path}", highlight=False, soft_wrap=True
-                )
+            path = backbones.write_table(self.folder, self.out or self.folder)
+            if path is not None:
+                console.OUT.print(f"the table of backbones: {path}", soft_wrap=True)

@@ -16,11 +16,12 @@ from tyro.conf import Positional
 
 from mavic.apps import console
 from mavic.apps.commands.command import Command, UserError, options_from
-from mavic.hints import suggest
+from mavic.apps.commands.options import Folder, StudyName
+from mavic.hints import look_up, suggest
 
 if TYPE_CHECKING:
-    from mavic.experiments.cells import Cell
-    from mavic.experiments.studies import Study, Training
+    from mavic.studies.jobs import Job
+    from mavic.studies.studies import Study, Training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class Reproduce(Command):
       mavic reproduce ablation --engine slurm --engine-options slurm_partition gpu gpus_per_node 1 timeout_min 120
     """
 
-    name: Positional[str] = ""
+    name: Positional[StudyName] = ""
     """The study: table1, heatmap, curves, single, compliance, dual, ood, infeasible, rare, shaping, agents, atlas or
     ablation."""
     quick: bool = False
@@ -52,16 +53,16 @@ class Reproduce(Command):
     mostly compile). ray: address, cpus, gpus (of each training). slurm: those of submitit."""
     only: tuple[str, ...] = ()
     """Run only these trainings of the study; --commands names them."""
-    out: Path = Path("runs/studies")
+    out: Folder = Path("runs/studies")
     """The folder of all studies. Studies share trainings, so it should stay the same."""
-    records: Path = Path("results")
+    records: Folder = Path("results")
     """A folder with further records, for tables and figures of trainings that were not run here."""
     draw: bool = False
-    """Train nothing. Make the tables and figures from the records that are there."""
-    publish: Path | None = None
+    """Make the tables and figures from the records that are there, without training."""
+    publish: Folder | None = None
     """Write tables and figures to this folder too, and copy the records that they were made from."""
     commands: bool = False
-    """Print the command of each training, and run nothing."""
+    """Print the command of each training instead of running it."""
 
     @property
     def profile(self) -> str:
@@ -72,29 +73,29 @@ class Reproduce(Command):
         """Carry out the command."""
         import jax
 
-        from mavic.experiments import studies
+        from mavic.studies import studies
 
         jax.config.update("jax_platforms", "cpu")  # trainings are processes of their own
         if not self.name:
             self._list()
             return
-        study = studies.study_of(self.name)
+        study = look_up(studies.STUDIES, self.name, "study")
         trainings = self._chosen(study)
         folder = self.out / self.profile
-        cells = [training.cell(folder) for training in trainings]
+        jobs = [training.job(folder) for training in trainings]
         if self.commands:
-            for cell in cells:
-                console.OUT.print(cell.name, style="bold", highlight=False)
-                print(shlex.join(("python", *cell.arguments)))
+            for job in jobs:
+                console.OUT.print(job.name, style="bold")
+                print(shlex.join(("python", *job.arguments)))
             return
         if not self.quick:  # the longest first: several at once then end together
-            costs = {one.name: studies.seconds_of(one, "gpu") for one in trainings}
-            cells.sort(key=lambda cell: -costs[cell.name])
-        failed = [] if self.draw else self._train(cells)
+            costs = {one.name: one.seconds("gpu") for one in trainings}
+            jobs.sort(key=lambda job: -costs[job.name])
+        failed = [] if self.draw else self._train(jobs)
         self._draw(study, folder)
         if failed:
-            logs = ", ".join(str(cell.folder / "log.txt") for cell in failed)
-            raise UserError(f"{len(failed)} of {len(cells)} trainings failed; see {logs}")
+            logs = ", ".join(str(job.folder / "log.txt") for job in failed)
+            raise UserError(f"{len(failed)} of {len(jobs)} trainings failed; see {logs}")
 
     def _chosen(self, study: Study) -> list[Training]:
         """Return the trainings that are asked for."""
@@ -106,33 +107,33 @@ class Reproduce(Command):
                 )
         return [one for name, one in every.items() if not self.only or name in self.only]
 
-    def _train(self, every: Sequence[Cell]) -> list[Cell]:
-        """Run the cells that are not done yet. Return those that failed."""
-        from mavic.experiments import cells, engines
+    def _train(self, every: Sequence[Job]) -> list[Job]:
+        """Run the jobs that are not done yet. Return those that failed."""
+        from mavic.studies import engines
 
         package = engines.EXTRAS.get(self.engine)
         if package and importlib.util.find_spec(package) is None:
             raise UserError(
                 f"--engine {self.engine} needs {package}: pip install 'mavic[{self.engine}]'"
             )
-        todo = [cell for cell in every if cells.done(cell) is None]
+        todo = [job for job in every if job.done() is None]
         if len(todo) < len(every):
             console.OUT.print(f"{len(every) - len(todo)} of {len(every)} trainings are done")
         place = engines.Place(folder=self.out / self.engine, options=self._engine_options())
         failed = []
         with _Shown(len(every), len(every) - len(todo)) as shown:
 
-            def end(cell: Cell, status: int) -> None:
-                shown.end(cell, status)
+            def end(job: Job, status: int) -> None:
+                shown.end(job, status)
                 if status:
-                    failed.append(cell)
+                    failed.append(job)
 
             engines.ENGINES[self.engine](todo, place, end, shown.note)
         return failed
 
     def _engine_options(self) -> dict[str, Any]:
         """Return the options of the engine. Several quick trainings run at once."""
-        from mavic.experiments.studies import QUICK_JOBS
+        from mavic.studies.studies import QUICK_JOBS
 
         several = self.engine == "local" and self.quick and not _has_gpu()
         usual = {"jobs": QUICK_JOBS} if several else {}
@@ -146,24 +147,24 @@ class Reproduce(Command):
         made = drawn.draw(study, self.profile, folder, further, folder, self.publish)
         for name, count in Counter(name for name, _ in made.missing).items():
             said = f"{name}: {count} configurations have no record yet"
-            console.OUT.print(said, style="yellow", highlight=False, soft_wrap=True)
+            console.OUT.print(said, style="yellow", soft_wrap=True)
         if made.text:
-            console.OUT.print(made.text, highlight=False, markup=False, soft_wrap=True)
+            console.OUT.print(made.text, markup=False, soft_wrap=True)
         for path in made.written:
-            console.OUT.print(f"wrote {path}", highlight=False, soft_wrap=True)
+            console.OUT.print(f"wrote {path}", soft_wrap=True)
 
     def _list(self) -> None:
         """Print all studies: what they show, what they cost here, what is done."""
-        from mavic.experiments import cells, studies
+        from mavic.studies import studies
 
-        device = "gpu" if _has_gpu() else "cpu"
+        device, machine = ("gpu", "a GPU like the H200") if _has_gpu() else ("cpu", "two cores")
         columns = ("study", "shows", "here", "--quick", "done", "published")
         table = Table(*columns, title="mavic reproduce NAME")
         for study in studies.STUDIES.values():
             costs, ready = [], []
             for profile in studies.PROFILES:
                 every = study.trainings[profile]
-                marks = [cells.done(one.cell(self.out / profile)) for one in every]
+                marks = [one.job(self.out / profile).done() for one in every]
                 left = [one for one, mark in zip(every, marks, strict=True) if mark is None]
                 cost = studies.seconds_of_all(left, profile, device)
                 costs.append(_duration(cost) if left else "—")
@@ -172,18 +173,13 @@ class Reproduce(Command):
             table.add_row(study.name, study.shows, *costs, " · ".join(ready), published)
         console.OUT.print(table)
         console.OUT.print(
-            f"Costs are estimates for {_machine(device)} of what is not done yet. Done: full · quick, in {self.out}. "
+            f"Costs are estimates for {machine} of what is not done yet. Done: full · quick, in {self.out}. "
             f"Published: its page and records are in {self.records}; --draw makes it from them.",
-            highlight=False,
         )
 
 
 def _has_gpu() -> bool:
     return Path("/dev/nvidia0").exists()
-
-
-def _machine(device: str) -> str:
-    return "a GPU like the H200" if device == "gpu" else "two cores"
 
 
 def _duration(seconds: float) -> str:
@@ -192,7 +188,7 @@ def _duration(seconds: float) -> str:
 
 
 class _Shown:
-    """Progress over all cells: a bar on a terminal, and a line per cell in a log."""
+    """Progress over all jobs: a bar on a terminal, and a line per job in a log."""
 
     def __init__(self, total: int, ready: int) -> None:
         self.total, self.ready, self.notes = total, ready, dict[str, str]()
@@ -214,19 +210,17 @@ class _Shown:
     def __exit__(self, *error: object) -> None:
         self.bar.stop()
 
-    def note(self, cell: Cell, line: str) -> None:
-        """Show the last line that a cell said."""
-        if line and self.notes.get(cell.name) != line:
-            self.notes[cell.name] = line
-            self.bar.update(self.task, note=f"{cell.name}: {line}"[:150])
+    def note(self, job: Job, line: str) -> None:
+        """Show the last line that a job said."""
+        if line and self.notes.get(job.name) != line:
+            self.notes[job.name] = line
+            self.bar.update(self.task, note=f"{job.name}: {line}"[:150])
             if not console.OUT.is_terminal:
-                console.OUT.print(f"{cell.name}: {line}", highlight=False, markup=False)
+                console.OUT.print(f"{job.name}: {line}", markup=False)
 
-    def end(self, cell: Cell, status: int) -> None:
-        """Count a cell that ended, and say how."""
+    def end(self, job: Job, status: int) -> None:
+        """Count a job that ended, and say how."""
         said = "done" if status == 0 else f"failed with status {status}"
         self.ready += status == 0
         self.bar.update(self.task, completed=self.ready)
-        console.OUT.print(
-            f"{cell.name}: {said} ({self.ready} of {self.total})", highlight=False, soft_wrap=True
-        )
+        console.OUT.print(f"{job.name}: {said} ({self.ready} of {self.total})", soft_wrap=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
@@ -11,6 +12,8 @@ from tyro.conf import Positional
 
 from mavic.apps import console
 from mavic.apps.commands.command import Command, UserError
+from mavic.apps.commands.options import WorldName
+from mavic.hints import NAME_IT, suggest
 
 if TYPE_CHECKING:
     from mavic.language.reader.read import Understanding
@@ -30,7 +33,7 @@ class Words(Command):
       mavic words --report
     """
 
-    world: Positional[str] = ""
+    world: Positional[WorldName] = ""
     """The world whose kinds are meant, or an instruction file of your own."""
     texts: Positional[tuple[str, ...]] = ()
     """The sentences. Without any, they are read from standard input, one per line."""
@@ -53,37 +56,32 @@ class Words(Command):
             self._understand()
 
     def _report(self) -> None:
-        from mavic.apps import words
+        from mavic.apps import reader_tables
 
         if self.world or self.texts or self.json or self.ablation:
             raise UserError("--report stands alone: it covers all worlds")
-        for table in words.report_tables():
-            console.OUT.print(table, highlight=False)
+        for table in reader_tables.report_tables():
+            console.OUT.print(table)
 
     def _ablate(self) -> None:
-        from mavic.apps import words
-        from mavic.language.reader.ablation import Ablation
+        from mavic.apps import reader_tables
 
         if self.texts or self.json:
             raise UserError("--ablation takes a world alone")
-        found = list(words.ablation(self.world))
-        for table in words.ablation_tables(
-            self.world, [row for row in found if isinstance(row, Ablation)]
-        ):
-            console.OUT.print(table, highlight=False)
-        for line in found:
-            if isinstance(line, str):
-                console.OUT.print(f"left out: {escape(line)}", highlight=False, soft_wrap=True)
+        for part in reader_tables.ablation_tables(self.world):
+            if isinstance(part, str):
+                console.OUT.print(escape(part), soft_wrap=True)
+            else:
+                console.OUT.print(part)
 
     def _understand(self) -> None:
-        from mavic.apps.words import instruction_path
-        from mavic.language import lexicon, text
+        from mavic.language.lexicon import Lexicon
         from mavic.language.reader import read
 
-        lex = lexicon.load(instruction_path(self.world))
-        sentences = [text.given(t) for t in self.texts]
+        lex = Lexicon.load(_instruction_path(self.world))
+        sentences = [_given(text) for text in self.texts]
         if not sentences and sys.stdin is not None:
-            sentences = text.lines(sys.stdin.buffer.read())
+            sentences = _lines(sys.stdin.buffer.read())
         if not sentences:
             raise UserError(
                 "nothing to understand: give sentences, or one per line on standard input"
@@ -117,8 +115,40 @@ class Words(Command):
         why = found.note or f"{sure:.0%}"
         console.OUT.print(
             f"{escape(text.shown(found.text))} → [bold]{answer}[/] ({escape(why)})",
-            highlight=False,
             soft_wrap=True,
         )
         for near, kind, cosine in found.nearest:
-            console.OUT.print(f"    {cosine:.2f} {kind}: {escape(near)}", highlight=False)
+            console.OUT.print(f"    {cosine:.2f} {kind}: {escape(near)}")
+
+
+def _instruction_path(world_or_file: str) -> Path:
+    """Return the instruction file of a world, or the file that is named."""
+    from mavic.envs import api
+    from mavic.experiment.task import instructions_of
+
+    if world_or_file in api.names():
+        return instructions_of(world_or_file)
+    path = Path(world_or_file)
+    if path.suffix != ".toml" and not path.is_file():
+        raise UserError(
+            f"{world_or_file!r} is neither a world nor a file; {suggest(world_or_file, api.names())}; {NAME_IT}"
+        )
+    return path
+
+
+def _given(text: str) -> str:
+    """Return a text of the command line. Bytes that are not UTF-8 are an error."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UserError("not UTF-8 text") from None
+    return text
+
+
+def _lines(raw: bytes) -> list[str]:
+    """Return the lines of standard input that are not blank. Bytes that are not UTF-8 are an error."""
+    try:
+        decoded = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"not UTF-8 text ({error.reason} at byte {error.start})") from None
+    return [line for line in decoded.splitlines() if line.strip()]

@@ -1,5 +1,7 @@
 """The playground: people talk to teams in a browser.
 
-`catalog` lists the teams, `session` is what one page watches, `messages` is what a page and the server say to each
-other, `connection` is one open page, `limits` bounds what pages may ask for, and `server` is the web application.
+`catalog` lists the teams. `session` is what one page watches, and `orders` is what people have asked for in it.
+`messages` is what a page and the server say to each other, `limits` bounds what pages may ask for. `connection` is one
+open page, `workers` are the threads, `heaps` gives memory back, and `server` is the web application. `export` writes
+recorded episodes as pages.
 """

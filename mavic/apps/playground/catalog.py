@@ -4,42 +4,39 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 
-from mavic.apps import stage as stages
-from mavic.apps.playground import heaps
-from mavic.apps.playground.messages import WorldListing
+from mavic.apps.frames import frame_of
+from mavic.apps.playground.limits import RequestError
+from mavic.apps.playground.messages import Hello
 from mavic.apps.playground.orders import names_of
-from mavic.apps.stage import Stage
 from mavic.envs import api
-from mavic.experiments import policy_facts, policy_file, shipped_teams
-from mavic.experiments.config import instructions_of
-from mavic.experiments.methods import METHODS
-from mavic.experiments.policy_file import PolicyError
-from mavic.hints import suggest
+from mavic.experiment.methods import METHODS
+from mavic.experiment.task import instructions_of
+from mavic.hints import suggest, unknown
 from mavic.instruct import schedule
-from mavic.instruct.spec import InstructionFile, read
-from mavic.language import lexicon as lexicons
 from mavic.language.encoder import EncoderError
+from mavic.language.lexicon import Lexicon
+from mavic.language.reader.read import understand
+from mavic.teams import facts as policy_facts
+from mavic.teams import file as policy_files
+from mavic.teams import shipped as shipped_teams
+from mavic.teams import stage as stages
+from mavic.teams.stage import Stage
 from mavic.types import replace
 
 ORDER = ("mavic", "naive")  # these teams are listed first
 UNKNOWN_SENTENCE = "what is the weather like today"  # reading it loads the encoder
 
 
-class CatalogError(ValueError):
-    """There is no such team. The message says which teams there are."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class _Entry:
     """A team's policy file."""
 
     name: str
@@ -50,10 +47,10 @@ class Entry:
     method: str  # how it was trained
 
 
-def entries(folder: Path) -> list[Entry]:
+def _entries(folder: Path) -> list[_Entry]:
     """Return the teams in `folder/<world>/<name>.json`, in the order of the worlds and of `ORDER`."""
     found = [
-        entry_of(path, path.stem)
+        _entry_of(path, path.stem)
         for world in api.names()
         for path in sorted((folder / world).glob("*.json"))
         if shipped_teams.weights_of(path).is_file()
@@ -62,18 +59,13 @@ def entries(folder: Path) -> list[Entry]:
     return sorted(found, key=lambda e: (api.names().index(e.world), rank.get(e.name, len(rank))))
 
 
-def entry_of(path: Path, name: str) -> Entry:
+def _entry_of(path: Path, name: str) -> _Entry:
     """Return the entry of a policy file or of a shipped team. The path may have an ending or none."""
     path = shipped_teams.find(path)
-    try:
-        facts = policy_facts.read_facts(path)
-    except PolicyError as error:
-        raise CatalogError(str(error)) from None
+    facts = policy_facts.read_facts(path)
     if facts["world"] not in api.names():
-        raise CatalogError(
-            f"{path}: its world {facts['world']!r} is unknown; name the module that adds it: --plugins MODULE"
-        )
-    return Entry(
+        raise RequestError(f"{path}: {unknown('world', facts['world'], api.names())}")
+    return _Entry(
         name=name,
         world=facts["world"],
         path=path,
@@ -87,7 +79,7 @@ def entry_of(path: Path, name: str) -> Entry:
 class Catalog:
     """The teams by world and name. A stage is made when it is first asked for, and then kept."""
 
-    teams: dict[str, dict[str, Entry]]
+    teams: dict[str, dict[str, _Entry]]
     shield: bool = False  # instructions are enforced
     opening: str = ""  # the world that a page opens
     _stages: dict[tuple[str, str, bool], Stage] = field(default_factory=dict)
@@ -95,12 +87,16 @@ class Catalog:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _compiling: dict[tuple[str, bool], threading.Lock] = field(default_factory=dict)
 
-    def entry(self, world: str, name: str) -> Entry:
-        """Return a team's entry, or raise a `CatalogError` that says which teams there are."""
+    def entry(self, world: str, name: str) -> _Entry:
+        """Return a team's entry, or raise a `RequestError` that says which teams there are."""
         if world not in self.teams:
-            raise CatalogError(f"no team for a world called {world!r}; {_hint(world, self.teams)}")
+            raise RequestError(
+                f"no team for a world called {world!r}; {suggest(world, tuple(self.teams))}"
+            )
         if name not in self.teams[world]:
-            raise CatalogError(f"no team is called {name!r}; {_hint(name, self.teams[world])}")
+            raise RequestError(
+                f"no team is called {name!r}; {suggest(name, tuple(self.teams[world]))}"
+            )
         return self.teams[world][name]
 
     def about(self, world: str, name: str) -> str:
@@ -135,30 +131,30 @@ class Catalog:
 
     def _compile(self, world: str, name: str, guest: bool) -> None:
         stage = self.stage(world, name, guest)
-        episode = stages.start(stage, jax.random.key(0))
-        _, episode = stages.advance(stage, episode)
+        episode = stage.start(jax.random.key(0))
+        _, episode = stage.advance(episode)
         for kind in stage.lexicon.names[1:]:
-            instructed = stages.say(stage, episode, kind)
+            instructed = stage.say(episode, kind)
             if not instructed.refused:
-                stages.advance(stage, instructed)
+                stage.advance(instructed)
                 with contextlib.suppress(stages.StageError):  # they need not go together
-                    stages.say(stage, instructed, stage.lexicon.names[-1], also=True)
+                    stage.say(instructed, stage.lexicon.names[-1], also=True)
                 break
-        stages.last_frame(stage, episode)
+        frame_of(stage, episode, episode.still())
         self._compiled.add((world, name, guest))
 
     def load_encoder(self, world: str) -> str:
         """Load the sentence encoder. Return why only the built-in phrases will be understood, or ""."""
         try:
-            lexicons.load(instructions_of(world)).understand(UNKNOWN_SENTENCE)
+            understand(Lexicon.load(instructions_of(world)), UNKNOWN_SENTENCE)
         except EncoderError as error:
             return str(error)
         return ""
 
-    def listing(self) -> list[WorldListing]:
+    def listing(self) -> list[Hello.World]:
         """Return the worlds and their teams."""
         return [
-            WorldListing(
+            Hello.World(
                 world=world,
                 title=api.known(world).title or api.plain(world),
                 teams=list(teams),
@@ -170,12 +166,8 @@ class Catalog:
         ]
 
 
-def _agents(teams: Mapping[str, Entry]) -> tuple[str, ...]:
+def _agents(teams: Mapping[str, _Entry]) -> tuple[str, ...]:
     return next(iter(teams.values())).agents
-
-
-def _hint(name: str, names: Iterable[str]) -> str:
-    return suggest(name, tuple(names))
 
 
 def open_catalog(
@@ -185,33 +177,36 @@ def open_catalog(
     *,
     shield: bool = False,
 ) -> Catalog:
-    """Return the catalog of the shipped teams, or of those in `folder`, with the user's own teams before them.
+    """Return the catalog of teams.
 
-    With `shield`, instructions are enforced: what they forbid is not available to the agents they address.
+    Args:
+        folder: the teams, with a folder for each world. None: the shipped teams.
+        policy: a policy file or shipped team, listed before them.
+        against: another one of the same world, to compare with it.
+        shield: enforce instructions: what they forbid is not available to the agents they address.
     """
     if against is not None and policy is None:
-        raise CatalogError("--against needs --policy: name both teams to compare")
-    own: list[Entry] = []
+        raise RequestError("--against needs --policy: name both teams to compare")
+    own: list[_Entry] = []
     for path in (policy, against):
         if path is not None:
-            own.append(entry_of(path, _free_name(path, [entry.name for entry in own])))
+            own.append(_entry_of(path, _free_name(path, [entry.name for entry in own])))
     if len({entry.world for entry in own}) > 1:
-        raise CatalogError(
+        raise RequestError(
             f"{policy} plays {own[0].world}, {against} plays {own[1].world}: "
             "two teams side by side need one world"
         )
     for entry in own:
-        policy_file.load(entry.path)  # a broken file is refused before a page is opened
+        policy_files.load(entry.path)  # a broken file is refused before a page is opened
     taken = {(entry.world, entry.name) for entry in own}
-    found = own + [
-        e for e in entries(folder or shipped_teams.folder()) if (e.world, e.name) not in taken
-    ]
+    folder = folder or shipped_teams.folder()
+    found = own + [e for e in _entries(folder) if (e.world, e.name) not in taken]
     if not found:
-        raise CatalogError(
-            f"no teams in {folder or shipped_teams.folder()}; train one (mavic train box_pushing) and name it: "
+        raise RequestError(
+            f"no teams in {folder}; train one (mavic train box_pushing) and name it: "
             "mavic play --policy FILE, or name the folder of its world's folder: --policies FOLDER"
         )
-    teams: dict[str, dict[str, Entry]] = {}
+    teams: dict[str, dict[str, _Entry]] = {}
     for entry in found:
         teams.setdefault(entry.world, {})[entry.name] = entry
     longer = [world for world in teams if api.world(world).opens_first]
@@ -222,15 +217,3 @@ def open_catalog(
 def _free_name(path: Path, taken: list[str]) -> str:
     name = shipped_teams.bare(path).name
     return f"{name} (2)" if name in taken else name
-
-
-def words_of(world: str) -> InstructionFile:
-    """Return the world's kinds with their meanings and phrases."""
-    return read(instructions_of(world))
-
-
-def prepare() -> None:
-    """Configure JAX and the heaps of threads before anything is compiled: small programs run fastest on the CPU."""
-    heaps.share_heaps()
-    if "JAX_PLATFORMS" not in os.environ:
-        jax.config.update("jax_platforms", "cpu")

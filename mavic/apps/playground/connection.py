@@ -7,6 +7,7 @@ import contextlib
 import logging
 import secrets
 import time
+from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import WebSocket, WebSocketDisconnect
@@ -14,21 +15,57 @@ from pydantic import BaseModel
 
 from mavic.apps import replay
 from mavic.apps.playground import messages, orders
-from mavic.apps.playground.catalog import Catalog, CatalogError
-from mavic.apps.playground.limits import FASTEST, NORMAL, SLOWEST, TokenBucket
-from mavic.apps.playground.messages import GUEST, AnyRequest, MessageError
-from mavic.apps.playground.orders import OrderError
-from mavic.apps.playground.session import Session, SessionError, open_session
+from mavic.apps.playground.catalog import Catalog
+from mavic.apps.playground.limits import (
+    BURST,
+    FASTEST,
+    MESSAGES_PER_SECOND,
+    NORMAL,
+    SLOWEST,
+    RequestError,
+)
+from mavic.apps.playground.messages import GUEST, Agents, AnyRequest, Button, Hold, Notice
+from mavic.apps.playground.orders import Line
+from mavic.apps.playground.session import Session, open_session
 from mavic.apps.playground.workers import Workers
-from mavic.apps.stage import StageError
-from mavic.experiments.policy_file import PolicyError
 from mavic.language.encoder import EncoderError
+from mavic.teams.facts import PolicyError
+from mavic.teams.stage import StageError
 
 LOG = logging.getLogger(__name__)
 DRIVING_GAP = 0.1  # seconds between two ticks that a person's keys ask for
-END_SHOWN = 2.0  # seconds for which an ended episode stays in sight
-REFUSALS = (MessageError, SessionError, CatalogError, StageError, OrderError)
-SEND_TIMEOUT = 20.0  # seconds after which a page that takes nothing is given up
+END_SHOWN = 2.0  # seconds for which an ended episode stays on the page
+SEND_TIMEOUT = 20.0  # seconds; a page that takes longer to receive a message is closed
+
+
+@dataclass(kw_only=True)
+class _TokenBucket:
+    """How many messages a page may still send. It refills with time."""
+
+    left: float = float(BURST)
+    updated: float = field(default_factory=time.monotonic)
+    ignored: int = 0
+    informed: float = 0.0
+
+    def take(self) -> bool:
+        """Return whether one more message is allowed, and count it."""
+        now = time.monotonic()
+        self.left = min(float(BURST), self.left + (now - self.updated) * MESSAGES_PER_SECOND)
+        self.updated = now
+        if self.left < 1:
+            self.ignored += 1
+            return False
+        self.left -= 1
+        return True
+
+    def complaint(self) -> str:
+        """Return what to tell the page about ignored messages: a text at most once a second, else ""."""
+        now = time.monotonic()
+        if not self.ignored or now - self.informed < 1:
+            return ""
+        text = f"too many messages at once: {self.ignored} were ignored"
+        self.ignored, self.informed = 0, now
+        return text
 
 
 class Connection:
@@ -40,12 +77,11 @@ class Connection:
         self.session: Session | None = None
         self.playing, self.again, self.speed = True, True, NORMAL
         self.hurried = False  # a tick is wanted at once
-        self.saving: dict[
-            str, asyncio.Task[bytes | None]
-        ] = {}  # its recordings being made, by ending
+        # its recordings that are being made, by ending
+        self.saving: dict[str, asyncio.Task[bytes | None]] = {}
         self.due = self.last = 0.0
         self.wake = asyncio.Event()
-        self.bucket = TokenBucket()
+        self.bucket = _TokenBucket()
         self.sending = asyncio.Lock()
         self.turn = asyncio.Lock()  # only its holder changes the session
 
@@ -81,23 +117,25 @@ class Connection:
             text = await self._received()
             if not self.bucket.take():
                 if complaint := self.bucket.complaint():
-                    await self.send(messages.Failure(text=complaint))
+                    await self._refuse(complaint)
                 continue
             try:
                 if text is None:
-                    raise MessageError("a message must be text, not bytes")
+                    raise RequestError("a message must be text, not bytes")
                 await self._carry_out(messages.parse(text))
-            except (*REFUSALS, PolicyError) as error:
-                await self.send(messages.Failure(text=str(error)))
+            except (RequestError, StageError, PolicyError) as error:
+                await self._refuse(str(error))
             except EncoderError as error:
-                why = f"only the phrases in the list are understood here: {error}"
-                await self.send(messages.Failure(text=why))
+                await self._refuse(f"only the phrases in the list are understood here: {error}")
             except (WebSocketDisconnect, TimeoutError):
                 raise
             except Exception as error:  # a fault of the server must not end the page
                 LOG.exception("a page's message failed")
                 why = f"that went wrong here ({type(error).__name__}); everything else goes on"
-                await self.send(messages.Failure(text=why))
+                await self._refuse(why)
+
+    async def _refuse(self, why: str) -> None:
+        await self.send(Notice(type="error", text=why))
 
     async def _received(self) -> str | None:
         """Return the page's next message; None for one of bytes."""
@@ -112,22 +150,17 @@ class Connection:
                 await self._open(request)
             case messages.Say():
                 await self._say(request)
-            case messages.End():
+            case Button(do="end"):
                 async with self.turn:
                     await self._tick_thread(self._opened().end)
                 self._hurry()
             case messages.Drive():
                 self._opened().drive(request.macro)
                 self._hurry(DRIVING_GAP)
-            case messages.Play() | messages.Pause():
+            case Button():
                 async with self.turn:  # no frame comes after the answer to a pause
                     self.playing = request.do == "play"
-                self._restart()
-                await self._send_clock()
-            case messages.Step():
-                async with self.turn:
-                    self.playing = False
-                self._hurry()
+                self._hurry() if request.do == "step" else self._restart()
                 await self._send_clock()
             case messages.Speed():
                 self.speed = min(max(request.value, SLOWEST), FASTEST)
@@ -141,11 +174,11 @@ class Connection:
 
     def _opened(self) -> Session:
         if self.session is None:
-            raise MessageError("open a world first")
+            raise RequestError("open a world first")
         return self.session
 
     async def _tick_thread(self, work: Any, *given: Any) -> Any:
-        return await self.workers.run(self.workers.ticks, work, *given)
+        return await self.workers.run("ticks", work, *given)
 
     def _restart(self) -> None:
         self.due = time.monotonic()
@@ -162,25 +195,25 @@ class Connection:
 
     async def _open(self, request: messages.Open) -> None:
         world, teams, seat = request.world, request.teams, request.seat
-        run, loading = self.workers.run, self.workers.loading
+        run = self.workers.run
         for name in teams[:2]:
             self.catalog.entry(world, name)
         async with self.turn:
             cold = [n for n in teams[:2] if not self.catalog.is_warm(world, n, seat == GUEST)]
             if cold:
-                await self.send(messages.Status(text="compiling…"))
+                await self.send(Notice(type="status", text="compiling…"))
             try:
                 session = await run(
-                    loading, open_session, self.catalog, world, teams, request.seed, seat
+                    "loading", open_session, self.catalog, world, teams, request.seed, seat
                 )
-                self.session = None  # what was open goes on if nothing else can be opened
+                self.session = None  # until here, what was open goes on if this cannot be opened
                 await self.send(session.opened())
-                await self.send(await run(loading, session.look))
+                await self.send(await run("loading", session.look))
                 for name in cold:
-                    await run(loading, self.catalog.warm, world, name, seat == GUEST)
+                    await run("loading", self.catalog.warm, world, name, seat == GUEST)
                 await self._script(session, request)
             finally:
-                await self.send(messages.Status(text=""))
+                await self.send(Notice(type="status", text=""))
             if request.paused:
                 self.playing = False
             self.session = session
@@ -196,13 +229,10 @@ class Connection:
 
     async def _say(self, request: messages.Say) -> None:
         session = self._opened()
-        session.check_agents(request.agents)
-        words = session.stage.lexicon, session.names, request.text, request.agents, request.hold
-        line = await self.workers.run(self.workers.words, orders.read_line, *words)
+        line = await self._read(session, request.text, request.agents, request.hold)
         refused: list[str] = []
         ended = False
-        clear = not (line.unclear or line.together)
-        if clear:
+        if line.clear:
             async with self.turn:
                 if self.session is not session:
                     return
@@ -210,24 +240,28 @@ class Connection:
                     await self._tick_thread(session.reset, session.seed + 1)
                 ended = line.ends and session.instructed
                 refused = await self._tick_thread(session.obey, line)
-        await self.send(messages.understood(line, refused, ended))
-        if clear:
+        await self.send(messages.Understood.of(line, refused, ended))
+        if line.clear:
             self._hurry()
+
+    async def _read(self, session: Session, text: str, agents: Agents, hold: Hold) -> Line:
+        """Return what a sentence asks for."""
+        session.check_agents(agents)
+        said = session.stage.lexicon, session.names, text, agents, hold
+        return await self.workers.run("words", orders.read_line, *said)
 
     async def _script(self, session: Session, request: messages.Open) -> None:
         """Let the session say what a shared address says. What cannot be said here is left out."""
         for cue in request.script:
-            words = session.stage.lexicon, session.names, cue.text, cue.agents, cue.hold
             order = None
-            try:
-                session.check_agents(cue.agents)
-                if cue.text:
-                    line = await self.workers.run(self.workers.words, orders.read_line, *words)
-                    if line.unclear or line.together:
-                        continue
-                    order = None if line.ends else line.orders[0]
-            except (SessionError, OrderError, EncoderError):
-                continue
+            if cue.text:
+                try:
+                    line = await self._read(session, cue.text, cue.agents, cue.hold)
+                except (RequestError, EncoderError):
+                    continue
+                if not line.clear:
+                    continue
+                order = None if line.ends else line.orders[0]
             session.orders.cues.append((cue.time, order))
 
     async def _run_clock(self) -> None:

@@ -1,9 +1,6 @@
-"""How much a page may ask for."""
+"""How much a page may ask for, and the error that refuses a request."""
 
 from __future__ import annotations
-
-import time
-from dataclasses import dataclass, field
 
 LONGEST_TEXT = 400  # characters of an instruction
 LONGEST_MESSAGE = 1 << 20  # bytes; a longer message ends the connection
@@ -17,31 +14,5 @@ FASTEST, SLOWEST, NORMAL = 10.0, 0.5, 3.0  # ticks per second
 MESSAGES_PER_SECOND, BURST = 40, 80  # further messages are ignored, and the page is informed
 
 
-@dataclass(kw_only=True)
-class TokenBucket:
-    """How many messages a page may still send. It refills with time."""
-
-    left: float = float(BURST)
-    updated: float = field(default_factory=time.monotonic)
-    ignored: int = 0
-    informed: float = 0.0
-
-    def take(self) -> bool:
-        """Return whether one more message is allowed, and count it."""
-        now = time.monotonic()
-        self.left = min(float(BURST), self.left + (now - self.updated) * MESSAGES_PER_SECOND)
-        self.updated = now
-        if self.left < 1:
-            self.ignored += 1
-            return False
-        self.left -= 1
-        return True
-
-    def complaint(self) -> str:
-        """Return what to tell the page about ignored messages: a text at most once a second, else ""."""
-        now = time.monotonic()
-        if not self.ignored or now - self.informed < 1:
-            return ""
-        text = f"too many messages at once: {self.ignored} were ignored"
-        self.ignored, self.informed = 0, now
-        return text
+class RequestError(ValueError):
+    """A request of a page or of the user cannot be carried out. The message says why."""

@@ -1,6 +1,6 @@
-"""The playground's web application: one page, one WebSocket per page, and each page with a session of its own.
+"""The playground's web application: one page, one WebSocket per page, and a session for each page.
 
-What a page may send is small, checked and rate-limited, and nothing it sends names a file.
+What a page may send is small, checked and rate-limited. No message of a page names a file.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
 from mavic.apps import replay
-from mavic.apps.playground import heaps, limits, messages
+from mavic.apps.playground import heaps, limits
 from mavic.apps.playground.catalog import Catalog
 from mavic.apps.playground.connection import Connection
+from mavic.apps.playground.limits import RequestError
+from mavic.apps.playground.messages import Notice
 from mavic.apps.playground.session import Session
 from mavic.apps.playground.workers import Workers
 
 LOG = logging.getLogger(__name__)
 COOKIE = "mavic_token"
+TRIM_SECONDS = 60.0
 SCRIPTS = ("address", "guide", "suggest", "past", "pad", "save", "play")  # of the playground alone
 STATIC = {
     **{f"{name}.js": "text/javascript" for name in (*replay.SCRIPTS, *SCRIPTS)},
@@ -40,48 +43,24 @@ STATIC = {
 }
 MEDIA = {"html": "text/html; charset=utf-8", "gif": "image/gif"}  # what a recording is saved as
 HEADERS = {
-    "Content-Security-Policy": "; ".join(
-        [
-            "default-src 'none'",
-            "script-src 'self'",
-            "style-src 'self'",
-            "connect-src 'self'",
-            "img-src 'self' data:",
-            "base-uri 'none'",
-            "form-action 'self'",
-            "frame-ancestors 'none'",
-        ]
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-TOKEN_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>mavic playground</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,"><link rel="stylesheet" href="/stage.css"></head>
-<body><main><h1>mavic playground</h1>
-<form action="/" method="get"><p><label for="token">The token that was printed when the playground started</label></p>
-<p><input id="token" name="token" type="password" autocomplete="off" autofocus> <button>Enter</button></p>
-</form></main></body></html>
-"""
 
 
-class PlayError(ValueError):
-    """The playground cannot be opened at this address. The message says what to try."""
-
-
-def is_loopback(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     """Return whether only this machine reaches the host."""
-    if host == "localhost":
-        return True
-    try:
+    with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host == "localhost"
 
 
-def make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> FastAPI:
+def _make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> FastAPI:
     """Return the web application.
 
     With a `token`, every visitor must give it. On loopback, only pages that were opened as this machine's are served.
@@ -95,7 +74,7 @@ def make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fas
         del app
         tasks = [
             asyncio.create_task(_warm(catalog, workers, notes)),
-            asyncio.create_task(heaps.keep_trimming()),
+            asyncio.create_task(_keep_trimming()),
         ]
         yield
         for task in tasks:
@@ -105,7 +84,7 @@ def make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fas
     app = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None)
     app.state.connections, app.state.workers = connections, workers
     web = resources.files("mavic.apps") / "web"
-    files = {name: (web / name).read_bytes() for name in (*STATIC, "play.html")}
+    files = {name: (web / name).read_bytes() for name in (*STATIC, "play.html", "token.html")}
 
     def has_token(request: Request | WebSocket) -> bool:
         given = request.cookies.get(COOKIE, "")
@@ -118,7 +97,7 @@ def make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fas
         origin = request.headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != host:
             return False
-        return not loopback or is_loopback(name)
+        return not loopback or _is_loopback(name)
 
     @app.middleware("http")
     async def guard(request: Request, call_next: Callable[..., Any]) -> Response:
@@ -138,7 +117,7 @@ def make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fas
             response.set_cookie(COOKIE, token, httponly=True, samesite="strict")
             return response
         if not has_token(request):
-            return HTMLResponse(TOKEN_PAGE, 401)
+            return HTMLResponse(files["token.html"], 401)
         return HTMLResponse(files["play.html"])
 
     @app.get("/recording/{ticket}.{ending}")
@@ -176,7 +155,7 @@ def make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fas
                 f"{limits.CONNECTIONS} pages are open, more do not fit; "
                 "close one and load this page again"
             )
-            await line.send_text(messages.Full(text=text).model_dump_json())
+            await line.send_text(Notice(type="full", text=text).model_dump_json())
             await line.close(1013)
             return
         connection = Connection(line, catalog, workers)
@@ -195,7 +174,7 @@ async def _warm(catalog: Catalog, workers: Workers, notes: dict[str, str]) -> No
 
     async def load_encoder() -> None:
         first = next(iter(catalog.teams))
-        notes["words"] = await workers.run(workers.words, catalog.load_encoder, first)
+        notes["words"] = await workers.run("words", catalog.load_encoder, first)
 
     async def warm_teams() -> None:
         for world, teams in catalog.teams.items():
@@ -203,7 +182,7 @@ async def _warm(catalog: Catalog, workers: Workers, notes: dict[str, str]) -> No
                 if catalog.is_warm(world, name):
                     continue
                 try:
-                    await workers.run(workers.warming, catalog.warm, world, name)
+                    await workers.run("warming", catalog.warm, world, name)
                 except Exception:  # whoever opens this team is told; the others are compiled
                     LOG.exception("%s/%s cannot be compiled", world, name)
 
@@ -213,11 +192,18 @@ async def _warm(catalog: Catalog, workers: Workers, notes: dict[str, str]) -> No
     heaps.trim()
 
 
+async def _keep_trimming() -> None:
+    """Give memory back to the system from time to time, in a thread."""
+    while True:
+        await asyncio.sleep(TRIM_SECONDS)
+        await asyncio.to_thread(heaps.trim)
+
+
 async def _recording(connection: Connection, session: Session, ending: str) -> bytes | None:
     """Return the page's recording. A second click while it is being made waits for the same one."""
     if ending not in connection.saving:
         workers = connection.workers
-        task = asyncio.create_task(workers.run(workers.recordings, _saved, session, ending))
+        task = asyncio.create_task(workers.run("recordings", _saved, session, ending))
         connection.saving[ending] = task
         task.add_done_callback(lambda _: connection.saving.pop(ending, None))
     return await asyncio.shield(connection.saving[ending])
@@ -239,20 +225,28 @@ def _saved(session: Session, ending: str) -> bytes | None:
 def play(
     catalog: Catalog, host: str, port: int, say: Callable[[str], None], *, browser: bool = False
 ) -> None:
-    """Serve until Ctrl-C, and `say` at which address. On an address that other machines reach, ask for a token."""
+    """Serve until Ctrl-C. On an address that other machines reach, visitors are asked for a token.
+
+    Args:
+        catalog: the teams.
+        host: the address to listen on.
+        port: the port to listen on; 0 takes a free one.
+        say: it is told the address of the page.
+        browser: open the page in the user's browser.
+    """
     import uvicorn
 
-    token = "" if is_loopback(host) else secrets.token_urlsafe(16)
+    token = "" if _is_loopback(host) else secrets.token_urlsafe(16)
     config = uvicorn.Config(
-        make_app(catalog, token=token, loopback=not token),
+        _make_app(catalog, token=token, loopback=not token),
         log_level="warning",
         access_log=False,
         ws_max_size=limits.LONGEST_MESSAGE,
         ws_per_message_deflate=False,  # it costs more time than it saves
         timeout_graceful_shutdown=2,
     )
-    with open_socket(host, port) as listener:
-        address = address_of(host, listener.getsockname()[1], token)
+    with _open_socket(host, port) as listener:
+        address = _address_of(host, listener.getsockname()[1], token)
         say(f"the playground is open: {address} (Ctrl-C closes it)")
         if browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
@@ -260,17 +254,17 @@ def play(
             asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
 
 
-def open_socket(host: str, port: int) -> socket.socket:
+def _open_socket(host: str, port: int) -> socket.socket:
     """Return a socket that already takes connections."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=256)
     except OSError as error:
         why = error.strerror or error
-        raise PlayError(f"cannot listen on {host} port {port} ({why}); try --port 0") from None
+        raise RequestError(f"cannot listen on {host} port {port} ({why}); try --port 0") from None
 
 
-def address_of(host: str, port: int, token: str) -> str:
+def _address_of(host: str, port: int, token: str) -> str:
     """Return what to type into a browser. A host that stands for all addresses is replaced by this machine's name."""
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host
     name = f"[{name}]" if ":" in name else name

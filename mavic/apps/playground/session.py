@@ -14,40 +14,37 @@ import jax
 import numpy as np
 from pydantic_core import to_json
 
-from mavic.apps import stage as stages
-from mavic.apps.frames import Frame
-from mavic.apps.hearing import Heard
-from mavic.apps.playground.catalog import Catalog, words_of
-from mavic.apps.playground.limits import LARGEST_SEED, LONGEST_LOG, LONGEST_RECORDING
-from mavic.apps.playground.messages import (
-    GUEST,
-    Frames,
-    InstructionCounts,
-    KindListing,
-    Opened,
-    TeamListing,
-)
-from mavic.apps.playground.orders import QUEUED_HOLD, Line, Order, Orders, Said, names_of
-from mavic.apps.recording import Recording, recording_of
-from mavic.apps.stage import Episode, Stage, StageError
+from mavic.apps.frames import Frame, frame_of
+from mavic.apps.playground.catalog import Catalog
+from mavic.apps.playground.limits import LARGEST_SEED, LONGEST_RECORDING, RequestError
+from mavic.apps.playground.messages import GUEST, Frames, Opened
+from mavic.apps.playground.orders import QUEUED_HOLD, Line, Order, Orders, names_of
+from mavic.apps.recording import Recording
 from mavic.envs import api
-
-
-class SessionError(ValueError):
-    """A page's request cannot be carried out. The message says why."""
+from mavic.experiment.task import instructions_of
+from mavic.instruct.spec import InstructionFile
+from mavic.language.conversation.hearing import Heard
+from mavic.teams.stage import Episode, Stage, StageError
 
 
 @dataclass(kw_only=True)
-class Side:
+class _Side:
     """One team of a session: its stage, its present episode and its frames so far."""
 
     stage: Stage
     episode: Episode
     frames: deque[bytes] = field(default_factory=lambda: deque(maxlen=LONGEST_RECORDING))
     about: str = ""  # what sort of team it is
-    given: int = 0  # instructions of earlier episodes
-    judged: int = 0
-    followed: int = 0
+    earlier: Frames.Counts = field(default_factory=Frames.Counts)  # in the episodes before it
+
+    def counts(self) -> Frames.Counts:
+        """Return how many instructions were given, judged and followed in all episodes."""
+        before, now = self.earlier, self.episode
+        return Frames.Counts(
+            given=before.given + now.given,
+            judged=before.judged + now.judged,
+            followed=before.followed + now.followed,
+        )
 
 
 @dataclass(kw_only=True)
@@ -55,7 +52,7 @@ class Session:
     """What a page watches."""
 
     world: str
-    sides: list[Side]
+    sides: list[_Side]
     seed: int
     seat: int | None  # the agent that the person drives
     wish: int | None = None  # the macro that the person asked for
@@ -83,64 +80,56 @@ class Session:
         self.seed = seed % (LARGEST_SEED + 1)
         self.wish, self.closed = None, False
         for side in self.sides:
-            side.given += side.episode.given
-            side.judged += side.episode.judged
-            side.followed += side.episode.followed
-            side.episode = stages.start(side.stage, jax.random.key(self.seed))
+            side.earlier = side.counts()
+            side.episode = side.stage.start(jax.random.key(self.seed))
         self.orders.log, self.orders.cues = [], []
         if self.orders.standing is not None:
             self._offer(self.orders.standing)
 
     def check_agents(self, agents: Sequence[int] | None) -> None:
-        """Raise `SessionError` unless all numbers are numbers of agents."""
+        """Raise `RequestError` unless all numbers are numbers of agents."""
         last = len(self.stage.env.agents) - 1
         if not all(0 <= agent <= last for agent in agents or ()):
-            raise SessionError(f"agents must be a list of numbers from 0 to {last}")
+            raise RequestError(f"agents must be a list of numbers from 0 to {last}")
 
     def say(
-        self,
-        clauses: Sequence[Heard],
-        agents: Sequence[int] | None,
-        hold: int | None,
-        also: bool = False,
+        self, heard: Heard, agents: Sequence[int] | None, hold: int | None, also: bool = False
     ) -> list[str]:
-        """Give an instruction, or two that hold together, to all teams. Return the names of those that do not get all.
+        """Give an instruction to all teams. If it is wrong for one of them, none gets it.
 
-        A state may not permit one. With `also` it holds beside the active one. Nothing is given if any is wrong.
+        Args:
+            heard: the instruction.
+            agents: whom it addresses. None: all that no person drives.
+            hold: ticks. None: until it is ended.
+            also: it holds beside the active one instead of replacing it.
+
+        Returns:
+            The names of the teams whose state does not permit it.
         """
         self.check_agents(agents)
-        for heard in clauses:
-            self._check_meant(heard, agents)
-        refused: list[str] = []
-        told: list[Episode] = []
-        for side in self.sides:
-            episode = side.episode
-            before = len(episode.refused)
-            for number, heard in enumerate(clauses):
-                episode = stages.say(side.stage, episode, heard, agents, hold, also or number > 0)
-            if len(episode.refused) > before:
-                refused.append(side.stage.name)
-            told.append(episode)
+        self._check_meant(heard, agents)
+        told = [side.stage.say(side.episode, heard, agents, hold, also) for side in self.sides]
+        refused = []
         for side, episode in zip(self.sides, told, strict=True):
+            if len(episode.refused) > len(side.episode.refused):
+                refused.append(side.stage.name)
             side.episode = episode
         return refused
 
     def _check_meant(self, heard: Heard, agents: Sequence[int] | None) -> None:
-        """Raise `SessionError` unless the kind is meant for one of the agents."""
-        names = self.stage.env.agents
+        """Raise `RequestError` unless the kind is meant for one of the agents."""
         kind = self.stage.kinds.index(heard.kind)
         meant = np.asarray(self.stage.instructed_env.rules.addressed)[kind]
         if not any(meant[agent] for agent in (range(len(meant)) if agents is None else agents)):
-            who = [name for name, is_meant in zip(names, meant, strict=True) if is_meant]
-            who = [self.names[names.index(name)] for name in who]
-            raise SessionError(f"“{heard.text}” is only for {', '.join(who)}")
+            who = [name for name, is_meant in zip(self.names, meant, strict=True) if is_meant]
+            raise RequestError(f"“{heard.text}” is only for {', '.join(who)}")
 
     def end(self) -> None:
         """End all active instructions. What waits for its turn follows."""
         self.orders.standing = None
-        self._log(Said(self.time, ""))
+        self.orders.note(self.time, "")
         for side in self.sides:
-            side.episode = stages.say(side.stage, side.episode, "none")
+            side.episode = side.stage.say(side.episode, "none")
 
     @property
     def time(self) -> int:
@@ -173,33 +162,30 @@ class Session:
     def _give(self, order: Order) -> list[str]:
         """Give one order to all teams now."""
         before = [side.episode for side in self.sides]
-        refused = self.say([order.heard], order.agents, order.hold)
+        refused = self.say(order.heard, order.agents, order.hold)
         if order.beside is not None:
             try:
                 second = order.beside
-                refused += self.say([second.heard], second.agents, order.hold, True)
-            except (StageError, SessionError):  # all of it or nothing
+                refused += self.say(second.heard, second.agents, order.hold, also=True)
+            except (StageError, RequestError):  # give both or none
                 for side, episode in zip(self.sides, before, strict=True):
                     side.episode = episode
                 raise
         self.orders.standing = order if order.hold is None else None
-        self._log(Said(self.time, order.line, order.agents, order.hold))
+        self.orders.note(self.time, order.line, order.agents, order.hold)
         return list(dict.fromkeys(refused))
 
     def _offer(self, order: Order) -> None:
         """Give an order whose turn has come. One that cannot be given is dropped, and the next frame says so."""
         try:
             self._give(order)
-        except (StageError, SessionError):
+        except (StageError, RequestError):
             for side in self.sides:
                 refused = (*side.episode.refused, order.line or order.heard.text)
                 side.episode = dataclasses.replace(side.episode, refused=refused)
 
-    def _log(self, said: Said) -> None:
-        self.orders.log = [*self.orders.log, said][-LONGEST_LOG:]
-
     def _say_what_is_due(self) -> None:
-        """Say what a shared address says at this tick, and what waits for its turn once nothing holds."""
+        """Say what a shared address says at this tick. If no instruction holds, give the next of the queue."""
         for order in self.orders.take_cues(self.time):
             if order is None:
                 self.end()
@@ -215,10 +201,10 @@ class Session:
     def drive(self, macro: str) -> None:
         """Note which macro the person in the seat wants to run next."""
         if self.seat is None:
-            raise SessionError("you drive no agent; choose a seat first")
+            raise RequestError("you drive no agent; choose a seat first")
         enum = self.stage.env.macros[self.seat]
         if macro not in enum.__members__:
-            raise SessionError(f"{macro!r} is none of this agent's macros")
+            raise RequestError(f"{macro!r} is none of this agent's macros")
         self.wish = int(enum[macro])
 
     def tick(self) -> Frames:
@@ -228,39 +214,32 @@ class Session:
         self._say_what_is_due()
         frames = []
         for side in self.sides:
-            if side.episode.over:
-                frame = stages.last_frame(side.stage, side.episode)
+            before = side.episode
+            if before.over:
+                moment = before.still()
             else:
-                frame, side.episode = stages.advance(side.stage, side.episode, wishes)
-            sent = _as_sent(side, frame)
+                moment, side.episode = side.stage.advance(before, wishes)
+            sent = _as_sent(side, frame_of(side.stage, before, moment))
             side.frames.append(zlib.compress(to_json(sent), 1))
             frames.append(sent)
         self.ticks += 1
         return self._message(frames, still=False)
 
     def look(self) -> Frames:
-        """Return the message with the present state. Nobody moves, and nothing is recorded."""
-        frames = [
-            _as_sent(side, stages.last_frame(side.stage, side.episode)) for side in self.sides
+        """Return the message with the present state. No tick is run, and no frame is recorded."""
+        now = [
+            (side, frame_of(side.stage, side.episode, side.episode.still())) for side in self.sides
         ]
-        return self._message(frames, still=True)
+        return self._message([_as_sent(side, frame) for side, frame in now], still=True)
 
     def _message(self, frames: list[dict[str, Any]], *, still: bool) -> Frames:
-        totals = [
-            InstructionCounts(
-                given=side.given + side.episode.given,
-                judged=side.judged + side.episode.judged,
-                followed=side.followed + side.episode.followed,
-            )
-            for side in self.sides
-        ]
         return Frames(
             frames=frames,
             number=self.ticks,
             seed=self.seed,
             over=self.over,
             still=still,
-            totals=totals,
+            totals=[side.counts() for side in self.sides],
             standing=self.orders.standing is not None,
             queued=[order.heard.text for order in self.orders.queue],
             log=[cue._asdict() for cue in self.orders.log],
@@ -274,7 +253,7 @@ class Session:
             for frame in frames:
                 if frame["values"]:
                     frame["values"] = dict(zip(side.stage.kinds, frame["values"], strict=True))
-            made.append(recording_of(side.stage, frames))
+            made.append(Recording.of(side.stage, frames))
         return made
 
     def opened(self) -> Opened:
@@ -288,7 +267,7 @@ class Session:
             seed=self.seed,
             seat=self.seat,
             recordings=[
-                TeamListing(
+                Opened.Team(
                     name=side.stage.name,
                     about=side.about,
                     agents=list(env.agents),
@@ -300,17 +279,17 @@ class Session:
             macros=[[macro.name for macro in enum] for enum in env.macros],
             macro_words=[[world.macro_word(macro.name) for macro in enum] for enum in env.macros],
             asks=[
-                KindListing(
+                Opened.Kind(
                     kind=kind.name,
                     meaning=kind.meaning,
                     phrases=list(kind.train + kind.held_out),
                 )
-                for kind in words_of(self.world).kinds
+                for kind in InstructionFile.read(instructions_of(self.world)).kinds
             ],
         )
 
 
-def _as_sent(side: Side, frame: Frame) -> dict[str, Any]:
+def _as_sent(side: _Side, frame: Frame) -> dict[str, Any]:
     """Return a frame as a page gets it: rounded, values in the order of the kinds, and instructions numbered through
     all episodes of the session."""
     values, active = frame["values"], frame["instruction"]
@@ -320,18 +299,26 @@ def _as_sent(side: Side, frame: Frame) -> dict[str, Any]:
         "reward": round(frame["reward"], 4),
         "earned": round(frame["earned"], 4),
         "values": values and [round(values[kind], 2) for kind in side.stage.kinds],
-        "instruction": active and {**active, "number": active["number"] + side.given},
-        **({"also": {**second, "number": second["number"] + side.given}} if second else {}),
-        "verdicts": [{**v, "number": v["number"] + side.given} for v in frame["verdicts"]],
+        "instruction": active and {**active, "number": active["number"] + side.earlier.given},
+        **({"also": {**second, "number": second["number"] + side.earlier.given}} if second else {}),
+        "verdicts": [{**v, "number": v["number"] + side.earlier.given} for v in frame["verdicts"]],
     }
 
 
 def open_session(
     catalog: Catalog, world: str, teams: Sequence[str], seed: int, seat: int | str | None
 ) -> Session:
-    """Return a new session of one team or two. `seat` is an agent's number, "guest" or None."""
+    """Return a new session.
+
+    Args:
+        catalog: the teams.
+        world: the world.
+        teams: the names of one team, or of two that play side by side.
+        seed: which episode comes first.
+        seat: the number of the agent that the person drives, "guest" for one more agent, or None.
+    """
     if not 1 <= len(teams) <= 2:
-        raise SessionError("one team plays, or two side by side")
+        raise RequestError("one team plays, or two side by side")
     sides = []
     for number, name in enumerate(teams):
         stage = catalog.stage(world, name, seat == GUEST)
@@ -339,9 +326,9 @@ def open_session(
             stage = dataclasses.replace(stage, seats=(seat,))
         label = f"{name} (again)" if name in teams[:number] else name
         stage = dataclasses.replace(stage, name=label)
-        start, about = stages.start(stage, jax.random.key(seed)), catalog.about(world, name)
-        sides.append(Side(stage=stage, episode=start, about=about))
+        start, about = stage.start(jax.random.key(seed)), catalog.about(world, name)
+        sides.append(_Side(stage=stage, episode=start, about=about))
     if len({(side.stage.kinds, side.stage.env.agents) for side in sides}) > 1:
-        raise SessionError(f"{teams[0]} and {teams[1]} have other agents or hear other kinds")
+        raise RequestError(f"{teams[0]} and {teams[1]} have other agents or hear other kinds")
     seats = sides[0].stage.seats
     return Session(world=world, sides=sides, seed=seed, seat=seats[0] if seats else None)

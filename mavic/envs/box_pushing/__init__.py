@@ -1,14 +1,21 @@
-"""Box Pushing: two robots, two small boxes, and a big box that moves only if both robots push it."""
+"""Box Pushing: two robots, two small boxes, and a big box that moves only if both robots push it.
+
+- `env`, `state`: the environment and its state.
+- `macros`: the macros of a robot.
+- `optimum`: the best plans and their returns.
+- `presets`, `words`, `render`: hyper-parameters, names for people, the picture.
+"""
 
 from pathlib import Path
 
-from mavic.envs.api import built_in
+from mavic.envs.api import World
 from mavic.envs.box_pushing import optimum, words
-from mavic.envs.box_pushing.env import BoxPushing, Robot, State
+from mavic.envs.box_pushing.env import BoxPushing
 from mavic.envs.box_pushing.macros import Macro
 from mavic.envs.box_pushing.presets import PRESETS
+from mavic.envs.box_pushing.state import Robot, State
 
-WORLD = built_in(
+WORLD = World.built_in(
     Path(__file__).parent,
     BoxPushing,
     title="Box Pushing",

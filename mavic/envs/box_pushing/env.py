@@ -5,9 +5,9 @@ only, so the state holds only the row of each box. A tick is elementwise integer
 tables or branches, so thousands of environments become one vectorised loop.
 
 There are two dynamics. `reference` replays the public environment bit for bit. There the shared push starts if the
-robots' last waypoints were the two spots of the big box, wherever the robots stand now. Nothing stops a shared push,
-and a Go-To may walk outside the grid. `paper` follows the paper's appendix. There both robots must stand below the
-two halves of the big box, an interruption stops the push, and nobody leaves the grid.
+robots' last waypoints were the two spots of the big box, even if the robots stand elsewhere now. An interruption does
+not stop a shared push, and a Go-To may walk outside the grid. `paper` follows the paper's appendix. There both robots
+must stand below the two halves of the big box, an interruption stops the push, and robots stay inside the grid.
 """
 
 from __future__ import annotations
@@ -20,34 +20,13 @@ import jax.numpy as jnp
 
 from mavic.envs.box_pushing.macros import Macro
 from mavic.envs.box_pushing.render import picture
+from mavic.envs.box_pushing.state import CELL, NOWHERE, Robot, State
 from mavic.hints import suggest
 from mavic.types import Array, ArrayLike, Scene, Tick, record, replace, static
 
 DYNAMICS = ("paper", "reference")
-CELL = jnp.int16  # positions; under `reference` a robot can walk far outside the grid
 LARGEST = 100  # cells; an episode has 100 ticks
 NORTH, EAST, SOUTH, WEST = range(4)
-NOWHERE = -1  # the waypoint before any Go-To has ended
-
-
-@record
-class Robot:
-    """One robot. Every leaf is a scalar."""
-
-    x: Array
-    y: Array
-    heading: Array  # 0 north, 1 east, 2 south, 3 west
-    waypoint: Array  # the Go-To that ended last, or NOWHERE; only `reference` updates it
-
-
-@record
-class State:
-    """The full state. Every leaf is a scalar."""
-
-    robots: tuple[Robot, Robot]
-    small: tuple[Array, Array]  # rows of the small boxes
-    big: Array  # row of the big box
-    pushing: Array  # bool: both robots are pushing the big box
 
 
 @record
@@ -98,7 +77,7 @@ class BoxPushing:
         return side, self.size - 1 - side, self.size // 2 - 1, self.size // 2
 
     def reset(self, key: Array) -> State:
-        """Return the only first state. Nothing is random, and each robot faces an empty cell."""
+        """Return the only first state, without randomness. Each robot faces an empty cell."""
         del key
         first, last, _, _ = self.columns
         row = 1 if self.size >= 6 else 0
@@ -149,7 +128,7 @@ class BoxPushing:
         return jnp.zeros(0, bool)
 
     def observe(self, state: State) -> Array:
-        """Return [2, 5]: whether the cell in front holds a small box, the big box, nothing, a wall, the teammate."""
+        """Return [2, 5]: whether a small box, the big box, an empty cell, a wall or the teammate is in front."""
         one, two = state.robots
         seen = jnp.stack([self._look(one, two, state), self._look(two, one, state)])
         return ((seen[:, None] >> jnp.arange(5, dtype=CELL)[None]) & 1).astype(jnp.float32)
@@ -161,7 +140,7 @@ class BoxPushing:
 
     def scene(self, state: State, macro: ArrayLike) -> Scene:
         """Return a picture of the state. This runs on the host."""
-        return picture(self, state, macro)
+        return picture(state, macro, size=self.size, box_row=self.box_row, columns=self.columns)
 
     def _shared_push(
         self, state: State, chosen: tuple[Array, Array], fresh: tuple[Array, Array]

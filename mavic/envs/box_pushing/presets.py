@@ -33,15 +33,15 @@ PRESETS = {
         # underestimated (lab 59, 60).
         epsilon_end=(0.005, 0.05),
         epsilon_episodes=32_000,
-        # Under a prohibition, as without words, a push alone is punished until both robots have learnt to come. So
-        # prohibitions take all numbers of the uninstructed context: advantages are not normalized, and the entropy
-        # bonus is in units of the return. One scale brings both to the size of the commands' (drills in
+        # Under a prohibition, as without an instruction, a push alone is punished until both robots have learnt to
+        # come. So prohibitions take all numbers of the uninstructed context: advantages are not normalized, and the
+        # entropy bonus is in units of the return. One scale brings both to the size of the commands' (drills in
         # docs/decisions.md).
         entropy_start=(1.0, 0.01, 0.2),
         entropy_episodes=160_000,
         actor_hysteresis=(0.1, 0.1, 1.0),
         critic_hysteresis=(0.3, 0.3, 1.0),
-        # otherwise a robot that waits for the other learns not to push
+        # Otherwise a robot that waits for the other learns not to push.
         actor_hysteresis_end=(0.1, 0.1, 1.0),
         center_advantages=(0.0, 0.0, 1.0),
         normalize_advantages=(0.0, 0.0, 1.0),

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from mavic.envs.api import plain
 from mavic.envs.box_pushing import words
 from mavic.envs.box_pushing.macros import Macro
+from mavic.envs.box_pushing.state import State
 from mavic.types import ArrayLike, Scene, Sprite, Step
-
-if TYPE_CHECKING:
-    from mavic.envs.box_pushing.env import BoxPushing, State
 
 ROBOT_COLOURS = ("blue", "orange")
 
 
-def picture(env: BoxPushing, state: State, macro: ArrayLike) -> Scene:
-    """Return the goal row, waypoints, boxes and robots. A robot outside the grid is drawn at the edge, with a note."""
-    size, (first, last, left, _) = env.size, env.columns
+def picture(
+    state: State, macro: ArrayLike, *, size: int, box_row: int, columns: tuple[int, int, int, int]
+) -> Scene:
+    """Return the goal row, waypoints, boxes and robots. A robot outside the grid is drawn at the edge, with a note.
+
+    Args:
+        state: The state.
+        macro: The macro that each robot runs.
+        size: Rows and columns of the grid.
+        box_row: The row where all boxes start.
+        columns: As in `BoxPushing`.
+    """
+    first, last, left, _ = columns
     top = size - 1
     sprites = [Sprite(shape="goal", x=0, y=0, width=size, colour="green", name="green row")]
     sprites += [
-        Sprite(shape="spot", x=column, y=top - (env.box_row - 1), colour="grey", name=name)
-        for column, name in zip(env.columns, ("", "", *words.SPOTS), strict=True)
+        Sprite(shape="spot", x=column, y=top - (box_row - 1), colour="grey", name=name)
+        for column, name in zip(columns, ("", "", *words.SPOTS), strict=True)
     ]
     for index, (column, row) in enumerate(zip((first, last), state.small, strict=True)):
         sprites.append(
@@ -54,7 +60,7 @@ def picture(env: BoxPushing, state: State, macro: ArrayLike) -> Scene:
     names = [Macro(int(m)).name for m in np.asarray(macro)]
     doing = [words.MACRO_WORDS.get(name) or plain(name) for name in names]
     for index, robot in enumerate(state.robots):
-        x, y = int(robot.x), int(robot.y)
+        name, x, y = f"robot {index}", int(robot.x), int(robot.y)
         inside = 0 <= x <= top and 0 <= y <= top
         sprites.append(
             Sprite(
@@ -64,20 +70,17 @@ def picture(env: BoxPushing, state: State, macro: ArrayLike) -> Scene:
                 label=str(index),
                 colour=ROBOT_COLOURS[index],
                 heading="NESW"[int(robot.heading)],
-                name=plain(env.agents[index]),
+                name=name,
                 picture="rover",
             )
         )
-        notes.append(
-            f"{plain(env.agents[index])}: {doing[index]}"
-            + ("" if inside else f", outside at ({x}, {y})")
-        )
+        notes.append(f"{name}: {doing[index]}" + ("" if inside else f", outside at ({x}, {y})"))
     if bool(state.pushing):
         notes.append("pushing the big box together")
-    far = top - env.box_row
+    far = top - box_row
     rows = (state.big, *state.small)
     steps = [
-        Step(name=name, done=min(max(int(row) - env.box_row, 0), far), of=far)
+        Step(name=name, done=min(max(int(row) - box_row, 0), far), of=far)
         for name, row in zip((words.BIG, *words.SMALL), rows, strict=True)
     ]
     return Scene(

@@ -1,15 +1,24 @@
-"""Overcooked: cooks prepare, plate and deliver a dish."""
+"""Overcooked: cooks prepare, plate and deliver a dish.
+
+- `env`, `state`: the environment and its state.
+- `macros`: the macros of the cooks.
+- `kitchen`, `grid`: the maps and their geometry.
+- `controllers`, `pathfinding`, `memory`, `scripted_cook`: from macros to one-tick moves, by what the cooks remember.
+- `interactions`, `observation`: what a move does, and what the cooks see.
+- `optimum`: the best plans and their returns.
+- `presets`, `words`, `render`: hyper-parameters, names for people, the picture.
+"""
 
 from pathlib import Path
 
-from mavic.envs.api import built_in
+from mavic.envs.api import World
 from mavic.envs.overcooked import optimum, words
 from mavic.envs.overcooked.env import Overcooked
 from mavic.envs.overcooked.macros import PattyMacro, SaladMacro, SaladPassMacro
 from mavic.envs.overcooked.presets import PRESETS
 from mavic.envs.overcooked.state import State
 
-WORLD = built_in(
+WORLD = World.built_in(
     Path(__file__).parent,
     Overcooked,
     title="Overcooked",

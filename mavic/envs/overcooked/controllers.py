@@ -7,7 +7,9 @@ place for it), when a cook blocks the way, or when its work is done.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +44,7 @@ NOTHING = len(Thing)  # what an empty hand holds
 
 
 @record
-class Steering:
+class _Steering:
     """What all cooks do in this tick."""
 
     primitive: Array  # [B]
@@ -51,7 +53,7 @@ class Steering:
 
 
 @record
-class Aim:
+class _Aim:
     """What a cook's macro aims at, by what the cook remembers."""
 
     mode: Array  # [] `Mode`
@@ -65,7 +67,7 @@ def _read(table: np.ndarray, index: Array) -> Array:
     return jnp.asarray(table).at[index].get(mode="clip")
 
 
-def aim(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Aim:
+def _aim(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> _Aim:
     """Return what each cook's macro aims at, with an axis [B] on every leaf."""
     goal = _read(macros.goal, macro)
     stations = (*kitchen.boards, kitchen.blender, *kitchen.ovens, kitchen.delivery)
@@ -76,7 +78,7 @@ def aim(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Aim
     known = jnp.concatenate(cells, axis=1)
     chosen = jnp.arange(known.shape[1])[None] == goal[:, None]
     target = jnp.sum(jnp.where(chosen, known, 0), axis=1)
-    return Aim(
+    return _Aim(
         mode=_read(macros.mode, macro),
         goal=goal,
         target=jnp.where(jnp.any(chosen, axis=1), target, NOWHERE),
@@ -85,7 +87,7 @@ def aim(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Aim
 
 
 def _first_free_pass(kitchen: Kitchen, state: State) -> Array:
-    """Return [B], the first counter inside the room on which the cook remembers nothing."""
+    """Return [B], the first counter inside the room that is empty as far as the cook remembers."""
     passes = jnp.asarray(kitchen.passes, jnp.int32)
     laden = jnp.any(state.last_seen[:, None, : len(Thing)] == passes[None, :, None], axis=2)
     free = jnp.any(~laden, axis=1)
@@ -108,7 +110,7 @@ def _flag(flags: Array, thing: Array) -> Array:
     return jnp.any(chosen & flags[None], axis=1)
 
 
-def workable(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Array:
+def _workable(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Array:
     """Return bool [B, 4]: the directions in which a station needs the work that the macro does."""
     raw = is_raw(kitchen, state)
     places = [(board, Place.BOARD_1 + k) for k, board in enumerate(kitchen.boards)]
@@ -126,12 +128,12 @@ def workable(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -
     return found
 
 
-def steer_paper(
-    kitchen: Kitchen, macros: MacroTable, state: State, macro: Array, polite: bool = False
-) -> Steering:
-    """Return the primitives of this tick. If `polite`, the last cook walks around the others."""
-    goals = aim(kitchen, macros, state, macro)
-    work = workable(kitchen, macros, state, macro)
+def _steer_paper(
+    kitchen: Kitchen, macros: MacroTable, state: State, macro: Array, polite: bool
+) -> _Steering:
+    """Return the primitives of this tick under the paper's dynamics."""
+    goals = _aim(kitchen, macros, state, macro)
+    work = _workable(kitchen, macros, state, macro)
     push = jnp.argmax(work, axis=1)
     obstacles, people = state.last_seen[:, : len(Thing)], state.last_seen[:, len(Thing) :]
     if polite:
@@ -148,15 +150,15 @@ def steer_paper(
     travels = (goals.mode == Mode.GET) | (goals.mode == Mode.GO)
     primitive = jnp.where(travels, walk, _read(macros.primitive, macro))
     primitive = jnp.where(goals.mode == Mode.WORK, push, primitive)
-    idle = cannot_proceed(kitchen, macros, state, macro)
+    idle = _cannot_proceed(kitchen, macros, state, macro)
     primitive = jnp.where(idle, Primitive.STAY, primitive)
     plates = _is_plate(goals.goal) & (goals.held != NOTHING)
     arrives = travels & is_beside(state.cook, goals.target) & ~plates
     ended = idle | (goals.mode == Mode.MOVE) | (primitive == Primitive.STAY) | arrives
-    return Steering(primitive=primitive, ended=ended, chop_pushes=state.chop_pushes)
+    return _Steering(primitive=primitive, ended=ended, chop_pushes=state.chop_pushes)
 
 
-def has_ended_paper(
+def _has_ended_paper(
     kitchen: Kitchen,
     macros: MacroTable,
     before: State,
@@ -164,20 +166,20 @@ def has_ended_paper(
     macro: Array,
     primitive: Array,
 ) -> Array:
-    """Return bool [B]: macros that end because of what the tick brought."""
+    """Return bool [B]: macros that end because of what the tick brought, under the paper's dynamics."""
     travels = (_read(macros.mode, macro) == Mode.GET) | (_read(macros.mode, macro) == Mode.GO)
     onto_floor = look_up(kitchen.is_floor(), step_from(before.cook, primitive))
     blocked = travels & onto_floor & (after.cook == before.cook)
-    return blocked | cannot_proceed(kitchen, macros, after, macro)
+    return blocked | _cannot_proceed(kitchen, macros, after, macro)
 
 
-def cannot_proceed(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Array:
-    """Return bool [B]: macros that have nothing left to do, by what the cook can know."""
-    goals = aim(kitchen, macros, state, macro)
+def _cannot_proceed(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Array:
+    """Return bool [B]: macros that have no work left, by what the cook can know."""
+    goals = _aim(kitchen, macros, state, macro)
     nowhere = goals.target == NOWHERE
     get = nowhere | _get_cannot_proceed(kitchen, macros, state, macro, goals)
     go = nowhere | (is_beside(state.cook, goals.target) & ~_has_use(kitchen, state, goals))
-    work = (goals.held != NOTHING) | ~jnp.any(workable(kitchen, macros, state, macro), axis=1)
+    work = (goals.held != NOTHING) | ~jnp.any(_workable(kitchen, macros, state, macro), axis=1)
     return (
         ((goals.mode == Mode.GET) & get)
         | ((goals.mode == Mode.GO) & go)
@@ -185,7 +187,7 @@ def cannot_proceed(kitchen: Kitchen, macros: MacroTable, state: State, macro: Ar
     )
 
 
-def _has_use(kitchen: Kitchen, state: State, goals: Aim) -> Array:
+def _has_use(kitchen: Kitchen, state: State, goals: _Aim) -> Array:
     """Return bool [B]: the station can take what the cook holds."""
     ready = _is_food(goals.held) & ~_flag(is_raw(kitchen, state), goals.held)
     bowl = (goals.held == Thing.DISH) & ~is_patty(state)
@@ -195,7 +197,7 @@ def _has_use(kitchen: Kitchen, state: State, goals: Aim) -> Array:
 
 
 def _get_cannot_proceed(
-    kitchen: Kitchen, macros: MacroTable, state: State, macro: Array, goals: Aim
+    kitchen: Kitchen, macros: MacroTable, state: State, macro: Array, goals: _Aim
 ) -> Array:
     """Return bool [B]: a GET macro cannot take its thing, by what the cook can know."""
     target, held = goals.target, goals.held
@@ -238,9 +240,12 @@ CORNER, BELOW_CORNER, NEAR_DELIVERY = cell_of(1, 1), cell_of(2, 1), cell_of(3, 1
 FIRST_BOARD = cell_of(1, 0)
 
 
-def steer_reference(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Steering:
+def _steer_reference(
+    kitchen: Kitchen, macros: MacroTable, state: State, macro: Array, polite: bool
+) -> _Steering:
     """Return the primitives of this tick under the reference's dynamics."""
-    goals = aim(kitchen, macros, state, macro)
+    del polite  # the reference has no scripted cook
+    goals = _aim(kitchen, macros, state, macro)
     grid = jax.vmap(partial(memory.reference_grid, kitchen))(state.last_seen, state.cook)
     one = partial(_steer_one, kitchen, state)
     primitive, ended = jax.vmap(one)(state.cook, goals, grid)
@@ -251,7 +256,7 @@ def steer_reference(kitchen: Kitchen, macros: MacroTable, state: State, macro: A
     moves = goals.mode == Mode.MOVE
     primitive = jnp.where(moves, jnp.where(free, move, Primitive.STAY), primitive)
 
-    work = workable(kitchen, macros, state, macro)
+    work = _workable(kitchen, macros, state, macro)
     chops, can = goals.mode == Mode.WORK, jnp.any(work, axis=1)
     primitive = jnp.where(
         chops, jnp.where(can, jnp.argmax(work, axis=1), Primitive.STAY), primitive
@@ -259,11 +264,11 @@ def steer_reference(kitchen: Kitchen, macros: MacroTable, state: State, macro: A
     pushes = state.chop_pushes + (chops & can)
     chopped = pushes >= CHOPS
     ended = jnp.where(chops, ~can | chopped, ended | moves)
-    return Steering(primitive=primitive, ended=ended, chop_pushes=jnp.where(chopped, 0, pushes))
+    return _Steering(primitive=primitive, ended=ended, chop_pushes=jnp.where(chopped, 0, pushes))
 
 
 def _steer_one(
-    kitchen: Kitchen, state: State, cook: Array, goals: Aim, grid: Array
+    kitchen: Kitchen, state: State, cook: Array, goals: _Aim, grid: Array
 ) -> tuple[Array, Array]:
     """Return the primitive of one cook's GET or GO macro and whether it ends, under the reference's dynamics."""
     target, goal, held = goals.target, goals.goal, goals.held
@@ -304,13 +309,39 @@ def _steer_one(
     return jnp.where(lost, Primitive.STAY, primitive), ended | lost
 
 
-def has_ended_reference(kitchen: Kitchen, macros: MacroTable, state: State, macro: Array) -> Array:
-    """Return bool [B]: macros that end because of what the tick brought."""
-    goals = aim(kitchen, macros, state, macro)
-    beside = is_beside(state.cook, goals.target)
+def _has_ended_reference(
+    kitchen: Kitchen,
+    macros: MacroTable,
+    before: State,
+    after: State,
+    macro: Array,
+    primitive: Array,
+) -> Array:
+    """Return bool [B]: macros that end because of what the tick brought, under the reference's dynamics."""
+    del before, primitive
+    goals = _aim(kitchen, macros, after, macro)
+    beside = is_beside(after.cook, goals.target)
     station = (goals.goal >= Goal.BOARD_1) & (goals.goal <= Goal.DELIVERY)
     idle = station & (goals.held == NOTHING) & beside
     on_board = (goals.target == kitchen.boards[0]) | (goals.target == kitchen.boards[1])
-    raw = _flag(is_raw(kitchen, state), goals.goal) & on_board & beside
-    stale = (goals.mode == Mode.GET) & (_at(state.cell, goals.goal) != goals.target)
+    raw = _flag(is_raw(kitchen, after), goals.goal) & on_board & beside
+    stale = (goals.mode == Mode.GET) & (_at(after.cell, goals.goal) != goals.target)
     return idle | raw | stale
+
+
+class _Controller(NamedTuple):
+    """The functions of one dynamics: the primitives of a tick, and the macros that end because of the tick.
+
+    `steer` takes the kitchen, its macro table, the state, the macros [B], and whether the last cook is polite: it then
+    walks around the others. `has_ended` takes the kitchen, the table, the states before and after the tick, the macros
+    [B] and the primitives [B].
+    """
+
+    steer: Callable[[Kitchen, MacroTable, State, Array, bool], _Steering]
+    has_ended: Callable[[Kitchen, MacroTable, State, State, Array, Array], Array]
+
+
+CONTROLLERS = {
+    "paper": _Controller(steer=_steer_paper, has_ended=_has_ended_paper),
+    "reference": _Controller(steer=_steer_reference, has_ended=_has_ended_reference),
+}

@@ -16,28 +16,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.envs.overcooked import controllers, scripted_cook
-from mavic.envs.overcooked.grid import look_up, step_from
+from mavic.envs.overcooked import scripted_cook
+from mavic.envs.overcooked.controllers import CONTROLLERS
+from mavic.envs.overcooked.grid import NOWHERE, look_up, step_from
 from mavic.envs.overcooked.interactions import interact, macro_of_work
-from mavic.envs.overcooked.kitchen import Kitchen, load
-from mavic.envs.overcooked.macros import (
-    NO_MACRO,
-    MacroTable,
-    Mode,
-    Primitive,
-    enum_for,
-    table_for,
-)
+from mavic.envs.overcooked.kitchen import Kitchen
+from mavic.envs.overcooked.macros import NO_MACRO, MacroTable, Mode, Primitive, Thing
 from mavic.envs.overcooked.memory import remember
-from mavic.envs.overcooked.observation import (
-    REFERENCE_TASKS,
-    SLOTS,
-    TASKS,
-    observe_paper,
-    observe_reference,
-)
+from mavic.envs.overcooked.observation import OBSERVE, REFERENCE_TASKS, SLOTS, TASKS
 from mavic.envs.overcooked.render import picture
-from mavic.envs.overcooked.state import Event, Place, State, carried_cells, first_state
+from mavic.envs.overcooked.state import FOODS, PLATES, Event, Place, State
 from mavic.hints import suggest
 from mavic.types import Array, ArrayLike, Scene, Tick, record, replace, static
 
@@ -100,7 +88,7 @@ class Overcooked:
     @property
     def kitchen(self) -> Kitchen:
         """The checked map."""
-        return load(self.map)
+        return Kitchen.load(self.map)
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -125,12 +113,12 @@ class Overcooked:
     @property
     def macros(self) -> tuple[type[IntEnum], ...]:
         """Every cook has the same enum."""
-        return (enum_for(self.kitchen),) * self.cooks
+        return (self._table().enum,) * self.cooks
 
     def reset(self, key: Array) -> State:
-        """Return the first state. Nothing is random."""
+        """Return the only first state, without randomness."""
         del key
-        return first_state(self.kitchen, self.cook_count)
+        return _first_state(self.kitchen, self.cook_count)
 
     def tick(self, key: Array, state: State, macro: Array, fresh: Array, effect: Array) -> Tick:
         """Run one primitive step. `fresh` is not needed, because controllers keep no state of a running macro."""
@@ -139,32 +127,31 @@ class Overcooked:
 
     @jax.jit  # so that a tick outside a compiled program is fast too
     def advance(self, state: State, macro: Array, effect: Array) -> tuple[Tick, Array]:
-        """Run one tick. Also return the primitives [B] that the cooks' macros chose."""
+        """Run one tick. Also return the primitives [B] that the cooks' macros chose.
+
+        Args:
+            state: Before the tick.
+            macro: [N] the macro that each cook runs.
+            effect: [N] what its instruction changes, as `Env.tick` says.
+        """
         table, kitchen = self._table(), self.kitchen
         running = macro.astype(jnp.int32)
         if self.third_cook:
             running = jnp.append(running, scripted_cook.choose(kitchen, table, state, effect))
-        paper = self.dynamics == "paper"
-        if paper:
-            steering = controllers.steer_paper(kitchen, table, state, running, self.third_cook)
-        else:
-            steering = controllers.steer_reference(kitchen, table, state, running)
-        moved = replace(state, cook=move_cooks(kitchen, state.cook, steering.primitive))
+        controller = CONTROLLERS[self.dynamics]
+        steering = controller.steer(kitchen, table, state, running, self.third_cook)
+        moved = replace(state, cook=_move_cooks(kitchen, state.cook, steering.primitive))
         moved = replace(moved, chop_pushes=steering.chop_pushes)
         against = step_from(state.cook, steering.primitive)
         after, team, events, named = self._work(moved, against)
-        after = remember(kitchen, replace(after, cell=carried_cells(after)))
+        after = remember(kitchen, replace(after, cell=_carried_cells(after)))
         if self.third_cook:
             after = scripted_cook.know_all(after)
-        if paper:
-            ended = controllers.has_ended_paper(
-                kitchen, table, state, after, running, steering.primitive
-            )
+        ended = controller.has_ended(kitchen, table, state, after, running, steering.primitive)
+        effective_macro = running
+        if self.dynamics == "paper":
             one_tick = jnp.asarray(table.mode)[running] == Mode.MOVE
             effective_macro = jnp.where(one_tick & (named != NO_MACRO), named, running)
-        else:
-            ended = controllers.has_ended_reference(kitchen, table, after, running)
-            effective_macro = running
         tick = Tick(
             state=after,
             reward=jnp.broadcast_to(team, (self.cooks,)),
@@ -183,8 +170,7 @@ class Overcooked:
     @jax.jit
     def observe(self, state: State) -> Array:
         """Return [N, O], what lies in each cook's 5x5 window. The module `observation` describes the layout."""
-        look = observe_paper if self.dynamics == "paper" else observe_reference
-        return look(self.kitchen, self.order, state, self.cooks)
+        return OBSERVE[self.dynamics](self.kitchen, self.order, state, self.cooks)
 
     def available(self, state: State) -> Array:
         """Return all true [N, M]: every macro is always available."""
@@ -193,9 +179,9 @@ class Overcooked:
 
     @jax.jit
     def effective_macros(self, state: State) -> Array:
-        """Return [N, M], the macro that each choice would count as if it were chosen now and nobody else moved.
+        """Return [N, M], the effective macro of each choice if teammates stay still.
 
-        A one-tick move against something may do another macro's work. All others count as themselves.
+        A one-tick move against a station or thing may do another macro's work. All others count as themselves.
         """
         table, cooks = self._table(), jnp.arange(self.cooks, dtype=jnp.int32)
         mode, primitive = np.asarray(table.mode), np.asarray(table.primitive)
@@ -213,11 +199,12 @@ class Overcooked:
 
     def scene(self, state: State, macro: ArrayLike) -> Scene:
         """Return a picture of the kitchen. This runs on the host."""
-        return picture(self, state, macro)
+        names = [self.macros[0](int(m)).name for m in np.asarray(macro)[: self.cooks]]
+        return picture(self.kitchen, self.order, names, state)
 
     def _table(self) -> MacroTable:
         """Return what the kitchen's macros do."""
-        return table_for(enum_for(self.kitchen))
+        return MacroTable.of(self.kitchen)
 
     def _recipe(self) -> np.ndarray:
         """Return bool [3]: the foods that the task needs."""
@@ -269,7 +256,7 @@ def _one_by_one(function: Callable, state: Any, rows: Any) -> tuple[Any, Any]:
     return state, jax.tree.map(lambda *x: jnp.stack(x), *found)
 
 
-def move_cooks(kitchen: Kitchen, cook: Array, primitive: Array) -> Array:
+def _move_cooks(kitchen: Kitchen, cook: Array, primitive: Array) -> Array:
     """Return [B], the cells after all cooks have moved.
 
     The cook with the lower number goes first. A queue of cooks advances together, and two cooks may swap places.
@@ -297,3 +284,32 @@ def move_cooks(kitchen: Kitchen, cook: Array, primitive: Array) -> Array:
     if number == 2 and jax.default_backend() != "cpu":
         return go_round(None, go_round(None, start))[0]
     return jax.lax.fori_loop(0, number, go_round, start, unroll=number == 2)[0]
+
+
+def _first_state(kitchen: Kitchen, cooks: int) -> State:
+    """Return the first state: everything at its start, and every cook knows where it is."""
+    cook = jnp.asarray(kitchen.starts[:cooks], jnp.int32)
+    cell = jnp.asarray((*kitchen.homes, NOWHERE), jnp.int32)
+    known = jnp.concatenate([cell, cook])
+    return State(
+        cook=cook,
+        place=jnp.asarray([Place.COUNTER] * len(kitchen.homes) + [Place.NOWHERE], jnp.int32),
+        cell=cell,
+        chopped=jnp.zeros(FOODS, jnp.int32),
+        blended=jnp.int32(0),
+        cooked=jnp.int32(0),
+        paid=jnp.zeros(len(Event), bool),
+        chop_pushes=jnp.zeros(cooks, jnp.int32),
+        last_seen=jnp.broadcast_to(known[None], (cooks, known.size)),
+        last_seen_patty=jnp.zeros(cooks, bool),
+    )
+
+
+def _carried_cells(state: State) -> Array:
+    """Return [6], the cells of all things: what is carried, plated or blended has the cell of its holder."""
+    cell, place = state.cell, state.place
+    for cook in range(state.cook.shape[0]):
+        cell = jnp.where(place == Place.HAND + cook, state.cook[cook], cell)
+    for plate, inside in zip(PLATES, (Place.PLATE_1, Place.PLATE_2), strict=True):
+        cell = jnp.where(place == inside, cell[plate], cell)
+    return jnp.where(place == Place.DISH, cell[Thing.DISH], cell)

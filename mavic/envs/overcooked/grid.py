@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import jax.numpy as jnp
 import numpy as np
 
 from mavic.types import Array
 
+T = TypeVar("T", int, Array)
 SIZE = 7  # rows and columns of a map
 STRIDE = 8  # a power of two, so that row and column of a cell are a shift and a mask
 CELLS = STRIDE * STRIDE
@@ -21,24 +24,14 @@ def cell_of(row: int, column: int) -> int:
     return STRIDE * row + column
 
 
-def row_column(cell: int) -> tuple[int, int]:
-    """Return the row and column of a cell."""
-    return divmod(cell, STRIDE)
+def row_column(cell: T) -> tuple[T, T]:
+    """Return the row and column of a cell, or the rows and columns of an array of cells."""
+    return cell >> 3, cell & (STRIDE - 1)
 
 
 def neighbours(cell: int) -> tuple[int, int, int, int]:
     """Return the cells to the right, below, to the left and above."""
     return cell + 1, cell + STRIDE, cell - 1, cell - STRIDE
-
-
-def row(cell: Array) -> Array:
-    """Return the rows of cells."""
-    return cell >> 3
-
-
-def column(cell: Array) -> Array:
-    """Return the columns of cells."""
-    return cell & (STRIDE - 1)
 
 
 def step_from(cell: Array, primitive: Array) -> Array:
@@ -54,7 +47,8 @@ def is_beside(one: Array, other: Array) -> Array:
 
 def is_in_view(cook: Array, cell: Array) -> Array:
     """Return whether a cell lies in the 5x5 window around a cook."""
-    return (jnp.abs(row(cook) - row(cell)) <= 2) & (jnp.abs(column(cook) - column(cell)) <= 2)
+    (row, column), (cell_row, cell_column) = row_column(cook), row_column(cell)
+    return (jnp.abs(row - cell_row) <= 2) & (jnp.abs(column - cell_column) <= 2)
 
 
 def look_up(table: np.ndarray, cell: Array) -> Array:

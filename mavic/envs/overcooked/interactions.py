@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.envs.overcooked.grid import NOWHERE, look_up
+from mavic.envs.overcooked.grid import CELLS, NOWHERE, look_up
 from mavic.envs.overcooked.kitchen import Kitchen
 from mavic.envs.overcooked.macros import NO_MACRO, MacroTable, Thing
 from mavic.envs.overcooked.state import (
@@ -19,7 +19,6 @@ from mavic.envs.overcooked.state import (
     can_be_blended,
     is_patty,
     is_raw,
-    place_of_cell,
 )
 from mavic.types import Array, record, replace
 
@@ -33,7 +32,7 @@ CODE = np.where(
 
 
 @record
-class Contact:
+class _Contact:
     """A cook in front of a cell: the cell, what the cook holds, and what lies there."""
 
     hand: Array  # [] the `Place` of what the cook holds
@@ -48,7 +47,7 @@ class Contact:
 
 
 @record
-class Interaction:
+class _Interaction:
     """What the cook does there, as bools []. At most one is true, except that `swaps` implies `loads`."""
 
     chops: Array
@@ -63,7 +62,7 @@ class Interaction:
 
 
 @record
-class Outcome:
+class _Outcome:
     """The result of one interaction."""
 
     state: State
@@ -79,11 +78,17 @@ def interact(
     state: State,
     cook: Array,
     against: Array,
-) -> Outcome:
-    """Let cook number `cook` move against cell `against`. Nothing happens if that is floor.
+) -> _Outcome:
+    """Let a cook move against a cell. Against floor it has no effect.
 
-    `recipe` bool [3] says which foods a salad consists of. If `buries`, a thing that is put onto another, or
-    returned onto it, hides it for the rest of the episode.
+    Args:
+        kitchen: The kitchen.
+        recipe: Bool [3], the foods of a salad.
+        macros: What the kitchen's macros do.
+        buries: A thing that is put or returned onto another hides it for the rest of the episode.
+        state: The state.
+        cook: The number of the cook.
+        against: The cell.
     """
     contact = _contact(kitchen, state, cook, against)
     done = _decide(kitchen, state, contact)
@@ -93,7 +98,7 @@ def interact(
     if buries:
         on_counter = contact.held & done.puts & (contact.station == Place.COUNTER)
         after = replace(after, place=_bury(after, on_counter | gone))
-    return Outcome(
+    return _Outcome(
         state=after,
         events=_events(state, after, contact, done, solved),
         named=_name(kitchen, macros, state, contact, done),
@@ -103,18 +108,26 @@ def interact(
 def macro_of_work(
     kitchen: Kitchen, macros: MacroTable, state: State, cook: Array, against: Array
 ) -> Array:
-    """Return the macro that does the same work as cook number `cook` would do against a cell, or `NO_MACRO`."""
+    """Return the macro that does the same work as a cook's move against a cell, or `NO_MACRO`.
+
+    Args:
+        kitchen: The kitchen.
+        macros: What the kitchen's macros do.
+        state: The state.
+        cook: The number of the cook.
+        against: The cell.
+    """
     contact = _contact(kitchen, state, cook, against)
     return _name(kitchen, macros, state, contact, _decide(kitchen, state, contact))
 
 
-def _contact(kitchen: Kitchen, state: State, cook: Array, against: Array) -> Contact:
+def _contact(kitchen: Kitchen, state: State, cook: Array, against: Array) -> _Contact:
     """Return what the cook meets at the cell."""
-    station = look_up(place_of_cell(kitchen), against)
+    station = look_up(_place_of_cell(kitchen), against)
     held = state.place == Place.HAND + cook
     there = (state.place == station) & (state.cell == against)
     on_top = jnp.argmax(there).astype(jnp.int32)
-    return Contact(
+    return _Contact(
         hand=Place.HAND + cook,
         against=against,
         station=station,
@@ -127,7 +140,19 @@ def _contact(kitchen: Kitchen, state: State, cook: Array, against: Array) -> Con
     )
 
 
-def _decide(kitchen: Kitchen, state: State, contact: Contact) -> Interaction:
+def _place_of_cell(kitchen: Kitchen) -> np.ndarray:
+    """Return [CELLS], the `Place` that a thing put onto the cell gets."""
+    table = np.full(CELLS, Place.COUNTER, np.int32)
+    table[list(kitchen.floor)] = Place.FLOOR
+    table[kitchen.delivery] = Place.DELIVERY
+    table[list(kitchen.boards)] = Place.BOARD_1, Place.BOARD_2
+    if kitchen.patty:
+        table[kitchen.blender] = Place.BLENDER
+        table[list(kitchen.ovens)] = Place.OVEN_1, Place.OVEN_2
+    return table
+
+
+def _decide(kitchen: Kitchen, state: State, contact: _Contact) -> _Interaction:
     """Return which interaction takes place."""
     at_counter = contact.station == Place.COUNTER
     at_board = _is_one_of(contact.station, Place.BOARD_1, Place.BOARD_2)
@@ -143,7 +168,7 @@ def _decide(kitchen: Kitchen, state: State, contact: Contact) -> Interaction:
     takes = ~contact.full & contact.taken & jnp.where(at_blender, dish_there, ~chops & ~cooks)
     fits = at_counter | at_board | (at_oven & dish_held & ~patty)
     loads = jnp.any(contact.there & jnp.asarray(IS_PLATE)) & jnp.any(contact.held & plateable)
-    return Interaction(
+    return _Interaction(
         chops=chops,
         blends=~contact.full & at_blender & can_be_blended(kitchen, state),
         cooks=cooks,
@@ -157,7 +182,7 @@ def _decide(kitchen: Kitchen, state: State, contact: Contact) -> Interaction:
     )
 
 
-def _do(state: State, contact: Contact, done: Interaction) -> State:
+def _do(state: State, contact: _Contact, done: _Interaction) -> State:
     """Return the state after the interaction, before a delivery is checked against the task."""
     blended = state.blended + done.blends
     bowl = done.blends & (blended >= BLENDS)
@@ -179,7 +204,7 @@ def _do(state: State, contact: Contact, done: Interaction) -> State:
 
 
 def _deliver(
-    kitchen: Kitchen, recipe: np.ndarray, state: State, contact: Contact, done: Interaction
+    kitchen: Kitchen, recipe: np.ndarray, state: State, contact: _Contact, done: _Interaction
 ) -> tuple[Array, Array]:
     """Return whether the task is solved, and bool [6]: what goes back to its start after a wrong delivery."""
     on_plate = (state.place == contact.own_plate) & jnp.any(contact.held & jnp.asarray(IS_PLATE))
@@ -222,7 +247,7 @@ def _bury(state: State, arrived: Array) -> Array:
 
 
 def _events(
-    before: State, after: State, contact: Contact, done: Interaction, solved: Array
+    before: State, after: State, contact: _Contact, done: _Interaction, solved: Array
 ) -> Array:
     """Return [V], how often each event happened."""
     at_oven = _is_one_of(contact.station, Place.OVEN_1, Place.OVEN_2)
@@ -244,7 +269,7 @@ def _events(
 
 
 def _name(
-    kitchen: Kitchen, macros: MacroTable, state: State, contact: Contact, done: Interaction
+    kitchen: Kitchen, macros: MacroTable, state: State, contact: _Contact, done: _Interaction
 ) -> Array:
     """Return the macro that does the same work as the interaction, or `NO_MACRO`."""
     got = contact.there & (done.takes | done.loads | done.fills)

@@ -45,7 +45,7 @@ LETTERS = {
 }
 
 
-class MapError(ValueError):
+class _MapError(ValueError):
     """A map is wrong. The message names the map, row and column."""
 
 
@@ -79,44 +79,44 @@ class Kitchen:
         table[list(self.floor)] = True
         return table
 
+    @classmethod
+    @lru_cache(maxsize=64)
+    def load(cls, name: str | Path) -> Kitchen:
+        """Return a shipped map by its letter, or your own map by its path."""
+        shipped = MAPS / f"{name}.txt"
+        path = shipped if shipped.is_file() else Path(name)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            known = ", ".join(sorted(file.stem for file in MAPS.glob("*.txt")))
+            raise _MapError(f"{name}: no such map; shipped: {known}; or give a path") from None
+        except UnicodeDecodeError as error:
+            raise _MapError(f"{path}: not UTF-8 text (byte {error.start})") from None
+        except (OSError, ValueError) as error:  # a folder, no permission, a name that cannot be one
+            raise _MapError(f"{name}: cannot be read as a map ({error})") from None
+        return cls.parse(text, path.stem if path == shipped else str(path))
 
-@lru_cache(maxsize=64)
-def load(name: str | Path) -> Kitchen:
-    """Return a shipped map by its letter, or your own map by its path."""
-    shipped = MAPS / f"{name}.txt"
-    path = shipped if shipped.is_file() else Path(name)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        known = ", ".join(sorted(file.stem for file in MAPS.glob("*.txt")))
-        raise MapError(f"{name}: no such map; shipped: {known}; or give a path") from None
-    except UnicodeDecodeError as error:
-        raise MapError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    except (OSError, ValueError) as error:  # a folder, no permission, a name that cannot be one
-        raise MapError(f"{name}: cannot be read as a map ({error})") from None
-    return parse(text, path.stem if path == shipped else str(path))
-
-
-def parse(text: str, name: str) -> Kitchen:
-    """Check the text of a map and return it as a `Kitchen`."""
-    where = _find(text.splitlines(), name)
-    floor = where["."] + where["a"] + where["b"] + where["c"]
-    patty = bool(where["B"])
-    third = where["P"] if patty else where["N"]
-    inside = [c for c in where["#"] if min(row_column(c)) > 0 and max(row_column(c)) < SIZE - 1]
-    made = Kitchen(
-        name=name,
-        floor=tuple(sorted(floor)),
-        starts=(where["a"][0], where["b"][0], where["c"][0]),
-        homes=(where["T"][0], where["L"][0], third[0], where["1"][0], where["2"][0]),
-        boards=tuple(where["K"]),
-        delivery=where["*"][0],
-        blender=where["B"][0] if patty else NOWHERE,
-        ovens=tuple(where["O"]) if patty else (NOWHERE, NOWHERE),
-        passes=tuple(sorted(inside, key=_from_the_middle)),
-    )
-    _check_reach(made, where["#"])
-    return made
+    @classmethod
+    def parse(cls, text: str, name: str) -> Kitchen:
+        """Check the text of a map and return it. `name` is what errors call the map."""
+        where = _find(text.splitlines(), name)
+        floor = where["."] + where["a"] + where["b"] + where["c"]
+        patty = bool(where["B"])
+        third = where["P"] if patty else where["N"]
+        inside = [c for c in where["#"] if min(row_column(c)) > 0 and max(row_column(c)) < SIZE - 1]
+        made = cls(
+            name=name,
+            floor=tuple(sorted(floor)),
+            starts=(where["a"][0], where["b"][0], where["c"][0]),
+            homes=(where["T"][0], where["L"][0], third[0], where["1"][0], where["2"][0]),
+            boards=tuple(where["K"]),
+            delivery=where["*"][0],
+            blender=where["B"][0] if patty else NOWHERE,
+            ovens=tuple(where["O"]) if patty else (NOWHERE, NOWHERE),
+            passes=tuple(sorted(inside, key=_from_the_middle)),
+        )
+        _check_reach(made, where["#"])
+        return made
 
 
 def _from_the_middle(cell: int) -> tuple[int, int, int]:
@@ -130,20 +130,20 @@ def _find(rows: list[str], name: str) -> dict[str, list[int]]:
     while rows and not rows[-1].strip():
         rows = rows[:-1]
     if len(rows) != SIZE:
-        raise MapError(f"{name}: {len(rows)} rows; a map has {SIZE}")
+        raise _MapError(f"{name}: {len(rows)} rows; a map has {SIZE}")
     where: dict[str, list[int]] = {letter: [] for letter in LETTERS}
     for r, row in enumerate(rows):
         if len(row) != SIZE:
-            raise MapError(f"{name}: row {r}: {len(row)} columns; a map has {SIZE}")
+            raise _MapError(f"{name}: row {r}: {len(row)} columns; a map has {SIZE}")
         for c, letter in enumerate(row):
             if letter not in LETTERS:
                 known = ", ".join(f"{key} {word}" for key, word in LETTERS.items())
-                raise MapError(
+                raise _MapError(
                     f"{name}: row {r}, column {c}: unknown letter {letter!r}; known: {known}"
                 )
             border = r in (0, SIZE - 1) or c in (0, SIZE - 1)
             if border and letter in FLOOR + COOKS:
-                raise MapError(f"{name}: row {r}, column {c}: {LETTERS[letter]} on the border")
+                raise _MapError(f"{name}: row {r}, column {c}: {LETTERS[letter]} on the border")
             where[letter].append(cell_of(r, c))
     _check_numbers(where, name)
     return where
@@ -159,9 +159,11 @@ def _check_numbers(where: dict[str, list[int]], name: str) -> None:
         if count[letter] > number:
             r, c = row_column(where[letter][number])
             why = "not in a kitchen with peas, blender or ovens" if letter == "N" else "too many"
-            raise MapError(f"{name}: row {r}, column {c}: {LETTERS[letter]} {letter!r}: {why}")
+            raise _MapError(f"{name}: row {r}, column {c}: {LETTERS[letter]} {letter!r}: {why}")
         if count[letter] < number:
-            raise MapError(f"{name}: {LETTERS[letter]} {letter!r}: {count[letter]}; needs {number}")
+            raise _MapError(
+                f"{name}: {LETTERS[letter]} {letter!r}: {count[letter]}; needs {number}"
+            )
 
 
 def _check_reach(kitchen: Kitchen, counters: list[int]) -> None:
@@ -174,7 +176,7 @@ def _check_reach(kitchen: Kitchen, counters: list[int]) -> None:
     for cell in stations:
         if not manned & {rooms[n] for n in neighbours(cell) if n in rooms}:
             r, c = row_column(cell)
-            raise MapError(f"{kitchen.name}: row {r}, column {c}: no cook can reach it")
+            raise _MapError(f"{kitchen.name}: row {r}, column {c}: no cook can reach it")
     joined = {rooms[kitchen.starts[0]]}
     for _ in manned:
         for cell in counters:
@@ -183,7 +185,7 @@ def _check_reach(kitchen: Kitchen, counters: list[int]) -> None:
                 joined |= touched
     if not manned <= joined:
         r, c = row_column(kitchen.starts[1])
-        raise MapError(
+        raise _MapError(
             f"{kitchen.name}: row {r}, column {c}: no counter joins this room to the first cook's"
         )
 

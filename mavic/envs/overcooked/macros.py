@@ -160,26 +160,25 @@ class MacroTable:
     goal: np.ndarray
     primitive: np.ndarray  # the primitive of one-tick macros, STAY for others
 
+    @classmethod
+    def of(cls, kitchen: Kitchen) -> MacroTable:
+        """Return what the macros of a kitchen's cooks do."""
+        if kitchen.patty:
+            return cls._of_enum(PattyMacro)
+        return cls._of_enum(SaladPassMacro if kitchen.passes else SaladMacro)
+
+    @classmethod
+    @lru_cache(maxsize=8)
+    def _of_enum(cls, enum: type[IntEnum]) -> MacroTable:
+        pairs = [MODES_AND_GOALS.get(macro.name, (Mode.MOVE, Goal.NONE)) for macro in enum]
+        stay = Primitive.STAY
+        return cls(
+            enum=enum,
+            mode=np.array([mode for mode, _ in pairs], np.int32),
+            goal=np.array([goal for _, goal in pairs], np.int32),
+            primitive=np.array([Primitive.__members__.get(m.name, stay) for m in enum], np.int32),
+        )
+
     def number(self, name: str) -> int:
         """Return the macro of that name, or `NO_MACRO` if the enum has none."""
         return int(self.enum[name]) if name in self.enum.__members__ else NO_MACRO
-
-
-def enum_for(kitchen: Kitchen) -> type[IntEnum]:
-    """Return the enum of macros that a kitchen's cooks have."""
-    if kitchen.patty:
-        return PattyMacro
-    return SaladPassMacro if kitchen.passes else SaladMacro
-
-
-@lru_cache(maxsize=8)
-def table_for(enum: type[IntEnum]) -> MacroTable:
-    """Return what an enum's macros do, as arrays."""
-    pairs = [MODES_AND_GOALS.get(macro.name, (Mode.MOVE, Goal.NONE)) for macro in enum]
-    stay = Primitive.STAY
-    return MacroTable(
-        enum=enum,
-        mode=np.array([mode for mode, _ in pairs], np.int32),
-        goal=np.array([goal for _, goal in pairs], np.int32),
-        primitive=np.array([Primitive.__members__.get(m.name, stay) for m in enum], np.int32),
-    )

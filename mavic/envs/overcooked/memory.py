@@ -35,7 +35,13 @@ FOOD_CODES = (3, 4, 8)  # tomato, lettuce, onion
 
 
 def reference_grid(kitchen: Kitchen, last_seen: Array, own: Array) -> Array:
-    """Return [CELLS], the reference's grid of what one cook remembers. Things drawn later hide earlier ones."""
+    """Return [CELLS], the reference's grid of what one cook remembers. Things drawn later hide earlier ones.
+
+    Args:
+        kitchen: The kitchen.
+        last_seen: [6 + B] the cells where the cook last saw the things and the cooks.
+        own: The cook's cell.
+    """
     grid = jnp.asarray(np.where(kitchen.is_floor(), SPACE, COUNTER), jnp.int32)
     for thing, code in enumerate((*FOOD_CODES, PLATE, PLATE)):
         grid = grid.at[last_seen[thing]].set(code)

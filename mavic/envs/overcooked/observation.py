@@ -8,10 +8,12 @@ Everything out of view is zero.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.envs.overcooked.grid import NOWHERE, SIZE, column, is_in_view, row
+from mavic.envs.overcooked.grid import NOWHERE, SIZE, is_in_view, row_column
 from mavic.envs.overcooked.kitchen import Kitchen
 from mavic.envs.overcooked.macros import Thing
 from mavic.envs.overcooked.state import (
@@ -42,14 +44,14 @@ REFERENCE_TASKS = TASKS[:7]
 SLOTS = 3  # places for cooks, so that a policy of two cooks also runs beside a third
 
 
-def observe_reference(kitchen: Kitchen, task: str, state: State, cooks: int) -> Array:
-    """Return [N, O], the numbers of the reference."""
+def _observe_reference(kitchen: Kitchen, task: str, state: State, cooks: int) -> Array:
+    """Return [N, O] in the layout of the reference."""
     fixed, cook_cells = _fixed(kitchen, state), state.cook
     parts = [_foods(state, cooks), _places(state, fixed, cooks), _places(state, cook_cells, cooks)]
     return jnp.concatenate([*parts, _task(task, REFERENCE_TASKS, cooks)], axis=1)
 
 
-def observe_paper(kitchen: Kitchen, task: str, state: State, cooks: int) -> Array:
+def _observe_paper(kitchen: Kitchen, task: str, state: State, cooks: int) -> Array:
     """Return [N, O] with the status of stations and what the cook holds."""
     fixed = _fixed(kitchen, state)
     absent = jnp.full(SLOTS - state.cook.shape[0], NOWHERE, jnp.int32)
@@ -75,7 +77,7 @@ def _seen(state: State, cells: Array, cooks: int) -> Array:
 
 def _shares(cells: Array) -> Array:
     """Return [K, 2], rows and columns as fractions of the map's size."""
-    return jnp.stack([row(cells), column(cells)], axis=-1).astype(float) / SIZE
+    return jnp.stack(row_column(cells), axis=-1).astype(float) / SIZE
 
 
 def _shown(seen: Array, facts: Array) -> Array:
@@ -140,3 +142,10 @@ def _task(task: str, tasks: tuple[str, ...], cooks: int) -> Array:
     """Return [N, tasks], the task as one-hot."""
     wanted = np.array([[one == task for one in tasks]], float)
     return jnp.broadcast_to(jnp.asarray(wanted, float), (cooks, len(tasks)))
+
+
+OBSERVE: dict[str, Callable[[Kitchen, str, State, int], Array]] = {
+    "paper": _observe_paper,
+    "reference": _observe_reference,
+}
+"""By dynamics: the observations [N, O] of the first N cooks, from the kitchen, the task, the state and N."""

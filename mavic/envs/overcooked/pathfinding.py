@@ -18,10 +18,8 @@ from mavic.envs.overcooked.grid import (
     CELLS,
     SIZE,
     STEPS,
-    column,
     look_up,
     neighbours,
-    row,
     row_column,
     step_from,
 )
@@ -33,24 +31,24 @@ ROOM = SIZE - 2  # rows and columns inside the border
 BITS_PER_ROW = ROOM + 1  # the extra bit is never floor, so a shift does not wrap into the next row
 
 
-def bit_of(cell: int) -> int:
+def _bit_of(cell: int) -> int:
     """Return the bit that stands for a cell inside the border."""
     r, c = row_column(cell)
     return 1 << (BITS_PER_ROW * (r - 1) + c - 1)
 
 
 @lru_cache(maxsize=64)
-def bit_tables(kitchen: Kitchen) -> tuple[np.ndarray, np.ndarray, int]:
+def _bit_tables(kitchen: Kitchen) -> tuple[np.ndarray, np.ndarray, int]:
     """Return per cell its own bit (0 unless floor) and the bits of the floor beside it, and the bits of all floor."""
     own, beside = np.zeros(CELLS, np.uint32), np.zeros(CELLS, np.uint32)
     for cell in kitchen.floor:
-        own[cell] = bit_of(cell)
+        own[cell] = _bit_of(cell)
     for cell in range(CELLS):
         beside[cell] = sum(int(own[n]) for n in neighbours(cell) if 0 <= n < CELLS)
     return own, beside, int(own.sum())
 
 
-def grow(bits: Array) -> Array:
+def _grow(bits: Array) -> Array:
     """Return a set of cells and all cells beside it."""
     return bits | bits << 1 | bits >> 1 | bits << BITS_PER_ROW | bits >> BITS_PER_ROW
 
@@ -58,19 +56,24 @@ def grow(bits: Array) -> Array:
 def shortest_step(
     kitchen: Kitchen, cook: Array, target: Array, obstacles: Array, cooks: Array
 ) -> Array:
-    """Return the primitive that starts a shortest path from `cook` to `target`, or that pushes against the target.
+    """Return the primitive that starts a shortest path to a cell, or that pushes against it; STAY without a path.
 
-    `obstacles` [G] are remembered cells that block the way. `cooks` [B] are remembered cells of cooks, which do not
-    block. Of equally short ways it prefers one that does not begin at a cook, then the order right, down, left, up.
-    It returns STAY if there is no way.
+    Of equally short paths it prefers one that does not begin at a cook, then the order right, down, left, up.
+
+    Args:
+        kitchen: The kitchen.
+        cook: The cell where the path begins.
+        target: The cell where it ends.
+        obstacles: [G] remembered cells that block the way.
+        cooks: [B] remembered cells of cooks, which do not block.
     """
-    own, beside, floor = bit_tables(kitchen)
+    own, beside, floor = _bit_tables(kitchen)
     people = _union(look_up(own, cooks))
     passable = jnp.uint32(floor) & ~_union(look_up(own, obstacles)) | people
     goal = look_up(beside, cook) & passable
     reached = look_up(beside, target) & passable
     for _ in range(len(kitchen.floor) - 2):
-        reached = jnp.where((reached & goal) != 0, reached, grow(reached) & passable)
+        reached = jnp.where((reached & goal) != 0, reached, _grow(reached) & passable)
     ways = look_up(own, cook + jnp.asarray(STEPS[:4])) & reached
     free = ways & ~people
     ways = jnp.where(jnp.any(free != 0), free, ways)
@@ -94,13 +97,18 @@ LEVELS = 5
 
 
 def reference_astar_step(cook: Array, target: Array, walkable: Array, crowded: Array) -> Array:
-    """Return the first primitive of the reference's A* from `cook` to `target`, or STAY if there is no path.
+    """Return the first primitive of the reference's A*, or STAY if there is no path.
 
-    `walkable` [CELLS] marks the cells that the memory grid shows as space or cook; `crowded` [CELLS] marks cooks.
+    Args:
+        cook: The cell where the path begins.
+        target: The cell where it ends.
+        walkable: [CELLS] the cells that the memory grid shows as space or cook.
+        crowded: [CELLS] the cells that it shows as cook.
     """
 
     def distance(cell: Array) -> Array:
-        return jnp.abs(row(cell) - row(target)) + jnp.abs(column(cell) - column(target))
+        (row, column), (to_row, to_column) = row_column(cell), row_column(target)
+        return jnp.abs(row - to_row) + jnp.abs(column - to_column)
 
     def visit(number: Array, search: tuple[Array, ...]) -> tuple[Array, ...]:
         heap, size, visited, answer, node = search

@@ -37,8 +37,8 @@ PRESETS = {
         critic_init_scale=1.0,
         uninstructed_episode_prob=0.4,
         hold_to_end_prob=0.6,
-        # Drills teach what else to do, and the loss teaches to refuse. Without output layers of their own for the
-        # kinds, what one prohibition teaches is taken for its twin (lab 73, 74).
+        # Enforced prohibitions teach the alternatives, and the loss teaches to refuse. Without an output layer for each
+        # kind, what the team learns under one prohibition is applied to its counterpart too (lab 73, 74).
         drill_prob=1.0,
         from_start_prob=0.3,
         allowed_loss=(0.0, 0.1),

@@ -2,7 +2,7 @@
 
 While the effect "partner-chops" holds for any cook, it fetches raw vegetables, puts them on a free board and chops
 them. While "partner-delivers" holds, it fetches the plated patty and delivers it. It brings away what it already
-carries even after the instruction has ended. Otherwise it stands still. It knows where everything is.
+carries even after the instruction has ended. Otherwise it stands still. It knows where all things and cooks are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ EFFECTS = ("partner-chops", "partner-delivers")
 
 
 def choose(kitchen: Kitchen, macros: MacroTable, state: State, effect: Array) -> Array:
-    """Return the macro of the scripted cook, which is the last one, in this tick."""
+    """Return the macro of the scripted cook, which is the last one, in this tick.
+
+    Args:
+        kitchen: The kitchen.
+        macros: What its macros do.
+        state: The state.
+        effect: [N] what the instructions of the other cooks change, as `Env.tick` says.
+    """
     raw, place = is_raw(kitchen, state), state.place
     held, cell = in_hand(state)[-1], state.cook[-1]
     chops = jnp.any(effect == 1 + EFFECTS.index("partner-chops"))
@@ -55,6 +62,6 @@ def choose(kitchen: Kitchen, macros: MacroTable, state: State, effect: Array) ->
 
 
 def know_all(state: State) -> State:
-    """Let the scripted cook remember the true cells of everything."""
+    """Let the scripted cook remember the true cells of all things and cooks."""
     truth = jnp.concatenate([state.cell, state.cook])
     return replace(state, last_seen=state.last_seen.at[-1].set(truth))

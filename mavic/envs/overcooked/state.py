@@ -7,7 +7,6 @@ from enum import IntEnum
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.envs.overcooked.grid import CELLS, NOWHERE
 from mavic.envs.overcooked.kitchen import Kitchen
 from mavic.envs.overcooked.macros import Thing
 from mavic.types import Array, record
@@ -67,37 +66,6 @@ class State:
     last_seen_patty: Array  # [B] bool, whether the dish was a patty when the cook last saw it
 
 
-def first_state(kitchen: Kitchen, cooks: int) -> State:
-    """Return the first state: everything at its start, and every cook knows where it is."""
-    cook = jnp.asarray(kitchen.starts[:cooks], jnp.int32)
-    cell = jnp.asarray((*kitchen.homes, NOWHERE), jnp.int32)
-    known = jnp.concatenate([cell, cook])
-    return State(
-        cook=cook,
-        place=jnp.asarray([Place.COUNTER] * len(kitchen.homes) + [Place.NOWHERE], jnp.int32),
-        cell=cell,
-        chopped=jnp.zeros(FOODS, jnp.int32),
-        blended=jnp.int32(0),
-        cooked=jnp.int32(0),
-        paid=jnp.zeros(len(Event), bool),
-        chop_pushes=jnp.zeros(cooks, jnp.int32),
-        last_seen=jnp.broadcast_to(known[None], (cooks, known.size)),
-        last_seen_patty=jnp.zeros(cooks, bool),
-    )
-
-
-def place_of_cell(kitchen: Kitchen) -> np.ndarray:
-    """Return [CELLS], the `Place` that a thing put onto the cell gets."""
-    table = np.full(CELLS, Place.COUNTER, np.int32)
-    table[list(kitchen.floor)] = Place.FLOOR
-    table[kitchen.delivery] = Place.DELIVERY
-    table[list(kitchen.boards)] = Place.BOARD_1, Place.BOARD_2
-    if kitchen.patty:
-        table[kitchen.blender] = Place.BLENDER
-        table[list(kitchen.ovens)] = Place.OVEN_1, Place.OVEN_2
-    return table
-
-
 def in_hand(state: State) -> Array:
     """Return [B], the `Thing` each cook holds, or len(Thing) for none."""
     cooks = jnp.arange(state.cook.shape[0])
@@ -105,7 +73,7 @@ def in_hand(state: State) -> Array:
     return jnp.where(jnp.any(held, axis=1), jnp.argmax(held, axis=1), len(Thing)).astype(jnp.int32)
 
 
-def can_be_chopped(kitchen: Kitchen) -> np.ndarray:
+def _can_be_chopped(kitchen: Kitchen) -> np.ndarray:
     """Return bool [6]: things that can be chopped. Peas go into the blender unchopped."""
     return np.array([True, True, not kitchen.patty, False, False, False])
 
@@ -113,7 +81,7 @@ def can_be_chopped(kitchen: Kitchen) -> np.ndarray:
 def is_raw(kitchen: Kitchen, state: State) -> Array:
     """Return bool [6]: food that still needs chopping."""
     done = jnp.concatenate([state.chopped >= CHOPS, jnp.zeros(len(Thing) - FOODS, bool)])
-    return jnp.asarray(can_be_chopped(kitchen)) & ~done
+    return jnp.asarray(_can_be_chopped(kitchen)) & ~done
 
 
 def is_patty(state: State) -> Array:
@@ -126,13 +94,3 @@ def can_be_blended(kitchen: Kitchen, state: State) -> Array:
     if not kitchen.patty:
         return jnp.asarray(False)
     return jnp.all(state.place[:FOODS] == Place.BLENDER)
-
-
-def carried_cells(state: State) -> Array:
-    """Return [6], the cells of all things: what is carried, plated or blended has the cell of its holder."""
-    cell, place = state.cell, state.place
-    for cook in range(state.cook.shape[0]):
-        cell = jnp.where(place == Place.HAND + cook, state.cook[cook], cell)
-    for plate, inside in zip(PLATES, (Place.PLATE_1, Place.PLATE_2), strict=True):
-        cell = jnp.where(place == inside, cell[plate], cell)
-    return jnp.where(place == Place.DISH, cell[Thing.DISH], cell)

@@ -1,13 +1,20 @@
-"""Warehouse Tool Delivery: two Turtlebots and a Fetch robot bring tools to people at work."""
+"""Warehouse Tool Delivery: two Turtlebots and a Fetch robot bring tools to people at work.
+
+- `env`, `state`: the environment and its state.
+- `macros`: the macros of the robots, and the places in the room.
+- `optimum`: the best plans and their returns.
+- `presets`, `words`, `render`: hyper-parameters, names for people, the picture.
+"""
 
 from pathlib import Path
 
-from mavic.envs.api import built_in
+from mavic.envs.api import World
 from mavic.envs.warehouse import optimum, words
-from mavic.envs.warehouse.env import State, Warehouse
+from mavic.envs.warehouse.env import Warehouse
 from mavic.envs.warehouse.presets import PRESETS
+from mavic.envs.warehouse.state import State
 
-WORLD = built_in(
+WORLD = World.built_in(
     Path(__file__).parent,
     Warehouse,
     title="Warehouse",

@@ -2,7 +2,7 @@
 
 There are two dynamics. `reference` replays the public Warehouse-A bit for bit. `paper`, the default, follows the
 paper's description where it is consistent. Under `paper` a driving Turtlebot is at no place, each wait at the table
-has its full length, a Look that can find nothing ends at once, a failed pass puts the tool back on its shelf, and
+has its full length, a Look that cannot find its tool ends at once, a failed pass puts the tool back on its shelf, and
 Turtlebots and Fetch see what people have received. In the code the two differ wherever `self.follows_paper` is read.
 
 Axes beside the usual ones: `B` Turtlebots (2), `P` people, `K` tools, `H` hand-over spots (2).
@@ -19,35 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from mavic.envs.warehouse import macros, render
+from mavic.envs.warehouse.state import EMPTY, State
 from mavic.hints import suggest
 from mavic.types import Array, ArrayLike, Scene, Tick, record, replace, static
 
 DYNAMICS = ("paper", "reference")
 SPOTS = 2  # hand-over spots beside Fetch
-EMPTY = -1  # the tool number of an empty hand-over spot
-
-
-@record
-class State:
-    """The full state. The arrival or end of an instruction never changes it."""
-
-    xy: Array  # [B, 2] metres
-    place: Array  # [B] waypoint, numbered as the macro that goes there; P + 2 if at none
-    timer: (
-        Array  # [B] positive: metres left after the last move; negative: ticks waited at the table
-    )
-    basket: Array  # [B, K] number of each tool
-    seen: Array  # [B, K] tools that the last visited person had received at the time of the visit
-    busy: Array  # [] ticks until Fetch's macro ends
-    doomed: (
-        Array  # [] the running pass will fail, because its Turtlebot was not ready when it began
-    )
-    staged: Array  # [H] tools on the hand-over spots, the front one first
-    shelf: Array  # [K] copies that Fetch has not found yet
-    step: Array  # [P] completed assembly steps
-    left: Array  # [P] ticks left of the current step; 0 or less while it waits for its tool
-    served: Array  # [P] the person has the tool of the current step
-    received: Array  # [P, K] the person has received the tool
 
 
 def _pick(index: Array, values: Sequence[float | Array] | Array) -> Array:
@@ -74,7 +51,7 @@ class Warehouse:
     tools: int = static(default=3)
     noise: float = static(
         default=0.0
-    )  # standard deviation of a move in metres; static, so that 0 costs nothing
+    )  # standard deviation of a move in metres; static, so that 0 adds no work
     delivery: float | Array = 100.0  # for each tool delivered
     delay: float | Array = -20.0  # for a tool delivered after its step's time is over
     drop: float | Array = -10.0  # for a failed pass
@@ -116,8 +93,7 @@ class Warehouse:
     @property
     def macros(self) -> tuple[type[IntEnum], ...]:
         """The Turtlebots drive and wait; Fetch looks for tools and passes them."""
-        turtlebot = macros.turtlebot_macros(self.people)
-        return (turtlebot, turtlebot, macros.fetch_macros(self.tools))
+        return macros.macros_of(self.people, self.tools)
 
     @property
     def horizon(self) -> int:
@@ -253,9 +229,13 @@ class Warehouse:
             jnp.asarray(self.step_times)[..., : self.tools + 1], (self.people, self.tools + 1)
         )
 
+    def _waypoints(self, bot: int) -> tuple[tuple[float, float], ...]:
+        """Return the position that each of a Turtlebot's macros drives to, in the order of the macros."""
+        return (*macros.WORK_AREAS[: self.people], macros.TOOL_ROOM, macros.TABLE[bot])
+
     def _drive(self, key: Array, state: State, macro: Array, fresh: Array) -> tuple[State, Array]:
         """Move the Turtlebots towards their waypoints, or let them wait at the table. Also return ended [B]."""
-        ways = [macros.waypoints(self.people, bot) for bot in range(macros.TURTLEBOTS)]
+        ways = [self._waypoints(bot) for bot in range(macros.TURTLEBOTS)]
         goal = jnp.stack(
             [
                 jnp.stack([_pick(macro[bot], [way[axis] for way in ways[bot]]) for axis in (0, 1)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 from functools import cache
+from typing import Any
 
 TURTLEBOTS = 2
 MOST_PEOPLE, MOST_TOOLS = 4, 8
@@ -21,20 +22,11 @@ WAIT, PASS, LOOK = 0, 1, 1 + TURTLEBOTS  # the first of Fetch's macros of each t
 
 
 @cache
-def turtlebot_macros(people: int) -> type[IntEnum]:
-    """Return a Turtlebot's macros. A macro and the waypoint it drives to have the same number."""
-    names = [f"GO_WORK_AREA_{person}" for person in range(people)] + ["GO_TOOL_ROOM", "GET_TOOL"]
-    return IntEnum("Turtlebot", names, start=0)  # type: ignore[return-value]
-
-
-@cache
-def fetch_macros(tools: int) -> type[IntEnum]:
-    """Return Fetch's macros: wait, pass the front tool to a Turtlebot, look for a tool."""
+def macros_of(people: int, tools: int) -> tuple[type[IntEnum], ...]:
+    """Return the macros of each robot. A Turtlebot's macro and the waypoint it drives to have the same number."""
+    drives = [f"GO_WORK_AREA_{person}" for person in range(people)] + ["GO_TOOL_ROOM", "GET_TOOL"]
     passes = [f"PASS_TO_{bot}" for bot in range(TURTLEBOTS)]
     looks = [f"LOOK_FOR_{tool}" for tool in range(tools)]
-    return IntEnum("Fetch", ["WAIT", *passes, *looks], start=WAIT)  # type: ignore[return-value]
-
-
-def waypoints(people: int, bot: int) -> tuple[tuple[float, float], ...]:
-    """Return the position that each of a Turtlebot's macros drives to, in the order of the macros."""
-    return (*WORK_AREAS[:people], TOOL_ROOM, TABLE[bot])
+    turtlebot: Any = IntEnum("Turtlebot", drives, start=0)  # type: ignore[misc]
+    fetch: Any = IntEnum("Fetch", ["WAIT", *passes, *looks], start=WAIT)  # type: ignore[misc]
+    return (*[turtlebot] * TURTLEBOTS, fetch)

@@ -37,8 +37,7 @@ PRESETS = {
         critic_hysteresis=(0.3, 1.0),
         allowed_loss=(0.0, 0.1),
         uninstructed_episode_prob=0.5,
-        # Otherwise something else is said soon after the first delivery, and the way on from there is hardly ever seen
-        # to its end.
+        # Otherwise another instruction follows soon after the first delivery, and states after it are undersampled.
         from_start_prob=0.5,
         single_instruction=True,
         drill_prob=1.0,

@@ -5,16 +5,13 @@ The tool room is on the left and the people are on the right.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import jax
 import numpy as np
 
-from mavic.envs.api import plain
+from mavic.envs.api import Env, plain
 from mavic.envs.warehouse import macros, words
+from mavic.envs.warehouse.state import State
 from mavic.types import ArrayLike, Scene, Sprite, Step
-
-if TYPE_CHECKING:
-    from mavic.envs.warehouse.env import State, Warehouse
 
 CELLS = 2  # per metre
 WIDTH, HEIGHT = (CELLS * length for length in macros.ROOM)
@@ -25,11 +22,17 @@ ROBOT_COLOURS = ("blue", "orange", "purple")
 TOOL_COLOURS = ("sky", "yellow", "green", "pink", "red", "sand", "white", "brown")
 
 
-def picture(env: Warehouse, state: State, macro: ArrayLike) -> Scene:
-    """Return shelves, hand-over spots, people with their tools, and robots with what they carry."""
-    state = _host(state)
+def picture(env: Env, state: State, macro: ArrayLike) -> Scene:
+    """Return shelves, hand-over spots, people with their tools, and robots with what they carry.
+
+    Args:
+        env: The warehouse.
+        state: The state.
+        macro: The macro that each robot runs.
+    """
+    state = jax.tree.map(np.asarray, state)
     chosen = [env.macros[agent](int(m)).name for agent, m in enumerate(np.asarray(macro))]
-    sprites = [*_room(env, state), *_people(state), *_robots(state)]
+    sprites = [*_room(state), *_people(state), *_robots(state)]
     return Scene(
         width=WIDTH,
         height=HEIGHT,
@@ -37,12 +40,6 @@ def picture(env: Warehouse, state: State, macro: ArrayLike) -> Scene:
         notes=(*_robot_notes(env, state, chosen), *_people_notes(state)),
         steps=tuple(_steps(state)),
     )
-
-
-def _host(state: State) -> State:
-    import jax
-
-    return jax.tree.map(np.asarray, state)
 
 
 def _sprite(shape: str, centre: tuple[float, float], **more: str) -> Sprite:
@@ -72,7 +69,7 @@ def _steps(state: State) -> list[Step]:
     ]
 
 
-def _room(env: Warehouse, state: State) -> list[Sprite]:
+def _room(state: State) -> list[Sprite]:
     wall = CELLS * WALL - 0.1
     top, bottom = HEIGHT - CELLS * DOOR[1], CELLS * DOOR[0]
     people = len(state.step)
@@ -144,7 +141,7 @@ def _robots(state: State) -> list[Sprite]:
     return [*bots, _sprite("robot", macros.FETCH, **arm)]
 
 
-def _robot_notes(env: Warehouse, state: State, chosen: list[str]) -> list[str]:
+def _robot_notes(env: Env, state: State, chosen: list[str]) -> list[str]:
     notes = []
     doing = [words.MACRO_WORDS.get(name) or plain(name) for name in chosen]
     for bot, said in enumerate(doing[: macros.TURTLEBOTS]):

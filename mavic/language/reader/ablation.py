@@ -1,11 +1,13 @@
-"""What different vectors can tell apart: a linear classifier on the training phrases alone, without the reader."""
+"""How well different vectors separate kinds: a linear classifier on the training phrases alone, without the reader."""
 
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import jax
@@ -14,22 +16,16 @@ import numpy as np
 import optax
 
 from mavic.instruct.spec import InstructionFile
-from mavic.language import bert
 from mavic.language import encoder as encoders
-from mavic.language import lexicon as lexicons
-from mavic.language.reader.phrase_file import (
-    Example,
-    PhraseFile,
-    held_out_examples,
-    train_examples,
-)
+from mavic.language.reader.phrase_file import Example, PhraseFile, held_out_examples
 from mavic.language.reader.spelling import words_of
+from mavic.language.vectors import FOLDER, vectors
 
-TEST_AUTHOR = "second"  # whose novel development sentences are classified; this classifier never sees them in training
+TEST_AUTHOR = "second"  # the author of the novel sentences that are classified
 STEPS = 300
-LEARNING_RATE = 1e-3  # that of a policy, so that the scale of the vectors matters as it does there
+LEARNING_RATE = 1e-3  # as for policies, so that the scale of the vectors matters as much
 
-Encode = Callable[[Sequence[str]], np.ndarray]  # P texts → [P, D]
+_Encode = Callable[[Sequence[str]], np.ndarray]  # P texts → [P, D]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,19 +49,28 @@ class Ablation:
 def ablation(
     file: InstructionFile, phrases: PhraseFile, variants: Sequence[str] | None = None
 ) -> tuple[Ablation, ...]:
-    """Return accuracies by variant (encoder, pooling, scaling); missing weights are an `EncoderError`."""
+    """Return how well a classifier does on each variant of vectors. Missing weights are an `EncoderError`.
+
+    Args:
+        file: The world's instruction file.
+        phrases: The world's phrase file.
+        variants: Names in `VARIANTS`; None for all.
+
+    Returns:
+        Two rows for each variant: held-out phrases and novel sentences.
+    """
     names = file.names()
-    train = train_examples(file)
+    train = [text for kind in file.kinds for text in kind.train]
+    labels = np.array([number for number, kind in enumerate(file.kinds) for _ in kind.train])
     tests = {
         "held-out": held_out_examples(file),
         "novel": phrases.sentences("development", "novel", TEST_AUTHOR),
     }
     rows = []
     for variant in variants or tuple(VARIANTS):
-        encode = VARIANTS[variant]([example.text for example in train])
-        inputs = encode([example.text for example in train])
-        labels = np.array([names.index(example.kind) for example in train])
-        weights, bias = linear_classifier(inputs, labels, len(names))
+        encode = VARIANTS[variant](train)
+        inputs = encode(train)
+        weights, bias = map(np.asarray, _classifier(inputs, labels, len(names)))
         trained = float(((inputs @ weights + bias).argmax(1) == labels).mean())
         for test, examples in tests.items():
             scores = encode([example.text for example in examples]) @ weights + bias
@@ -73,7 +78,7 @@ def ablation(
     return tuple(rows)
 
 
-def mirror(kind: str, names: Sequence[str]) -> str | None:
+def _mirror(kind: str, names: Sequence[str]) -> str | None:
     """Return the kind that differs only in its side (left, right) or number (0, 1); None if there is none."""
     swaps = {"left": "right", "right": "left", "0": "1", "1": "0"}
     if f"{kind.rsplit('-', 1)[0]}-2" in names and kind[-1:] in "12":
@@ -82,16 +87,9 @@ def mirror(kind: str, names: Sequence[str]) -> str | None:
     return other if other != kind and other in names else None
 
 
-def linear_classifier(
-    inputs: np.ndarray, labels: np.ndarray, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights [D, count] and bias [count] of a softmax regression on inputs [P, D] with labels [P]."""
-    weights, bias = _descend(jnp.asarray(inputs, jnp.float32), jnp.asarray(labels), count)
-    return np.asarray(weights), np.asarray(bias)
-
-
 @partial(jax.jit, static_argnums=2)
-def _descend(inputs: jax.Array, labels: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
+def _classifier(inputs: Any, labels: Any, count: int) -> tuple[jax.Array, jax.Array]:
+    """Return weights [D, count] and bias [count] of a softmax regression on inputs [P, D] with labels [P]."""
     optimiser = optax.adam(LEARNING_RATE)
 
     def loss(params: tuple[jax.Array, jax.Array]) -> jax.Array:
@@ -121,7 +119,7 @@ def _row(
     sides = [
         bool(scores[i, meant[i]] > scores[i, names.index(other)])
         for i, example in enumerate(examples)
-        if (other := mirror(example.kind, names)) is not None
+        if (other := _mirror(example.kind, names)) is not None
     ]
     return Ablation(
         world=world,
@@ -138,11 +136,11 @@ def _row(
     )
 
 
-def _frozen(name: str, pooling: str = "mean", scaled: bool = True) -> Callable[..., Encode]:
-    def prepare(_: Sequence[str]) -> Encode:
+def _frozen(name: str, pooling: str = "mean", scaled: bool = True) -> Callable[..., _Encode]:
+    def prepare(_: Sequence[str]) -> _Encode:
         if pooling == "mean":
             divisor = 1.0 if scaled else math.sqrt(encoders.BUILT_IN[name].dimension)
-            return lambda texts: lexicons.vectors(texts, name) / divisor
+            return lambda texts: vectors(texts, name) / divisor
         opened = encoders.open_encoder(name, pooling)
         return lambda texts: np.stack(
             [encoders.pool(states, pooling, scaled) for states in opened.states(texts)]
@@ -151,35 +149,42 @@ def _frozen(name: str, pooling: str = "mean", scaled: bool = True) -> Callable[.
     return prepare
 
 
-def _bag_of_words(train: Sequence[str]) -> Encode:
+def _bag_of_words(train: Sequence[str]) -> _Encode:
     """Return an encoder with one entry for each word of the training phrases."""
     known = sorted({word for text in train for word in words_of(text)[0]})
 
     def encode(texts: Sequence[str]) -> np.ndarray:
-        return np.array(
-            [[word in set(words_of(text)[0]) for word in known] for text in texts], float
-        )
+        return np.array([[w in set(words_of(text)[0]) for w in known] for text in texts], float)
 
     return encode
 
 
-def _random_bert(_: Sequence[str]) -> Encode:
+def _random_bert(_: Sequence[str]) -> _Encode:
     """Return a BERT of the default encoder's shape with untrained weights."""
-    config, weights = bert.random(0, vocabulary=30522, width=384, layers=3, heads=12)
-    model = bert.assemble(config, weights, "random")
-    opened = encoders.Encoder(
-        id="random",
-        hash="random",
-        dimension=384,
-        pooling="mean",
-        tokenizer=encoders.tokenizer(),
-        hidden=lambda tokens, mask: bert.hidden(model, tokens, mask),
-    )
-    return opened.encode
+    try:
+        import torch
+        from transformers import BertConfig, BertModel
+        from transformers.utils import logging
+    except ImportError:
+        raise encoders.EncoderError(encoders.NO_SENTENCE_TRANSFORMERS) from None
+    shape: dict[str, Any] = {
+        "hidden_size": 384,
+        "intermediate_size": 1536,
+        "max_position_embeddings": 128,
+    }
+    config = BertConfig(num_hidden_layers=3, num_attention_heads=12, **shape)
+    model, draw = BertModel(config), np.random.default_rng(0)
+    logging.disable_progress_bar()
+    with torch.no_grad(), TemporaryDirectory() as folder:
+        for weights in (w for w in model.parameters() if w.ndim == 2):
+            weights.copy_(torch.tensor(draw.normal(0.0, 0.02, weights.shape)))
+        model.save_pretrained(folder)
+        shutil.copy(FOLDER / "vocab.txt", folder)
+        return encoders.open_encoder(f"path:{folder}").encode
 
 
 # Each row makes an encoder of texts from the training texts.
-VARIANTS: dict[str, Callable[[Sequence[str]], Encode]] = {
+VARIANTS: dict[str, Callable[[Sequence[str]], _Encode]] = {
     "minilm-l3 mean scaled": _frozen("minilm-l3"),
     "minilm-l3 mean raw": _frozen("minilm-l3", scaled=False),
     "minilm-l3 first scaled": _frozen("minilm-l3", "first"),
@@ -188,9 +193,3 @@ VARIANTS: dict[str, Callable[[Sequence[str]], Encode]] = {
     "bag of words": _bag_of_words,
     "random bert mean scaled": _random_bert,
 }
-WITHOUT_WEIGHTS = (  # variants that need no encoder package
-    "minilm-l3 mean scaled",
-    "minilm-l3 mean raw",
-    "minilm-l6 mean scaled",
-    "bag of words",
-)

@@ -1,8 +1,8 @@
-"""The reader's training set: training phrases, filled templates, everyday requests, acts, development sentences.
+"""The reader's training set: training phrases, everyday requests, ends, and the sentences that a caller adds.
 
 Most sentences also appear as people type them: with an opening, a closing, a reason or a typing error. All choices are
-drawn with a fixed seed, so a world's training set is always the same. Held-out and blind sentences are never in it, and
-no sentence that contains one of the paper's own test phrases.
+drawn with a fixed seed, so the training set is always the same. `tools/reader_data.py` adds the sentences of a
+built-in world.
 """
 
 from __future__ import annotations
@@ -10,223 +10,82 @@ from __future__ import annotations
 import dataclasses
 import random
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from mavic.instruct.spec import InstructionFile
-from mavic.language import shipped
-from mavic.language.reader.phrase_file import (
-    ACT_CATEGORIES,
-    END,
-    NONE,
-    Act,
-    Block,
-    Example,
-    PhraseFile,
-    PhraseFileError,
-    held_out_examples,
-    read_toml,
-)
-from mavic.language.reader.spelling import add_typo, correct, known_words
+from mavic.language.reader.phrase_file import ACT_CATEGORIES, END, NONE, Example, PhraseFileError
+from mavic.language.reader.spelling import correct, known_words
 from mavic.language.text import fold
+from mavic.language.vectors import FOLDER
 
-DRAWS_OF_A_KIND = 3  # how often one template sentence is filled, for each key
-DRAWS_OF_NONE = 8
 EVERYDAY_REQUESTS = 700  # pairs of an everyday verb and object
 CASUAL_COPIES = 3  # of a phrase that is no filled template: with an opening, a closing or both
 REASON_SHARE = 0.15  # of the sentences are also trained on with a reason
-ACTS_OF_A_FRAME = 3  # how many acts fill each frame
-ACTS_OF_A_NEGATION = 8  # which differ by a word or two and mean the opposite
-TWIN_SHARE = 0.7  # of the frames with two things name the two that are most alike
 TYPO_SHARE = 0.4  # of the sentences are also trained on with a typing error
-SLOT = re.compile(r"\{(\w+)\}")
+JOINED_SHARE = 0.15  # of the typing errors lose a space; as many lose their punctuation
 WORDS = re.compile(r"[a-z0-9']+")
+FRAMES = tomllib.loads((FOLDER / "frames.toml").read_text(encoding="utf-8"))
+ACTS = tomllib.loads((FOLDER / "acts.toml").read_text(encoding="utf-8"))
 
-Frames = dict[str, Any]
-
-
-def training_set_of(file: InstructionFile, phrases: PhraseFile) -> list[Example]:
-    """Return the training set of a world with a phrase file."""
-    return training_set(
-        {kind.name: kind.train for kind in file.kinds},
-        seed=file.world,
-        phrases=phrases,
-        held_out=[example.text for example in held_out_examples(file)],
-    )
+_Draw = Callable[[random.Random], Iterable[Example]]  # makes sentences by random choices
 
 
 def training_set(
     train: Mapping[str, Sequence[str]],
     *,
     seed: str,
-    phrases: PhraseFile | None = None,
-    held_out: Collection[str] = (),
+    requests: _Draw = lambda rng: (),
+    acts: _Draw = lambda rng: (),
+    written: Sequence[Example] = (),
+    reserved: Collection[str] = (),
+    published: Collection[str] = (),
 ) -> list[Example]:
-    """Return distinct examples, each with a corrected text; none equals a held-out or a blind sentence.
+    """Return distinct examples, each with a corrected text.
 
-    `train` lists the training phrases by kind; `phrases` adds templates and development sentences.
+    Args:
+        train: The training phrases by kind.
+        seed: Of all random choices.
+        requests: Makes further requests.
+        acts: Makes further sentences about acts.
+        written: Further sentences.
+        reserved: Sentences that must not be trained on.
+        published: Phrases that must not be part of any sentence.
+
+    Returns:
+        The examples in a fixed order.
     """
-    frames = read_toml(shipped.FOLDER / "frames.toml")
-    acts = read_toml(shipped.FOLDER / "acts.toml")
-    rng = random.Random(seed)
-    requests = [
-        Example(text=text, kind=kind, group=text) for kind, texts in train.items() for text in texts
-    ]
-    for block in phrases.blocks if phrases else ():
-        requests += _filled(block, frames, rng)
-    requests += _everyday(frames, rng)
-    own = random.Random(f"{seed} acts")  # so that a new sentence here changes no request
-    about = list(_acts(acts, phrases.acts if phrases else (), own))
-    written = phrases.sentences("train") + phrases.sentences("development") if phrases else []
-    requests += [e for e in written if e.category not in ACT_CATEGORIES]
+    rng, own = random.Random(seed), random.Random(f"{seed} acts")
+    asked = [Example(text=text, kind=kind, group=text) for kind in train for text in train[kind]]
+    asked += [*requests(rng), *_everyday(rng)]
+    ends = ACTS["ends"]["texts"]
+    about = [Example(text=text, kind=END, group=text, category="permission") for text in ends]
+    about += acts(own)
+    asked += [e for e in written if e.category not in ACT_CATEGORIES]
     about += [e for e in written if e.category in ACT_CATEGORIES]
-    blind = [example.text for example in phrases.sentences("blind")] if phrases else []
-    reserved = {fold(text) for text in (*held_out, *blind)}
-    unseen = [fold(e.text) for e in phrases.sentences("published")] if phrases else []
-    examples = [e for e in _distinct(requests + about, reserved) if not _contains(e.text, unseen)]
-    typed = []
-    for is_about, around, drawn in (
-        (False, {part: frames[part]["texts"] for part in ("openings", "closings")}, rng),
-        (True, acts["asides"], own),
-    ):
-        part = [e for e in examples if (e.category in ACT_CATEGORIES) == is_about]
-        typed += _as_typed(part, around, frames["reasons"], drawn)
+    left_out, unseen = set(map(fold, reserved)), [fold(phrase) for phrase in published]
+    examples = [e for e in _distinct(asked + about, left_out) if not _contains(e.text, unseen)]
+    around = {part: FRAMES[part]["texts"] for part in ("openings", "closings")}
+    typed = _as_typed([e for e in examples if e.category not in ACT_CATEGORIES], around, rng)
+    typed += _as_typed([e for e in examples if e.category in ACT_CATEGORIES], ACTS["asides"], own)
     known = known_words([example.text for example in examples])
-    reserved |= {correct(text, known) for text in reserved}
+    left_out |= {correct(text, known) for text in left_out}
     by_text: dict[str, Example] = {}
     for example in examples + typed:
         text = correct(example.text, known)
-        if text not in reserved:  # of equal sentences the first is kept
+        if text not in left_out:  # of equal sentences the first is kept
             by_text.setdefault(text, dataclasses.replace(example, text=text))
     return list(by_text.values())
 
 
-def _filled(block: Block, frames: Frames, rng: random.Random) -> Iterator[Example]:
-    """Return the templates of a block, each filled several times. The first filling has no opening and no closing."""
-    openings, closings = frames["openings"]["texts"], frames["closings"]["texts"]
-    for template in block.templates:
-        for key in template.get("keys", [""]):
-            kind = template["kind"].format(key=key)
-            draws = template.get("draws", DRAWS_OF_NONE if kind == NONE else DRAWS_OF_A_KIND)
-            for sentence, choices in _sentences(template, frames):
-                for draw in range(draws):
-                    text = sentence.replace("{x}", rng.choice(choices))
-                    text = _fill_slots(text, block, key, rng)
-                    if draw:
-                        text = rng.choice(openings) + text + rng.choice(closings)
-                    yield Example(text=text, kind=kind, group=sentence)
-
-
-def _sentences(template: Mapping[str, Any], frames: Frames) -> list[tuple[str, list[str]]]:
-    """Return the sentences of a template, each with the choices for its {x}."""
-    if "frame" in template:
-        return [(sentence, template["texts"]) for sentence in frames["frames"][template["frame"]]]
-    return [(text, [""]) for text in template["texts"]]
-
-
-def _fill_slots(text: str, block: Block, key: str, rng: random.Random) -> str:
-    def word(match: re.Match[str]) -> str:
-        if match[1] not in block.slots:
-            raise PhraseFileError(f"{block.place}: no slot {match[1]!r} for {text!r}")
-        choices = block.slots[match[1]]
-        return rng.choice(choices[key] if isinstance(choices, dict) else choices)
-
-    while SLOT.search(text):  # the words of a slot may have slots themselves
-        text = SLOT.sub(word, text)
-    return text
-
-
-def _everyday(frames: Frames, rng: random.Random) -> Iterator[Example]:
-    """Return requests that no world's team can be asked."""
-    everyday = frames["everyday"]
+def _everyday(rng: random.Random) -> Iterator[Example]:
+    """Return everyday requests, which no world has."""
+    everyday = FRAMES["everyday"]
     for text in everyday["sayings"]:
         yield Example(text=text, kind=NONE, group=text)
     for _ in range(EVERYDAY_REQUESTS):
         verb, thing = rng.choice(everyday["verbs"]), rng.choice(everyday["objects"])
-        opening, closing = (rng.choice(frames[k]["texts"]) for k in ("openings", "closings"))
+        opening, closing = (rng.choice(FRAMES[k]["texts"]) for k in ("openings", "closings"))
         yield Example(text=f"{opening}{verb} {thing}{closing}", kind=NONE, group=verb)
-
-
-def _acts(acts: Frames, done: Sequence[Act], rng: random.Random) -> Iterator[Example]:
-    """Return the ends that all worlds share, and the frames filled with acts of a world.
-
-    Two frames may make one sentence of different acts ("wait, don't dig"). What the first asks for counts.
-    """
-    asked: dict[str, str] = {}
-    for text in acts["ends"]["texts"]:
-        yield Example(text=text, kind=END, group=text, category="permission")
-    for frame in acts["frames"]:
-        needs = frame.get("needs", "").split()
-        able = [act for act in done if _fits(act, needs, done)]
-        many = ACTS_OF_A_NEGATION if frame["category"] == "negation" else ACTS_OF_A_FRAME
-        for text in frame["texts"] if able else ():
-            for act in rng.sample(able, min(len(able), frame.get("draws", many))):
-                group = _with_words(text, acts["slots"], rng)
-                filled = group.format(**_words_for(act, needs, done, rng))
-                kinds = {"command": act.command, "prohibition": act.prohibition}
-                kind = kinds.get(frame["kind"], frame["kind"]) or NONE
-                if asked.setdefault(fold(filled), kind) == kind:
-                    yield Example(text=filled, kind=kind, group=group, category=frame["category"])
-
-
-def _with_words(text: str, slots: Mapping[str, list[str]], rng: random.Random) -> str:
-    """Return a frame with its slots filled; the places of an act stay."""
-    filled = SLOT.sub(lambda m: rng.choice(slots[m[1]]) if m[1] in slots else m[0], text)
-    return " ".join(filled.split())
-
-
-def _words_for(
-    act: Act, needs: Collection[str], done: Sequence[Act], rng: random.Random
-) -> dict[str, str]:
-    """Return the words that an act puts into a frame: forms of its verb and its thing, and those of another act."""
-    words = dict(zip(("do", "doing", "did", "done"), rng.choice(_forms(act, needs)), strict=True))
-    number = rng.randrange(len(act.names)) if act.names else 0
-    words["x"] = act.names[number] if act.names else ""
-    if "other" in needs:
-        other = rng.choice(_others(act, done))
-        words["else_do"], words["else_doing"], *_ = rng.choice(other.forms)
-    if "y" in needs:
-        names = _most_alike(act, done, rng).names
-        words["y"] = names[number] if len(names) == len(act.names) else rng.choice(names)
-    return words
-
-
-def _forms(act: Act, needs: Collection[str]) -> list[tuple[str, str, str, str]]:
-    """Return the verbs of an act; only those of one word if a frame needs it."""
-    return [form for form in act.forms if "word" not in needs or " " not in form[0]]
-
-
-def _others(act: Act, done: Sequence[Act]) -> list[Act]:
-    """Return the acts that can be commanded and are not this one."""
-    return [other for other in done if other.command and other is not act]
-
-
-def _with_another_thing(act: Act, done: Sequence[Act]) -> list[Act]:
-    """Return the acts with another thing that can be asked for like this one's."""
-    alike = [other for other in done if bool(other.command) == bool(act.command)]
-    return [other for other in alike if other.names and other is not act]
-
-
-def _most_alike(act: Act, done: Sequence[Act], rng: random.Random) -> Act:
-    """Return an act with another thing, most often the thing whose name is most alike: left and right."""
-    others = _with_another_thing(act, done)
-    shared = [len({*act.names[0].split()} & {*other.names[0].split()}) for other in others]
-    nearest = [o for o, n in zip(others, shared, strict=True) if n == max(shared)]
-    return rng.choice(nearest if rng.random() < TWIN_SHARE else others)
-
-
-def _fits(act: Act, needs: Collection[str], done: Sequence[Act]) -> bool:
-    """Return whether an act has what a frame needs."""
-    has = {
-        "command": bool(act.command),
-        "forbidden": act.prohibition not in ("", END),
-        "free": act.prohibition in ("", END),
-        "x": bool(act.names),
-        "y": bool(act.names and _with_another_thing(act, done)),
-        "word": bool(_forms(act, ("word",))),
-        "other": bool(_others(act, done)),
-    }
-    return all(has[need] for need in needs)
 
 
 def _contains(text: str, phrases: Collection[str]) -> bool:
@@ -236,7 +95,7 @@ def _contains(text: str, phrases: Collection[str]) -> bool:
 
 
 def _as_typed(
-    examples: list[Example], around: Frames, reasons: Frames, rng: random.Random
+    examples: list[Example], around: Mapping[str, Sequence[str]], rng: random.Random
 ) -> list[Example]:
     """Return copies of sentences as people type and explain them; `around` has openings and closings."""
     openings, closings = (
@@ -251,11 +110,11 @@ def _as_typed(
             copies.append(_copy(example, opening + example.text + closing))
     for example in examples:
         if rng.random() < REASON_SHARE:
-            reason, join = (rng.choice(reasons[part]) for part in ("texts", "joins"))
+            reason, join = (rng.choice(FRAMES["reasons"][part]) for part in ("texts", "joins"))
             text = join.replace("{reason}", reason).replace("{x}", example.text)
             copies.append(_copy(example, text))
     mistyped = [example for example in examples + copies if rng.random() < TYPO_SHARE]
-    return copies + [_copy(example, add_typo(example.text, rng)) for example in mistyped]
+    return copies + [_copy(example, _add_typo(example.text, rng)) for example in mistyped]
 
 
 def _copy(example: Example, text: str) -> Example:
@@ -272,3 +131,23 @@ def _distinct(examples: Iterable[Example], reserved: Collection[str]) -> list[Ex
             if example.kind not in (NONE, END, first.kind):
                 raise PhraseFileError(f"{text!r} stands for {first.kind} and for {example.kind}")
     return list(by_text.values())
+
+
+def _add_typo(text: str, rng: random.Random) -> str:
+    """Return the text with one typing error: a letter swapped, dropped or doubled, a space or the punctuation lost."""
+    chance = rng.random()
+    spaces = [i for i, c in enumerate(text) if c == " "]
+    if chance < JOINED_SHARE and spaces:
+        at = rng.choice(spaces)
+        return text[:at] + text[at + 1 :]
+    if chance < 2 * JOINED_SHARE and set(text) & set("',.?!-"):
+        return re.sub(r"[',.?!]|(?<=\w)-(?=\w)", "", text)
+    words = [m for m in re.finditer(r"[A-Za-z]{3,}", text)]
+    if not words:
+        return text
+    match = rng.choice(words)
+    at = rng.randrange(match.start(), match.end() - 1)
+    change = rng.choice(("swap", "drop", "double"))
+    if change == "swap":
+        return text[:at] + text[at + 1] + text[at] + text[at + 2 :]
+    return text[:at] + text[at + 1 :] if change == "drop" else text[:at] + text[at] + text[at:]

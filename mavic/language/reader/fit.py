@@ -31,10 +31,7 @@ from mavic.language.reader.model import (
     Head,
     Sentences,
     Weights,
-    forward,
-    logits,
-    sentences,
-    softmax,
+    mean_probabilities,
 )
 from mavic.language.reader.phrase_file import ACT_CATEGORIES, END, NONE, Example
 from mavic.language.reader.spelling import known_words
@@ -49,9 +46,8 @@ NONE_WEIGHT = 0.7  # sampling weight of "none" relative to all kinds together
 ACT_SHARES = {NONE: 0.17, END: 0.12, "": 0.17}
 MAX_THRESHOLD = 0.9
 KEPT_SHARE = 0.975  # of sentences from unseen frames; used without development sentences, where the target is 0.95
-FLAGGED_SHARE = (
-    0.99  # of everyday requests from unseen frames; the floor of the threshold for such files
-)
+# Of everyday requests from unseen frames; the floor of the threshold for files without development sentences.
+FLAGGED_SHARE = 0.99
 # What the threshold aims at for an unseen author: the share of novel sentences that are kept, and the shares of the
 # other categories that are answered with unsure. The targets in `measure` are 0.95, 0.95 and 0.80. Sentences about acts
 # have no aim here: people's words are acted on from `read.ACTS_FROM` on, which is higher than this threshold.
@@ -59,7 +55,7 @@ AIMS = {"novel": 0.97, "infeasible": 0.95, "near": 0.85}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Effort:
+class _Effort:
     """How much to train."""
 
     members: int
@@ -71,39 +67,42 @@ class Effort:
     """Folds of authors, or of frames for files without development authors."""
 
 
-SHIPPED = Effort(members=3, calibration_members=1, steps=2200, folds=2)
-QUICK = Effort(members=1, calibration_members=1, steps=200, folds=2)  # while a user waits
+_SHIPPED = _Effort(members=3, calibration_members=1, steps=2200, folds=2)
+QUICK = _Effort(members=1, calibration_members=1, steps=200, folds=2)  # while a user waits
 
 
 def fit(
     examples: list[Example],
     names: tuple[str, ...],
     encoder: encoders.Encoder,
-    effort: Effort = SHIPPED,
+    effort: _Effort = _SHIPPED,
 ) -> Head:
-    """Return a head for the kinds `names`, of which the first is "none" and the last "end"."""
+    """Train and calibrate a head.
+
+    Args:
+        examples: The training set, of which sentences with an author also calibrate.
+        names: The kinds. The first is "none", the last "end".
+        encoder: Gives the states of the sentences.
+        effort: How much to train.
+
+    Returns:
+        The head.
+    """
     texts = [example.text for example in examples]
     kinds = np.array([names.index(example.kind) for example in examples])
     words = known_words(texts)
-    read = sentences(texts, encoder.states(texts), words, MAX_PIECES)
+    read = Sentences.read(texts, encoder.states(texts), words, MAX_PIECES)
     unseen, tried = _unseen_logits(examples, read, kinds, len(words), len(names), effort)
     meant = kinds[tried]
     temperature = _temperature(unseen, _by_frame(examples)[tried], meant)
+    weight = _balance(examples, kinds, len(names))
     members = [
-        _train(
-            100 + m,
-            read,
-            kinds,
-            _balance(examples, kinds, len(names)),
-            len(words),
-            len(names),
-            effort,
-        )
+        _train(100 + m, read, kinds, weight, len(words), len(names), effort)
         for m in range(effort.members)
     ]
     as_written = np.zeros(len(texts))
     as_written[[not e.copy for e in examples]] = _by_frame([e for e in examples if not e.copy])
-    shares = _mean_probabilities(unseen, temperature)
+    shares = mean_probabilities(unseen, temperature)
     return Head(
         names=names,
         words=words,
@@ -122,7 +121,7 @@ def _unseen_logits(
     kinds: np.ndarray,
     words: int,
     count: int,
-    effort: Effort,
+    effort: _Effort,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return logits [members, tried, C] by fits without the author or frame, and which examples [P] were tried."""
     authors = sorted({example.author for example in examples} - {""})
@@ -138,25 +137,20 @@ def _unseen_logits(
         weight = np.zeros(len(examples))
         chosen = [examples[i] for i in np.flatnonzero(seen)]
         weight[seen] = _balance(chosen, kinds[seen], count)
-        rest = Sentences(*(part[~seen] for part in read))
+        rest = read.at(~seen)
         for member in range(effort.calibration_members):
             seed = number + folds * member
             weights = _train(seed, read, kinds, weight, words, count, effort)
-            found[member, ~seen] = logits(weights, rest)
+            found[member, ~seen] = rest.logits(weights)
     tried = fold_of >= 0
     return found[:, tried], tried
-
-
-def _mean_probabilities(members: np.ndarray, temperature: float) -> np.ndarray:
-    """Return probabilities [P, C], averaged over the logits [members, P, C]."""
-    return np.mean([softmax(member / temperature) for member in members], axis=0)
 
 
 def _temperature(members: np.ndarray, weight: np.ndarray, kinds: np.ndarray) -> float:
     """Return the temperature with the smallest weighted cross-entropy."""
 
     def loss(temperature: float) -> float:
-        right = _mean_probabilities(members, temperature)[np.arange(len(kinds)), kinds]
+        right = mean_probabilities(members, temperature)[np.arange(len(kinds)), kinds]
         return float(-weight @ np.log(right.clip(1e-9)))
 
     return float(min(np.geomspace(0.5, 5.0, 40), key=loss))
@@ -169,7 +163,7 @@ def _threshold(
 
     Distances from an aim are measured in standard errors. Without sentences of all three categories, as in a user's
     instruction file, the threshold keeps `KEPT_SHARE` of the sentences that ask for a kind. In a file of few phrases
-    that is next to nothing, so the threshold also flags `FLAGGED_SHARE` of the shipped everyday requests.
+    this would be near 0, so the threshold also flags `FLAGGED_SHARE` of the shipped everyday requests.
     """
     best = shares[:, 1:].max(1)
     act = np.array([e.category in ACT_CATEGORIES for e in examples])
@@ -231,7 +225,7 @@ def _train(
     weight: np.ndarray,
     words: int,
     count: int,
-    effort: Effort,
+    effort: _Effort,
 ) -> Weights:
     """Return one member, trained on sentences that are drawn by `weight` [P]."""
     init_key, loop_key = jax.random.split(jax.random.key(seed))
@@ -291,7 +285,7 @@ def _loss(weights: Any, key: jax.Array, data: Any) -> jax.Array:
     row_key, *keys = jax.random.split(key, 6)
     row = jnp.searchsorted(cumulative, jax.random.uniform(row_key, (BATCH,)))
     row = jnp.minimum(row, len(labels) - 1)
-    batch = Sentences(*(part[row] for part in read))
+    batch = read.at(row)
 
     def kept(key: jax.Array, dropped: float, *shape: int) -> jax.Array:
         return jax.random.bernoulli(key, 1 - dropped, (BATCH, *shape))
@@ -303,5 +297,5 @@ def _loss(weights: Any, key: jax.Array, data: Any) -> jax.Array:
         words=kept(keys[3], UNIT_DROPOUT, MAX_WORDS),
         units=kept(keys[4], UNIT_DROPOUT, HIDDEN) / (1 - UNIT_DROPOUT),
     )
-    out = forward(jnp, weights, batch, dropout)
+    out = batch.forward(jnp, weights, dropout)
     return optax.softmax_cross_entropy_with_integer_labels(out, labels[row]).mean()

@@ -1,7 +1,7 @@
 """How often the reader's answers are right, with targets for sentences that were never used for any choice.
 
-A sentence about an act is heard as meant if what is done without asking back is what its author means: a kind, an end,
-or nothing.
+A sentence about an act is heard as meant if the team does, without asking back, what the author means: it follows a
+kind, ends the current instruction, or goes on as before.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mavic.instruct.spec import InstructionFile
 from mavic.language import encoder as encoders
-from mavic.language import lexicon as lexicons
+from mavic.language.lexicon import Lexicon
 from mavic.language.reader.phrase_file import (
     ACT_CATEGORIES,
     NONE,
@@ -58,7 +58,7 @@ class Share:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Miss:
+class _Miss:
     """A sentence that was not understood as its author meant it."""
 
     text: str
@@ -68,8 +68,8 @@ class Miss:
     probability: float
 
 
-def wilson(hits: int, total: int) -> tuple[float, float]:
-    """Return the 95 % Wilson score interval of a share; (0, 1) if there is nothing to count."""
+def _wilson(hits: int, total: int) -> tuple[float, float]:
+    """Return the 95 % Wilson score interval of a share; (0, 1) for a total of 0."""
     from scipy.stats import binomtest  # comes with the extra `language`
 
     if not total:
@@ -84,18 +84,26 @@ def measure(
     set: str = "blind",
     author: str = "",
     encoder: str = encoders.DEFAULT,
-) -> tuple[tuple[Share, ...], tuple[Miss, ...]]:
-    """Return the shares of a set's sentences, or of one author's, and the sentences that were missed.
+) -> tuple[tuple[Share, ...], tuple[_Miss, ...]]:
+    """Measure how a world's sentences are understood.
 
-    Only the set `blind` has targets: the reader is calibrated and trained on the set `development`.
+    Args:
+        file: The world's instruction file.
+        phrases: The world's phrase file.
+        set: The set of sentences. Only `blind` has targets: the reader is trained on `development`.
+        author: Only the sentences of this author; "" for all.
+        encoder: The encoder of the lexicon.
+
+    Returns:
+        The shares of right answers, and the sentences that were missed.
     """
-    lexicon = lexicons.make(file, encoder)
+    lexicon = Lexicon.make(file, encoder)
     where = ", ".join(filter(None, (phrases.path.name, set, author)))
     shares: list[Share] = []
-    misses: list[Miss] = []
+    misses: list[_Miss] = []
 
     def add(measure: str, source: str, results: Sequence[bool]) -> None:
-        low, high = wilson(sum(results), len(results))
+        low, high = _wilson(sum(results), len(results))
         shares.append(
             Share(
                 world=file.world,
@@ -116,7 +124,7 @@ def measure(
             understood = answer.obeyed if acts else answer.asked()
             if understood not in (example.kind, *example.also):
                 misses.append(
-                    Miss(
+                    _Miss(
                         text=example.text,
                         meant=" or ".join((example.kind, *example.also)),
                         understood=understood,

@@ -7,6 +7,7 @@ knows. `fit` trains them. The frozen encoder is never trained.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,8 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mavic.language import encoder as encoders
+from mavic.language.encoder import MAX_WORD_PIECES, pool
 from mavic.language.reader.spelling import words_of
+from mavic.storage import files
+from mavic.storage.trees import read_npz
 
 HIDDEN = 64
 CHANNELS = 128
@@ -30,17 +33,8 @@ FORMAT = 4  # version of saved heads, raised when older files can no longer be r
 Weights = dict[str, np.ndarray]
 
 
-class Sentences(NamedTuple):
-    """What the networks read of P sentences."""
-
-    states: Any  # [P, S, D], padded with zeros
-    length: Any  # [P]: word pieces of each sentence
-    vector: Any  # [P, D]
-    words: Any  # [P, MAX_WORDS]: numbers of known words; the padding is the number of known words
-
-
 class Dropout(NamedTuple):
-    """Factors that training multiplies parts of a network with; 1 keeps everything."""
+    """Factors by which training multiplies parts of a network; 1 has no effect."""
 
     pieces: Any = 1
     channels: Any = 1
@@ -49,7 +43,80 @@ class Dropout(NamedTuple):
     units: Any = 1
 
 
-NO_DROPOUT = Dropout()
+_NO_DROPOUT = Dropout()
+
+
+class Sentences(NamedTuple):
+    """What the networks read of P sentences."""
+
+    states: Any  # [P, S, D], padded with zeros
+    length: Any  # [P]: word pieces of each sentence
+    vector: Any  # [P, D]
+    words: Any  # [P, MAX_WORDS]: numbers of known words; the padding is the number of known words
+
+    @classmethod
+    def read(
+        cls,
+        texts: Sequence[str],
+        states: Sequence[np.ndarray],
+        words: dict[str, int],
+        longest: int = MAX_WORD_PIECES,
+    ) -> Sentences:
+        """Return what the networks read of some texts.
+
+        Args:
+            texts: P sentences.
+            states: The encoder's states of each, [S, D].
+            words: The numbers of the known words.
+            longest: States are cut at this many word pieces.
+
+        Returns:
+            Arrays over the P sentences.
+        """
+        length = np.array([min(len(s), longest) for s in states], np.int32)
+        padded = np.zeros((len(states), int(length.max()), states[0].shape[1]), np.float16)
+        for row, count in enumerate(length):
+            padded[row, :count] = states[row][:count]
+        vector = np.stack([pool(s.astype(np.float32)) for s in states])
+        return cls(padded, length, vector, _word_numbers(texts, words))
+
+    def at(self, rows: Any) -> Sentences:
+        """Return some of the sentences."""
+        return Sentences(*(part[rows] for part in self))
+
+    def forward(self, xp: Any, weights: Any, dropout: Dropout = _NO_DROPOUT) -> Any:
+        """Return the logits of one member.
+
+        Args:
+            xp: numpy or jax.numpy.
+            weights: The member's weights by name.
+            dropout: The factors of a training step.
+
+        Returns:
+            Logits [P, C].
+        """
+        w = weights
+        real = (xp.arange(self.states.shape[1])[None] < self.length[:, None])[..., None]
+        known = ((self.words < len(w["direct"]) - 1) * dropout.words)[..., None]
+        states = self.states.astype(np.float32) * dropout.pieces
+        pieces = xp.maximum(states @ w["project"] + w["projected"][None, None], 0)
+        pieces = pieces * real * dropout.channels
+        near = xp.maximum(_convolve(xp, pieces, w["near"], 1) + w["nearby"][None, None], 0) * real
+        far = xp.maximum(_convolve(xp, near, w["far"], 2) + w["farther"][None, None], 0) * real
+        found = xp.concatenate(
+            [pieces.max(1), near.max(1), far.max(1), far.sum(1) / self.length[:, None]], axis=1
+        )
+        units = (
+            (self.vector * dropout.vector) @ w["vector"] + found @ w["found"] + w["hidden"][None]
+        )
+        units = xp.maximum(units + (w["words"][self.words] * known).sum(1), 0) * dropout.units
+        return units @ w["out"] + w["bias"][None] + (w["direct"][self.words] * known).sum(1)
+
+    def logits(self, weights: Weights) -> np.ndarray:
+        """Return logits [P, C] of one member, in batches and in numpy, which needs no compilation."""
+        starts = range(0, len(self.length), BATCH)
+        batches = (self.at(slice(start, start + BATCH)) for start in starts)
+        return np.concatenate([batch.forward(np, weights) for batch in batches])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,81 +131,72 @@ class Head:
     encoder_hash: str
 
     def probabilities(self, texts: Sequence[str], states: Sequence[np.ndarray]) -> np.ndarray:
-        """Return probabilities [P, 1 + C] of "none" and the kinds, from P texts and their states [S, D] each."""
-        read = sentences(texts, states, self.words)
-        members = len(self.weights["bias"])
-        shares = [
-            softmax(logits({k: v[m] for k, v in self.weights.items()}, read) / self.temperature)
-            for m in range(members)
-        ]
-        return np.mean(shares, axis=0)
+        """Return the probabilities of the kinds.
 
+        Args:
+            texts: P sentences.
+            states: The encoder's states of each, [S, D].
 
-def save(head: Head, path: Path) -> None:
-    """Write a head. The tables of words, which are most of it, have 8 bits a number, and all else has 16."""
-    small = {key: value for key, value in head.weights.items() if key not in BY_WORD}
-    steps = {key: _step_of(head.weights[key]) for key in BY_WORD}
-    rounded = {
-        key: np.round(head.weights[key] / step).astype(np.int8) for key, step in steps.items()
-    }
-    arrays = (
-        {f"weights_{key}": value.astype(np.float16) for key, value in small.items()}
-        | {f"weights_{key}": value for key, value in rounded.items()}
-        | {f"step_{key}": value for key, value in steps.items()}
-    )
-    encoders.write_whole(
-        path,
-        lambda file: np.savez_compressed(
-            file,
-            names=np.array(head.names),
-            words=np.array(list(head.words)),
-            temperature=np.array(head.temperature),
-            threshold=np.array(head.threshold),
-            encoder_hash=np.array(head.encoder_hash),
+        Returns:
+            [P, C], in the order of `names`.
+        """
+        read = Sentences.read(texts, states, self.words)
+        members = range(len(self.weights["bias"]))
+        by_member = [read.logits({k: v[m] for k, v in self.weights.items()}) for m in members]
+        return mean_probabilities(by_member, self.temperature)
+
+    def save(self, path: Path) -> None:
+        """Write the head. The large tables of words take 8 bits a number, other weights 16."""
+        arrays: dict[str, Any] = {
+            f"weights_{key}": value.astype(np.float16) for key, value in self.weights.items()
+        }
+        for key in BY_WORD:
+            step = _step_of(self.weights[key])
+            arrays[f"weights_{key}"] = np.round(self.weights[key] / step).astype(np.int8)
+            arrays[f"step_{key}"] = step
+        data = io.BytesIO()
+        np.savez_compressed(
+            data,
+            names=np.array(self.names),
+            words=np.array(list(self.words)),
+            temperature=np.array(self.temperature),
+            threshold=np.array(self.threshold),
+            encoder_hash=np.array(self.encoder_hash),
             **arrays,
-        ),
+        )
+        files.write_bytes(path, data.getvalue())
+        _load.cache_clear()
+
+    @staticmethod
+    def load(path: Path) -> Head:
+        """Return the head of a file. It is read once in a process."""
+        return _load(path)
+
+
+@cache
+def _load(path: Path) -> Head:
+    arrays = read_npz(path)
+    prefix = "weights_"
+    weights = {
+        key.removeprefix(prefix): value.astype(np.float32)
+        for key, value in arrays.items()
+        if key.startswith(prefix)
+    }
+    for key in BY_WORD:
+        weights[key] *= arrays[f"step_{key}"]
+    return Head(
+        names=tuple(map(str, arrays["names"])),
+        words={str(word): i for i, word in enumerate(arrays["words"])},
+        weights=weights,
+        temperature=float(arrays["temperature"]),
+        threshold=float(arrays["threshold"]),
+        encoder_hash=str(arrays["encoder_hash"]),
     )
 
 
 def _step_of(table: np.ndarray) -> np.ndarray:
     """Return the distance [members, 1, C] of neighbouring numbers, so that a column's largest one is 127."""
     return (np.abs(table).max(1, keepdims=True).clip(1e-6) / 127).astype(np.float32)
-
-
-@cache
-def load(path: Path) -> Head:
-    """Read a head."""
-    with np.load(path, allow_pickle=False) as file:
-        weights = {
-            key.removeprefix("weights_"): file[key].astype(np.float32)
-            for key in file.files
-            if key.startswith("weights_")
-        }
-        for key in BY_WORD:
-            weights[key] *= file[f"step_{key}"]
-        return Head(
-            names=tuple(map(str, file["names"])),
-            words={str(word): i for i, word in enumerate(file["words"])},
-            weights=weights,
-            temperature=float(file["temperature"]),
-            threshold=float(file["threshold"]),
-            encoder_hash=str(file["encoder_hash"]),
-        )
-
-
-def sentences(
-    texts: Sequence[str],
-    states: Sequence[np.ndarray],
-    words: dict[str, int],
-    longest: int = encoders.MAX_WORD_PIECES,
-) -> Sentences:
-    """Return what the networks read of texts and their states [S, D] each; states are cut at `longest` word pieces."""
-    length = np.array([min(len(s), longest) for s in states], np.int32)
-    padded = np.zeros((len(states), int(length.max()), states[0].shape[1]), np.float16)
-    for row, count in enumerate(length):
-        padded[row, :count] = states[row][:count]
-    vector = np.stack([encoders.pool(s.astype(np.float32)) for s in states])
-    return Sentences(padded, length, vector, _word_numbers(texts, words))
 
 
 def _word_numbers(texts: Sequence[str], words: dict[str, int]) -> np.ndarray:
@@ -151,33 +209,6 @@ def _word_numbers(texts: Sequence[str], words: dict[str, int]) -> np.ndarray:
     return numbers
 
 
-def logits(weights: Weights, read: Sentences) -> np.ndarray:
-    """Return logits [P, C] of one member, one batch at a time. It uses numpy, which needs no compilation."""
-    batches = (
-        Sentences(*(part[start : start + BATCH] for part in read))
-        for start in range(0, len(read.length), BATCH)
-    )
-    return np.concatenate([forward(np, weights, batch) for batch in batches])
-
-
-def forward(xp: Any, weights: Any, read: Sentences, dropout: Dropout = NO_DROPOUT) -> Any:
-    """Return logits [P, C] of one member; `xp` is numpy or jax.numpy."""
-    w = weights
-    real = (xp.arange(read.states.shape[1])[None] < read.length[:, None])[..., None]
-    known = ((read.words < len(w["direct"]) - 1) * dropout.words)[..., None]
-    states = read.states.astype(np.float32) * dropout.pieces
-    pieces = xp.maximum(states @ w["project"] + w["projected"][None, None], 0)
-    pieces = pieces * real * dropout.channels
-    near = xp.maximum(_convolve(xp, pieces, w["near"], 1) + w["nearby"][None, None], 0) * real
-    far = xp.maximum(_convolve(xp, near, w["far"], 2) + w["farther"][None, None], 0) * real
-    found = xp.concatenate(
-        [pieces.max(1), near.max(1), far.max(1), far.sum(1) / read.length[:, None]], axis=1
-    )
-    units = (read.vector * dropout.vector) @ w["vector"] + found @ w["found"] + w["hidden"][None]
-    units = xp.maximum(units + (w["words"][read.words] * known).sum(1), 0) * dropout.units
-    return units @ w["out"] + w["bias"][None] + (w["direct"][read.words] * known).sum(1)
-
-
 def _convolve(xp: Any, x: Any, kernel: Any, dilation: int) -> Any:
     """Return the convolution of states over word pieces, with the same shape [P, S, C]."""
     side, length = dilation * (KERNEL // 2), x.shape[1]
@@ -185,7 +216,21 @@ def _convolve(xp: Any, x: Any, kernel: Any, dilation: int) -> Any:
     return sum(padded[:, i * dilation : i * dilation + length] @ kernel[i] for i in range(KERNEL))
 
 
-def softmax(x: np.ndarray) -> np.ndarray:
-    """Return probabilities [P, C] from logits [P, C]."""
+def mean_probabilities(
+    members: Sequence[np.ndarray] | np.ndarray, temperature: float
+) -> np.ndarray:
+    """Return the mean of the members' probabilities.
+
+    Args:
+        members: Logits [P, C] of each member.
+        temperature: Divides the logits.
+
+    Returns:
+        Probabilities [P, C].
+    """
+    return np.mean([_softmax(member / temperature) for member in members], axis=0)
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
     x = np.exp(x - x.max(1, keepdims=True))
     return x / x.sum(1, keepdims=True)

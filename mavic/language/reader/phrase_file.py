@@ -1,36 +1,31 @@
-"""Reads `phrases.toml`, the file of sentences for the reader that lies beside a world's `instructions.toml`.
+"""Reads the sentences of `phrases.toml`, which lies beside a world's `instructions.toml`.
 
-The file is a list of blocks. Each block has a `set` (what it is used for), an `author` and a `category`. A block of the
-set `train` holds templates, which `data` fills in, or sentences. All other blocks list sentences by the kind they ask
-for; the kind "none" is for sentences that ask for nothing the team can be asked, "end" for those that end what holds.
-The file also lists the acts of its world, which fill the frames in `mavic/language/data/acts.toml`. The head of each
-file explains sets and authors.
+The file is a list of blocks. Each block has a `set` (what it is used for), an `author` and a `category`, and lists
+sentences by the kind they ask for. Sentences of the kind "none" give no instruction that the world has, those of "end"
+end the current one. The head of each file explains sets and authors. Blocks of templates and the list of acts train the
+reader of a built-in world; `tools/reader_data.py` reads them.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mavic.hints import suggest
 from mavic.instruct.spec import InstructionFile
 
-NONE = "none"  # the kind of sentences that ask for nothing the team can be asked
-END = "end"  # the kind of sentences that end what holds
+NONE = "none"  # the kind of sentences without an instruction that the world has
+END = "end"  # the kind of sentences that end the current instruction
 SETS = ("train", "development", "blind", "published")
-TEMPLATE_CATEGORIES = ("contrasts", "spoken", "negatives", "impossible")
 SENTENCE_CATEGORIES = ("novel", "instead", "infeasible", "near")
 # Sentences that speak of an act without plainly asking for it, by what they do.
 ACT_CATEGORIES = (
     *("negation", "permission", "remark", "question"),
     *("postponement", "addressee", "past"),
 )
-
-
-FORMS = 4  # of a verb: do, doing, did, done
 
 
 class PhraseFileError(ValueError):
@@ -46,7 +41,7 @@ class Example:
     group: str
     """Sentences of one group come from the same frame and differ only in what fills it."""
     author: str = ""
-    """Who wrote it; empty for phrases of the instruction file and for filled templates."""
+    """The writer; empty for phrases of the instruction file and for filled templates."""
     category: str = ""
     """One of `SENTENCE_CATEGORIES` or `ACT_CATEGORIES`, where the sentence stands in a block of sentences."""
     also: tuple[str, ...] = ()
@@ -56,30 +51,13 @@ class Example:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Act:
-    """Something that can be done in a world, and the kinds that command and forbid it."""
+class _Block:
+    """The sentences of one block."""
 
-    forms: tuple[tuple[str, str, str, str], ...]
-    """Verbs for it, each as: do, doing, did, done."""
-    names: tuple[str, ...] = ()
-    """Names of the thing that it is done with."""
-    command: str = ""
-    prohibition: str = ""
-    """A kind, or "end" where forbidding it is to end it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Block:
-    """One block of a phrase file: sentences, or templates with the words for their slots."""
-
-    place: str
-    """The file, the block's number and names, for error messages."""
     set: str
     author: str
     category: str
-    sentences: tuple[Example, ...] = ()
-    templates: tuple[Mapping[str, Any], ...] = ()
-    slots: Mapping[str, Any] = field(default_factory=dict)
+    sentences: tuple[Example, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +65,40 @@ class PhraseFile:
     """The blocks of a phrase file, in the file's order."""
 
     path: Path
-    blocks: tuple[Block, ...]
-    acts: tuple[Act, ...] = ()
+    blocks: tuple[_Block, ...]
+
+    @classmethod
+    def read(cls, path: Path, kinds: Sequence[str]) -> PhraseFile:
+        """Read a phrase file. A mistake in it is a `PhraseFileError`.
+
+        Args:
+            path: The file.
+            kinds: The kinds of its world.
+
+        Returns:
+            Its sentences. Templates are left out.
+        """
+        try:
+            raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise PhraseFileError(f"{path}: {error}") from None
+        blocks = [
+            _block(f"{path}: block {number}", block, kinds)
+            for number, block in enumerate(raw.get("phrases", ()), start=1)
+        ]
+        return cls(path=path, blocks=tuple(block for block in blocks if block is not None))
 
     def sentences(self, set: str, category: str = "", author: str = "") -> list[Example]:
-        """Return the sentences of a set in the file's order, of one category and one author if these are given."""
+        """Return the sentences of a set.
+
+        Args:
+            set: One of `SETS`.
+            category: Only this category; "" for all.
+            author: Only this author; "" for all.
+
+        Returns:
+            The sentences in the file's order.
+        """
         return [
             example
             for block in self.blocks
@@ -106,35 +113,6 @@ class PhraseFile:
         return tuple(dict.fromkeys(block.author for block in self.blocks if block.set == set))
 
 
-def read(path: Path, kinds: Sequence[str]) -> PhraseFile:
-    """Read a phrase file for a world with these kinds; anything wrong is a `PhraseFileError`."""
-    raw = read_toml(path)
-    blocks = tuple(
-        _block(f"{path}: block {number}", block, kinds)
-        for number, block in enumerate(raw.get("phrases", ()), start=1)
-    )
-    acts = tuple(
-        _act(f"{path}: act {number}", act, kinds)
-        for number, act in enumerate(raw.get("acts", ()), 1)
-    )
-    return PhraseFile(path=path, blocks=blocks, acts=acts)
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Return a TOML file as a dictionary; a file that cannot be read is a `PhraseFileError`."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise PhraseFileError(f"{path}: {error}") from None
-
-
-def train_examples(file: InstructionFile) -> list[Example]:
-    """Return the training phrases of an instruction file."""
-    return [
-        Example(text=text, kind=kind.name, group=text) for kind in file.kinds for text in kind.train
-    ]
-
-
 def held_out_examples(file: InstructionFile) -> list[Example]:
     """Return the held-out phrases of an instruction file."""
     return [
@@ -144,28 +122,24 @@ def held_out_examples(file: InstructionFile) -> list[Example]:
     ]
 
 
-def _block(place: str, raw: Mapping[str, Any], kinds: Sequence[str]) -> Block:
+def _block(place: str, raw: Mapping[str, Any], kinds: Sequence[str]) -> _Block | None:
+    """Return a block of sentences; None for a block of templates."""
     missing = [key for key in ("set", "author", "category") if not raw.get(key)]
     if missing:
         raise PhraseFileError(f"{place}: no {missing[0]}; every block has set, author and category")
     names = {key: raw[key] for key in ("set", "author", "category")}
     place = f"{place} ({', '.join(names.values())})"
-    _check(place, "set", names["set"], SETS)
+    check_name(place, "set", names["set"], SETS)
     if names["set"] == "train" and "templates" in raw:
-        _check(place, "category", names["category"], TEMPLATE_CATEGORIES)
-        templates = tuple(raw.get("templates", ()))
-        for template in templates:
-            for key in template.get("keys", [""]):
-                _check(place, "kind", template["kind"].format(key=key), (NONE, *kinds))
-        return Block(place=place, **names, templates=templates, slots=raw.get("slots", {}))
+        return None
     trained = names["set"] == "train"
     allowed = ACT_CATEGORIES if trained else SENTENCE_CATEGORIES + ACT_CATEGORIES
-    _check(place, "category", names["category"], allowed)
+    check_name(place, "category", names["category"], allowed)
     sentences = []
     for asked, texts in raw.get("by_kind", {}).items():
         kind, *also = asked.split(" or ")
         for one in (kind, *also):
-            _check(place, "kind", one, (NONE, END, *kinds))
+            check_name(place, "kind", one, (NONE, END, *kinds))
         sentences += [
             Example(
                 text=text,
@@ -177,27 +151,18 @@ def _block(place: str, raw: Mapping[str, Any], kinds: Sequence[str]) -> Block:
             )
             for text in texts
         ]
-    return Block(place=place, **names, sentences=tuple(sentences))
+    return _Block(**names, sentences=tuple(sentences))
 
 
-def _act(place: str, raw: Mapping[str, Any], kinds: Sequence[str]) -> Act:
-    forms = tuple(map(tuple, raw.get("forms", ())))
-    if not forms or any(len(form) != FORMS for form in forms):
-        raise PhraseFileError(
-            f"{place}: forms must be lists of {FORMS} texts: do, doing, did, done"
-        )
-    for key in ("command", "prohibition"):
-        if key in raw:
-            _check(place, key, raw[key], (END, *kinds))
-    return Act(
-        forms=forms,
-        names=tuple(raw.get("names", ())),
-        command=raw.get("command", ""),
-        prohibition=raw.get("prohibition", ""),
-    )
+def check_name(place: str, what: str, name: str, allowed: Sequence[str]) -> None:
+    """Refuse an unknown name with a `PhraseFileError`.
 
-
-def _check(place: str, what: str, name: str, allowed: Sequence[str]) -> None:
+    Args:
+        place: Where the name stands, for the message.
+        what: What it names, for the message.
+        name: The name.
+        allowed: The known names.
+    """
     if name not in allowed:
         raise PhraseFileError(
             f"{place}: {what} {name!r} is unknown; {suggest(name, tuple(allowed))}"

@@ -1,11 +1,12 @@
-"""A sentence to an `Understanding`: the kind of instruction it asks for, an end of what holds, nothing, or unsure.
+"""A sentence to an `Understanding`: a kind of instruction, the end of the current one, no instruction, or unsure.
 
-Each built-in world has a shipped head, which reads the default encoder's states whatever encoder a policy uses. For an
-instruction file with kinds of its own a head is fitted once and kept on disk.
+Each built-in world has a shipped head. It reads the default encoder's states whatever encoder a policy uses. For an
+instruction file with other kinds, a head is fitted once and kept in the cache on disk.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,22 +15,17 @@ from functools import cache
 import numpy as np
 
 from mavic.language import encoder as encoders
-from mavic.language import lexicon as lexicons
-from mavic.language import shipped
+from mavic.language import vectors
 from mavic.language.lexicon import Lexicon
-from mavic.language.reader import model
-from mavic.language.reader.data import training_set
-from mavic.language.reader.model import Head
+from mavic.language.reader.model import FORMAT, Head
 from mavic.language.reader.phrase_file import END, NONE
 from mavic.language.reader.spelling import WORD, correct
-from mavic.language.text import TextError, check, fold
+from mavic.language.text import fold
 
 MAX_CHARACTERS = 400  # a longer text is no instruction
 NEAREST = 3
 ACTS_FROM = 0.8  # the least probability at which a team acts without asking back
-NOTHING_FROM = (
-    0.8  # the least probability of "none" at which a sentence is known to ask for nothing
-)
+NOTHING_FROM = 0.8  # the least probability of "none" at which `nothing` is true
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +34,7 @@ class Understanding:
 
     text: str
     kind: str
-    """The most probable kind or "end", even when unsure; "none" if the text is no sentence."""
+    """The most probable kind or "end", even when unsure; "none" for a text that cannot be read."""
     probability: float
     """Of `kind`."""
     unsure: bool
@@ -46,24 +42,25 @@ class Understanding:
     nearest: tuple[tuple[str, str, float], ...]
     """The nearest known phrases, each with its kind and the cosine of the two vectors."""
     probabilities: dict[str, float]
-    """By kind; "none" stands for what asks for nothing, "end" for what ends the instruction that holds."""
+    """By kind. "none" stands for no instruction, "end" for the end of the current one."""
     note: str = ""
-    """Why the text is no sentence, if it is none."""
+    """Why the text cannot be read; empty for a sentence."""
 
     @property
     def nothing(self) -> bool:
-        """Whether the sentence is known to ask for nothing: a remark, a question, a word to somebody else."""
+        """Whether the reader is sure that no instruction is given: a remark, a question, words to another person."""
         return self.unsure and not self.note and self.probabilities[NONE] >= NOTHING_FROM
 
     @property
     def obeyed(self) -> str:
-        """The kind that is acted on without asking back, or "end"; "none" if there is no such kind."""
+        """The kind or "end" that a team acts on without asking back; "none" if it would ask."""
         return NONE if self.unsure or self.probability < ACTS_FROM else self.kind
 
     def asked(self, obey_anyway: bool = False) -> str:
         """Return the kind to act on, or "end"; "none" when unsure.
 
-        With `obey_anyway` it is the most probable kind, as in the paper.
+        Args:
+            obey_anyway: Return the most probable kind even when unsure, as in the paper.
         """
         if not obey_anyway:
             return NONE if self.unsure else self.kind
@@ -72,23 +69,39 @@ class Understanding:
 
 
 def understand(lexicon: Lexicon, text: str) -> Understanding:
-    """Return the kind that a sentence asks for, or unsure."""
+    """Return what the reader makes of one sentence.
+
+    Args:
+        lexicon: The phrases and kinds of a world.
+        text: The sentence.
+
+    Returns:
+        The kind and its probability, or that the reader is unsure.
+    """
     return understand_all(lexicon, [text])[0]
 
 
 def understand_all(lexicon: Lexicon, texts: Sequence[str]) -> list[Understanding]:
-    """Return what `understand` returns, for many sentences at once."""
+    """Return what the reader makes of many sentences. It is faster than one call for each.
+
+    Args:
+        lexicon: The phrases and kinds of a world.
+        texts: The sentences.
+
+    Returns:
+        One answer for each sentence.
+    """
     notes = [_why_no_sentence(text) for text in texts]
     readable = [i for i, note in enumerate(notes) if not note]
     answers = [_no_sentence(text, note) for text, note in zip(texts, notes, strict=True)]
     if not readable:
         return answers
     sentences = [texts[i] for i in readable]
-    vectors = lexicons.vectors(sentences, lexicon.encoder)
-    head = head_of(lexicon)
+    rows = vectors.vectors(sentences, lexicon.encoder)
+    head = _head_of(lexicon)
     same_encoder = head.encoder_hash == lexicon.encoder_hash
     corrected = [correct(sentence, head.words) for sentence in sentences]
-    states = lexicons.states(corrected, lexicon.encoder if same_encoder else encoders.DEFAULT)
+    states = vectors.states(corrected, lexicon.encoder if same_encoder else encoders.DEFAULT)
     shares = _in_order_of(lexicon, head, head.probabilities(corrected, states))
     shares = _with_known_phrases(lexicon, sentences, shares)
     known, names = np.asarray(lexicon.vectors), (*lexicon.names, END)
@@ -99,7 +112,7 @@ def understand_all(lexicon: Lexicon, texts: Sequence[str]) -> list[Understanding
             kind=names[best],
             probability=float(shares[row, best]),
             unsure=bool(shares[row, best] < head.threshold),
-            nearest=_nearest(lexicon, known, vectors[row]),
+            nearest=_nearest(lexicon, known, rows[row]),
             probabilities=dict(zip(names, map(float, shares[row]), strict=True)),
         )
     return answers
@@ -108,9 +121,8 @@ def understand_all(lexicon: Lexicon, texts: Sequence[str]) -> list[Understanding
 def _with_known_phrases(
     lexicon: Lexicon, sentences: Sequence[str], shares: np.ndarray
 ) -> np.ndarray:
-    """Return probabilities [sentences, names] in which a training phrase asks for its kind, whatever the head says."""
-    trained = (i for i, text in enumerate(lexicon.texts) if text and not lexicon.held_out[i])
-    kinds = {fold(lexicon.texts[i]): int(lexicon.kind[i]) for i in trained}
+    """Return probabilities [sentences, names] with certainty for training phrases, whatever the head says."""
+    kinds = lexicon.known_kinds()
     sure = np.eye(shares.shape[1], dtype=shares.dtype)
     given = [kinds.get(fold(sentence)) for sentence in sentences]
     return np.stack(
@@ -118,20 +130,22 @@ def _with_known_phrases(
     )
 
 
-def head_of(lexicon: Lexicon) -> Head:
+def _head_of(lexicon: Lexicon) -> Head:
     """Return the shipped head of the lexicon's world if it knows all kinds, else one fitted to the phrases."""
-    path = shipped.head_path(lexicon.world)
-    if path.is_file() and set(lexicon.names) <= set(model.load(path).names):
-        return model.load(path)
-    return _fitted(lexicon.encoder, lexicon.encoder_hash, lexicon.world, _train_phrases(lexicon))
+    path = vectors.shipped_path(lexicon.world, "head")
+    if path.is_file() and set(lexicon.names) <= set(Head.load(path).names):
+        return Head.load(path)
+    phrases = tuple(lexicon.training_phrases().items())
+    return _fitted(lexicon.encoder, lexicon.encoder_hash, lexicon.world, phrases)
 
 
 def _why_no_sentence(text: str) -> str:
-    """Return why a text cannot be an instruction; empty if it can be one."""
-    try:
-        folded = check(text)
-    except TextError as error:
-        return str(error)
+    """Return why a text cannot be read; empty for a sentence."""
+    folded = fold(text)
+    if not folded:
+        return "the text is empty"
+    if not any(c.isalnum() for c in folded):
+        return "the text has no letter or digit"
     if not WORD.search(folded):
         return "the text has no English word or number"
     if len(folded) > MAX_CHARACTERS:
@@ -175,31 +189,21 @@ def _nearest(
     )
 
 
-def _train_phrases(lexicon: Lexicon) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    table, count = np.asarray(lexicon.table), np.asarray(lexicon.count)
-    return tuple(
-        (name, tuple(lexicon.texts[row] for row in table[kind, : count[kind]]))
-        for kind, name in enumerate(lexicon.names)
-        if kind
-    )
-
-
 @cache
 def _fitted(
     encoder: str, encoder_hash: str, world: str, phrases: tuple[tuple[str, tuple[str, ...]], ...]
 ) -> Head:
     """Return a quickly fitted head, from the disk if it was fitted before."""
-    from mavic.language.reader import fit
+    from mavic.language.reader import data, fit  # slow to import, and rarely needed
 
-    facts = repr((model.FORMAT, fit.FLAGGED_SHARE, encoder_hash, world, phrases))
+    facts = repr((FORMAT, fit.FLAGGED_SHARE, encoder_hash, world, phrases))
     name = hashlib.sha256(facts.encode()).hexdigest()[:16]
-    path = encoders.cache_folder().parent / "heads" / f"{name}.npz"
-    try:
-        return model.load(path)
-    except (OSError, ValueError, KeyError):
-        pass
+    path = vectors.cache_folder() / "heads" / f"{name}.npz"
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        return Head.load(path)
     names = (NONE, *(kind for kind, _ in phrases), END)
-    examples = training_set(dict(phrases), seed=world)
+    examples = data.training_set(dict(phrases), seed=world)
     head = fit.fit(examples, names, encoders.open_encoder(encoder), fit.QUICK)
-    model.save(head, path)
+    with contextlib.suppress(OSError):  # a cache that cannot be written
+        head.save(path)
     return head

@@ -1,4 +1,4 @@
-"""Typing errors: corrected before a sentence is read, and added to sentences for training.
+"""The words of a text, and its typing errors, which are corrected before the head reads it.
 
 A word counts as a typing error only if neither the head's training sentences nor the encoder's vocabulary contains it.
 So "letuce" becomes "lettuce", but "plane" never becomes "plate".
@@ -7,7 +7,6 @@ So "letuce" becomes "lettuce", but "plane" never becomes "plate".
 from __future__ import annotations
 
 import collections
-import random
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -18,41 +17,9 @@ from mavic.language.text import fold
 MIN_LETTERS = 3  # shortest word that is corrected by adding, removing or swapping letters
 MIN_LETTERS_TO_REPLACE = 5  # shortest word that is corrected by replacing a letter
 CONTRACTIONS = (
-    "don't",
-    "doesn't",
-    "didn't",
-    "can't",
-    "couldn't",
-    "won't",
-    "wouldn't",
-    "shouldn't",
-    "mustn't",
-    "needn't",
-    "isn't",
-    "aren't",
-    "wasn't",
-    "weren't",
-    "hasn't",
-    "haven't",
-    "hadn't",
-    "i'm",
-    "i've",
-    "i'd",
-    "you're",
-    "you've",
-    "you'd",
-    "you'll",
-    "they're",
-    "they've",
-    "we've",
-    "that's",
-    "there's",
-    "what's",
-    "let's",
-    "he's",
-    "she's",
-    "who's",
-    "here's",
+    "don't doesn't didn't can't couldn't won't wouldn't shouldn't mustn't needn't isn't aren't wasn't weren't "
+    "hasn't haven't hadn't i'm i've i'd you're you've you'd you'll they're they've we've that's there's what's "
+    "let's he's she's who's here's"
 )
 ABBREVIATIONS = {
     "pls": "please",
@@ -72,17 +39,16 @@ ABBREVIATIONS = {
     "lemme": "let me",
     "ya": "you",
 }
-REPLACEMENTS = {c.replace("'", ""): c for c in CONTRACTIONS} | ABBREVIATIONS
+REPLACEMENTS = {c.replace("'", ""): c for c in CONTRACTIONS.split()} | ABBREVIATIONS
 LETTERS_AND_APOSTROPHES = re.compile(r"[a-z']+")
 # "'s" is a word of its own, so "the board's taken" contains the word "board".
 WORD = re.compile(r"[a-z]+(?:'(?!s\b)[a-z]+)?|'s\b|\d+|#")
 MIN_SENTENCES = (2, 25)  # that must contain a word, or a pair of words, for it to be known
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-JOINED_SHARE = 0.15  # of the typing errors lose a space; as many lose their punctuation
 
 
 @cache
-def vocabulary() -> frozenset[str]:
+def _vocabulary() -> frozenset[str]:
     """Return the words and word pieces that the built-in encoders know."""
     path = resources.files("mavic.language") / "data" / "vocab.txt"
     return frozenset(path.read_text(encoding="utf-8").split("\n"))
@@ -110,7 +76,15 @@ def known_words(texts: Sequence[str]) -> dict[str, int]:
 
 
 def correct(text: str, known: Mapping[str, int]) -> str:
-    """Return the folded text with its typing errors corrected to `known` words, which are numbered by frequency."""
+    """Correct the typing errors of a text.
+
+    Args:
+        text: The text.
+        known: The words to correct to, numbered from the most frequent one.
+
+    Returns:
+        The folded text with corrected words.
+    """
 
     def word(match: re.Match[str]) -> str:
         return _corrected(match[0], known)
@@ -121,7 +95,7 @@ def correct(text: str, known: Mapping[str, int]) -> str:
 def _corrected(word: str, known: Mapping[str, int]) -> str:
     if word in REPLACEMENTS:
         return REPLACEMENTS[word]
-    if word in known or "'" in word or len(word) < MIN_LETTERS or word in vocabulary():
+    if word in known or "'" in word or len(word) < MIN_LETTERS or word in _vocabulary():
         return word
     for near in (_one_letter_moved(word), _one_letter_replaced(word)):
         if found := [other for other in near if other in known and len(other) >= MIN_LETTERS]:
@@ -144,23 +118,3 @@ def _one_letter_replaced(word: str) -> set[str]:
     if len(word) < MIN_LETTERS_TO_REPLACE:
         return set()
     return {word[:i] + c + word[i + 1 :] for i in range(1, len(word)) for c in LETTERS}
-
-
-def add_typo(text: str, rng: random.Random) -> str:
-    """Return the text with one typing error: a letter swapped, dropped or doubled, a space or the punctuation lost."""
-    chance = rng.random()
-    spaces = [i for i, c in enumerate(text) if c == " "]
-    if chance < JOINED_SHARE and spaces:
-        at = rng.choice(spaces)
-        return text[:at] + text[at + 1 :]
-    if chance < 2 * JOINED_SHARE and set(text) & set("',.?!-"):
-        return re.sub(r"[',.?!]|(?<=\w)-(?=\w)", "", text)
-    words = [m for m in re.finditer(r"[A-Za-z]{3,}", text)]
-    if not words:
-        return text
-    match = rng.choice(words)
-    at = rng.randrange(match.start(), match.end() - 1)
-    change = rng.choice(("swap", "drop", "double"))
-    if change == "swap":
-        return text[:at] + text[at + 1] + text[at] + text[at + 2 :]
-    return text[:at] + text[at + 1 :] if change == "drop" else text[:at] + text[at] + text[at:]

@@ -1,6 +1,13 @@
 """Records → the pages of studies: `draw(study, …)` makes JSON, Markdown, SVG and PNG from records alone.
 
-The same records always give the same bytes. DRAWINGS has one row for each study of `mavic.experiments.studies`.
+The same records always give the same bytes. DRAWINGS has one row for each study of `mavic.studies.studies`:
+
+    page     what all pages share: a training's rows, texts and numbers of a row, tables in Markdown
+    table1   the paper's Table 1 beside ours
+    maps     over penalty, rate and hold: heatmap, atlas
+    lines    over training and under one kind: curves, compliance, single, dual
+    unseen   phrases and requests that were not in training: ood, infeasible
+    lists    of settings: rare, agents, ablation, shaping
 """
 
 from __future__ import annotations
@@ -11,39 +18,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mavic.experiments import files, records
-from mavic.experiments.config import ExperimentConfig
-from mavic.experiments.methods import FOLLOW_EPISODES, preset_of
-from mavic.experiments.records import Record
-from mavic.experiments.studies import Study, Training
-from mavic.reporting import figures, rows
-from mavic.reporting.studies import lines, lists, maps, table1, words
-from mavic.reporting.studies.page import Found, Page
+from mavic.experiment import records
+from mavic.experiment.config import ExperimentConfig
+from mavic.experiment.methods import FOLLOW_EPISODES
+from mavic.experiment.records import Record
+from mavic.reporting import drawing, rows
+from mavic.reporting.studies import lines, lists, maps, table1, unseen
+from mavic.reporting.studies.page import Page, TrainingRows
+from mavic.storage import files
+from mavic.studies.studies import Study, Training
 
-DRAWINGS: dict[str, Callable[[Sequence[Found]], Page]] = {
-    "table1": table1.draw,
-    "heatmap": maps.heatmap,
-    "curves": lines.curves,
-    "single": lines.single,
-    "compliance": lines.compliance,
-    "dual": lines.dual,
-    "ood": words.ood,
-    "infeasible": words.infeasible,
-    "rare": lists.rare,
-    "shaping": lists.shaping,
-    "agents": lists.agents,
-    "atlas": maps.atlas,
-    "ablation": lists.ablation,
+DRAWINGS: dict[str, Callable[[Sequence[TrainingRows]], Page]] = {
+    name: draw
+    for module in (table1, maps, lines, unseen, lists)
+    for name, draw in module.DRAWINGS.items()
 }
-COPIED = "studies"  # the folder of a published folder that holds the records of trainings with numbers of their own
+COPIED = "studies"  # the part of a published folder that holds the records of studies
 LENGTHS = ("episodes", *FOLLOW_EPISODES)  # numbers in which a shorter training differs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Collected:
-    """What the records of a study hold."""
+class _Collected:
+    """The rows of a study's records, and which records they come from."""
 
-    found: tuple[Found, ...]
+    found: tuple[TrainingRows, ...]
     missing: tuple[tuple[str, str], ...]
     """The trainings and configurations without a record."""
     used: Mapping[Path, Record]
@@ -51,8 +49,8 @@ class Collected:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn:
-    """What was made of a study."""
+class _Drawn:
+    """The page of a study and its files."""
 
     text: str
     """The page in Markdown; empty if there are no records."""
@@ -64,59 +62,70 @@ class Drawn:
 def draw(
     study: Study,
     profile: str,
-    cells: Path,
+    jobs: Path,
     further: Path | None,
     out: Path,
     publish: Path | None = None,
-) -> Drawn:
-    """Make a study's page in `out` from the records of its cells, in `cells`, and of the folder `further`.
+) -> _Drawn:
+    """Make a study's page from records.
 
-    With `publish`, the page is written there too, and the records are copied there unless they come from there.
+    Args:
+        study: The study.
+        profile: Which of its trainings are shown: "full" or "quick".
+        jobs: The folder with the records of its jobs.
+        further: A published folder, whose records serve where a job has none.
+        out: Where the page is written.
+        publish: If it is given, the page is written there too, and the records are copied there unless they come from
+            there.
     """
-    collected = collect(study.trainings[profile], cells, further)
+    collected = collect(study.trainings[profile], jobs, further)
     if study.trainings[profile] and not collected.found:
-        return Drawn(text="", written=(), missing=collected.missing)
+        return _Drawn(text="", written=(), missing=collected.missing)
     page = DRAWINGS[study.name](collected.found)
-    written = list(write(study.name, page, out))
+    written = list(_write(study.name, page, out))
     if publish is not None:
-        written += write(study.name, page, publish)
+        written += _write(study.name, page, publish)
         written += _copied(collected.used, publish)
-    return Drawn(text=page.markdown, written=tuple(written), missing=collected.missing)
+    return _Drawn(text=page.markdown, written=tuple(written), missing=collected.missing)
 
 
-def collect(trainings: Iterable[Training], cells: Path, further: Path | None) -> Collected:
-    """Return the rows of trainings from the records of their cells, in `cells`, and of the folder `further`."""
-    found, missing, used = list[Found](), list[tuple[str, str]](), dict[Path, Record]()
+def collect(trainings: Iterable[Training], jobs: Path, further: Path | None) -> _Collected:
+    """Return the rows of trainings.
+
+    Args:
+        trainings: The trainings.
+        jobs: The folder with the records of their jobs.
+        further: A published folder, whose records serve where a job has none.
+    """
+    found, missing, used = list[TrainingRows](), list[tuple[str, str]](), dict[Path, Record]()
     for training in trainings:
         records_ = []
         for config in training.configs():
-            record = find(training, config, cells, further)
+            record = _find(training, config, jobs, further)
             if record is None or record.finite().score is None:
                 missing.append((training.name, config.name()))
             else:
                 records_.append(record)
         if records_:
             own = tuple(row for row in rows.table(records_) if not row.shield)
-            found.append(Found(training=training, rows=own))
+            found.append(TrainingRows(training=training, rows=own))
             used |= {_place(training, record): record for record in records_}
-    return Collected(found=tuple(found), missing=tuple(missing), used=used)
+    return _Collected(found=tuple(found), missing=tuple(missing), used=used)
 
 
-def find(
-    training: Training, config: ExperimentConfig, cells: Path, further: Path | None
+def _find(
+    training: Training, config: ExperimentConfig, jobs: Path, further: Path | None
 ) -> Record | None:
-    """Return the record of a configuration: of the training's cell, or a published one; None if there is none.
+    """Return the record of a configuration: of the training's job, or a published one; None if there is none.
 
     A published record of plain `mavic train` serves if it was made with the same numbers, apart from the length of
     training.
     """
     name = Path(training.world) / f"{config.name()}.jsonl"
-    places = [cells / training.name / name]
+    places = [jobs / training.name / name]
     if further is not None:
         places += [further / COPIED / training.name / name, further / name]
-    for path in (
-        found for place in places for found in (place, place.with_name(f"{place.name}.gz"))
-    ):
+    for path in (path for place in places for path in (place, place.with_name(f"{name.name}.gz"))):
         if path.is_file():
             record = records.read(path)
             if record.config() == config and _same_numbers(record, training):
@@ -125,16 +134,15 @@ def find(
 
 
 def _same_numbers(record: Record, training: Training) -> bool:
-    asked = preset_of(training.preset, training.world, training.backbone, **training.numbers)
-    mine, theirs = (dataclasses.asdict(preset) for preset in (record.preset(), asked))
+    mine, theirs = map(dataclasses.asdict, (record.preset(), training.preset()))
     return all(mine[name] == theirs[name] for name in mine if name not in LENGTHS)
 
 
-def write(name: str, page: Page, folder: Path) -> Iterator[Path]:
+def _write(name: str, page: Page, folder: Path) -> Iterator[Path]:
     """Write a page to a folder: NAME.json, NAME.md and its figures. Yield the paths."""
     files.check_writable(folder)
     pictures = [
-        path for stem, make in page.figures.items() for path in figures.save(folder / stem, make)
+        path for stem, make in page.figures.items() for path in drawing.save(folder / stem, make)
     ]
     shown = "".join(f"\n![{name}]({path.name})\n" for path in pictures if path.suffix == ".png")
     texts = {

@@ -1,22 +1,22 @@
-"""What the pages of all studies share: a page is JSON, Markdown and figures, made from rows alone."""
+"""What the pages of all studies share. A page is JSON, Markdown and figures, made from rows alone."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mavic.experiments.metrics import METRICS
-from mavic.experiments.studies import Training
+from mavic.evaluation.metrics import METRICS, OVERALL
 from mavic.reporting import formats, styles
 from mavic.reporting.rows import Row
-from mavic.reporting.stats import Estimate
-from mavic.reporting.styles import MISSING
+from mavic.studies.studies import Training
+
+NAMES = {"base": "base", "followed": "compliance", "live": "live", "leak": "leak"}
+"""The metrics that most studies put into JSON, by the names that they get there."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class TrainingRows:
     """A training, and the rows of its records, in the order of tables."""
 
     training: Training
@@ -38,48 +38,42 @@ class Found:
         return [condition for condition in asked if condition in known]
 
 
-Figure = Callable[[], Any]  # draws a figure of matplotlib
-
-
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A study as JSON, Markdown and figures by name."""
+    """A study as JSON, Markdown and figures by their names."""
 
     json: Mapping[str, Any]
     markdown: str
-    figures: Mapping[str, Figure] = field(default_factory=dict)
+    figures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    """Functions that draw figures of matplotlib."""
 
 
 def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown."""
+    """Return a table in Markdown, from the cells of its header and of its lines."""
     written = [header, ["---"] * len(header), *lines]
     return "".join(f"| {' | '.join(line)} |\n" for line in written)
 
 
-def shown(row: Row, metric: str, kind: str = "") -> str:
-    """Return a metric of a row as text: its mean and, with several seeds, ± its standard deviation."""
-    return text_of(estimate_of(row, metric, kind), metric)
+def texts(row: Row, *metrics: str, kind: str = OVERALL) -> list[str]:
+    """Return the cells of metrics: the mean of each and, with several seeds, ± its standard deviation.
+
+    Args:
+        row: The row.
+        *metrics: The metrics.
+        kind: The kind of instruction; default: overall.
+    """
+    return [formats.spread(row.estimate(name, kind), METRICS[name].format) for name in metrics]
 
 
-def text_of(found: Estimate, metric: str) -> str:
-    """Return an estimate as a metric is written."""
-    format = METRICS[metric].format
-    mean = formats.mean(found, format)
-    if mean == MISSING or not math.isfinite(found.std):
-        return mean
-    write = formats.hundredths if format.percent else formats.number
-    std = write(found.std, format.digits)
-    return f"{mean.removesuffix(' %')} ± {std}{' %' * format.percent}"
+def numbers(row: Row, metrics: Mapping[str, str] = NAMES, kind: str = OVERALL) -> dict[str, float]:
+    """Return the means and standard deviations of metrics for JSON, as NAME and NAME_std.
 
-
-def estimate_of(row: Row, metric: str, kind: str = "") -> Estimate:
-    """Return a metric over seeds, of one kind or overall."""
-    return row.estimate(metric, kind) if kind else row.estimate(metric)
-
-
-def numbers(row: Row, metrics: Mapping[str, str], kind: str = "") -> dict[str, float]:
-    """Return the mean and standard deviation of metrics, by the names that they get: NAME and NAME_std."""
-    found = {name: estimate_of(row, metric, kind) for name, metric in metrics.items()}
+    Args:
+        row: The row.
+        metrics: The metrics by the names that they get.
+        kind: The kind of instruction; default: overall.
+    """
+    found = {name: row.estimate(metric, kind) for name, metric in metrics.items()}
     return {
         key: value
         for name, one in found.items()
@@ -97,7 +91,7 @@ def facts(row: Row) -> dict[str, Any]:
 
 
 def setting(row: Row) -> str:
-    """Return in words what a row was trained as, without its method."""
+    """Return the axes of a row's training in words, without its method."""
     config = row.config
     backbone = "" if config.backbone == "mac-iac" else f", backbone {config.backbone}"
     return (

@@ -6,28 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from mavic.envs import api
-from mavic.experiments.studies import WORLDS
 from mavic.reporting.formats import number, percent
 from mavic.reporting.rows import Row
-from mavic.reporting.studies.page import (
-    Found,
-    Page,
-    facts,
-    label,
-    numbers,
-    seeds_text,
-    setting,
-    table,
-)
-from mavic.reporting.studies.page import shown as text
+from mavic.reporting.studies import page
+from mavic.reporting.studies.page import Page, TrainingRows
 from mavic.reporting.styles import MISSING
+from mavic.studies.studies import WORLDS
 
-METRICS = {"base": "base", "followed": "compliance", "leak": "leak", "live": "live"}
+METRICS = {name: page.NAMES[name] for name in ("base", "followed", "leak", "live")}
 PAPERS = "paper/add"  # the condition of the paper: at most one instruction an episode, and a penalty for every kind
 
 
-def draw(found: Sequence[Found]) -> Page:
-    """Return the table of every world."""
+def _table1(found: Sequence[TrainingRows]) -> Page:
+    """Draw the table of every world."""
     json: dict[str, Any] = {}
     parts = [
         "# Table 1\n",
@@ -43,30 +34,38 @@ def draw(found: Sequence[Found]) -> Page:
             for condition in one.conditions():
                 rows = one.of(condition)
                 name = _name(rows[0])
-                json[world][name] = {row.config.method: _entry(row) for row in rows}
-                parts += [f"**{_title(rows[0])}** ({setting(rows[0])}). {seeds_text(rows)}\n"]
+                json[world][name] = {
+                    row.config.method: {**page.numbers(row, METRICS), **page.facts(row)}
+                    for row in rows
+                }
+                parts += [
+                    f"**{_title(rows[0])}** ({page.setting(rows[0])}). {page.seeds_text(rows)}\n"
+                ]
                 parts.append(_table(rows, _is_papers(rows[0])))
         if record.paper_note:
             parts.append(f"Of the paper's figures: {record.paper_note}.\n")
     return Page(json=json, markdown="\n".join(parts))
 
 
-def beside(first: Sequence[Found], second: Sequence[Found]) -> str:
-    """Return two runs of this study in one table: each figure beside the other, and beside the paper's."""
+def beside(first: Sequence[TrainingRows], second: Sequence[TrainingRows]) -> str:
+    """Return two runs of this study in one table: each number beside its repetition and the paper's.
+
+    Args:
+        first: The rows of the first run.
+        second: The rows of its repetition, with the same configurations.
+    """
     header = ("setting", "method", "base", "again", "paper", "followed", "again", "paper")
     again = {row.config: row for one in second for row in one.rows}
     lines = []
     for row in (row for world in WORLDS for one in first if one.world == world for row in one.rows):
         if row.method.random:
             continue
-        base, followed = (
-            [text(one, metric) for one in (row, again[row.config])]
-            for metric in ("base", "compliance")
-        )
+        pair = (page.texts(one, "base", "compliance") for one in (row, again[row.config]))
         papers = _paper(row) if _is_papers(row) else (MISSING, MISSING)
-        place = f"{api.known(row.config.world).title}, {_name(row)}"
-        lines.append([place, label(row), *base, papers[0], *followed, papers[1]])
-    return table(header, lines)
+        base, followed = zip(*pair, papers, strict=True)
+        setting = f"{api.known(row.config.world).title}, {_name(row)}"
+        lines.append([setting, page.label(row), *base, *followed])
+    return page.table(header, lines)
 
 
 def _is_papers(row: Row) -> bool:
@@ -86,22 +85,16 @@ def _title(row: Row) -> str:
     return "As the paper sets it" if _is_papers(row) else _name(row).capitalize()
 
 
-def _entry(row: Row) -> dict[str, Any]:
-    return {**numbers(row, METRICS), **facts(row)}
-
-
 def _table(rows: Sequence[Row], papers: bool) -> str:
     header = ["method", "base", "followed", "return with instructions", "value bias"]
-    lines = [
-        [label(row), *(text(row, metric) for metric in ("base", "compliance", "live", "leak"))]
-        for row in rows
-    ]
+    metrics = ("base", "compliance", "live", "leak")
+    lines = [[page.label(row), *page.texts(row, *metrics)] for row in rows]
     if papers:
         header[2:2], header[4:4] = ["paper"], ["paper"]
         for row, line in zip(rows, lines, strict=True):
             base, followed = _paper(row)
             line[2:2], line[4:4] = [base], [followed]
-    return table(header, lines)
+    return page.table(header, lines)
 
 
 def _paper(row: Row) -> tuple[str, str]:
@@ -114,3 +107,6 @@ def _paper(row: Row) -> tuple[str, str]:
         return base, MISSING
     mean, std = percent(figures.compliance), percent(figures.compliance_std, 2)
     return base, f"{mean.removesuffix(' %')} ± {std}"
+
+
+DRAWINGS = {"table1": _table1}

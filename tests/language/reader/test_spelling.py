@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from mavic.language.reader.spelling import add_typo, correct, known_words, vocabulary, words_of
+from mavic.language.reader.data import _add_typo as add_typo
+from mavic.language.reader.spelling import _vocabulary, correct, known_words, words_of
 
 KNOWN = known_words(2 * ["the lettuce, the left board, the tool, the first plate, oven don't"])
 
@@ -30,7 +31,7 @@ def test_a_typing_error_is_corrected_and_a_known_word_is_left_alone(typed, corre
 
 def test_of_two_equally_near_words_the_more_frequent_is_chosen():
     often, seldom = 9 * ["zorbet"], 2 * ["zorbed"]
-    assert "zorbe" not in vocabulary()
+    assert "zorbe" not in _vocabulary()
     assert correct("zorbe", known_words(often + seldom)) == "zorbet"
     assert correct("zorbe", known_words(2 * ["zorbet"] + 9 * ["zorbed"])) == "zorbed"
 

@@ -1,0 +1,8 @@
+"""Evaluation: trained teams play test episodes, and their score lines are made.
+
+- `evaluate`: plays the episodes and makes the score lines.
+- `metrics`: the table of metrics.
+- `quantities`: what metrics sum over episodes.
+- `unseen_phrases`: instructions in phrases that teams were not trained on.
+- `infeasible`: requests that no team can fulfil.
+"""

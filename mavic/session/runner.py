@@ -1,0 +1,260 @@
+"""Training on the host: a group of configurations in one program, with progress and checkpoints.
+
+After Ctrl-C or a kill a group resumes from its last checkpoint and ends with the same numbers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from mavic.evaluation import evaluate
+from mavic.experiment.task import Task, task_of
+from mavic.learn.update import StaticConfig, TrainState
+from mavic.session import stopping
+from mavic.session.loggers import OnPoint, Point
+from mavic.teams import file as policy_files
+from mavic.teams.team import TeamPolicy
+from mavic.training import checkpoint, divergence, memory, train
+from mavic.training.groups import Group
+from mavic.training.runs import Run, make_run
+from mavic.training.train import TrainMetrics
+from mavic.training.trained import Trained
+
+
+def default_num_envs(batch: int, horizon: int) -> int:
+    """Return how many environments play a batch side by side.
+
+    There are fewer environments than episodes, so that one which finishes early takes the next episode. On a GPU
+    consecutive ticks cost more than idle environments, so each long episode gets its own environment.
+
+    Args:
+        batch: episodes per update.
+        horizon: the most ticks of an episode.
+    """
+    if jax.default_backend() == "cpu":
+        return min(batch, max(16, batch // 8))
+    return batch if horizon > train.SHORT_HORIZON else max(1, batch // 4)
+
+
+def train_group(
+    group: Group,
+    folder: Path | None = None,
+    *,
+    points: int = 20,
+    num_envs: int | None = None,
+    on_point: Sequence[OnPoint] = (),
+    console: Console | None = None,
+    stop_after: int | None = None,
+) -> Trained:
+    """Train all configurations and seeds of a group.
+
+    Args:
+        group: what is trained.
+        folder: the folder of its checkpoints. Training resumes if it holds one of the same group. None: save none.
+        points: how often training is evaluated and saved.
+        num_envs: environments side by side. None: by the device.
+        on_point: called with every new point.
+        console: where progress is shown.
+        stop_after: stop as Ctrl-C does, after so many points.
+
+    Returns:
+        The group after training.
+    """
+    console = console or Console()
+    preset, config = group.preset, group.configs[0]
+    task = task_of(config)
+    static = task.static_config(preset, config.network, config.backbone)
+    num_envs = num_envs or default_num_envs(preset.batch, task.env.horizon)
+    configs = group.trained()
+    runs = Run.stack([make_run(c, preset, task, seed) for c in configs for seed in group.seeds])
+    updates = max(1, math.ceil(preset.episodes / preset.batch / points))
+    points = math.ceil(preset.episodes / preset.batch / updates)
+    state = train.init_states(static, runs)
+    if group.initial:
+        state = _start_from(state, policy_files.load(group.initial))
+    curve: list[dict[str, Any]] = []
+    if folder is not None and checkpoint.exists(folder):
+        say = partial(console.print, style="yellow", highlight=False, soft_wrap=True)
+        state, curve = checkpoint.load(folder, group, state, updates * preset.batch, say)
+        console.print(f"resuming {folder} after {len(curve)} of {points} points")
+    program = (static, num_envs, updates, task.vectors, runs)
+    label = _label(group)
+    if not console.is_terminal:
+        console.print(f"{label}: compiling…", highlight=False)
+    with _progress(console) as progress:
+        bar = progress.add_task(label, total=points, completed=len(curve), note="compiling…")
+        compiled = False  # a signal waits for the end of a point, but not for a compilation
+        began = time.perf_counter()
+        if len(curve) < points and (line := _memory_line(program, state)):
+            console.print(line, highlight=False, soft_wrap=True)
+        while len(curve) < points:
+            with stopping.after_this(waits=compiled), memory.explained(len(runs.key)):
+                state, metrics = train.train_updates(*program, state)
+                jax.block_until_ready(state)
+                seconds = time.perf_counter() - began
+                alive = _alive(group, curve, state, metrics, points, console)
+                state = divergence.cleared(state, alive)
+                point = _point(static, num_envs, task, runs, state, metrics, seconds)
+                curve.append(divergence.blank_point(point, alive))
+                if folder is not None:
+                    checkpoint.save(folder, group, state, curve)
+                compiled = True
+            note = _note(curve[-1])
+            progress.update(bar, completed=len(curve), note=note)
+            if not console.is_terminal:  # a log has a line for each point and no moving bar
+                console.print(f"{label}: {len(curve)}/{points} · {note}", highlight=False)
+            told = Point(
+                configs=configs,
+                seeds=group.seeds,
+                number=len(curve),
+                total=points,
+                values=curve[-1],
+            )
+            for call in on_point:
+                call(told)
+            if stop_after is not None and len(curve) >= stop_after:
+                raise KeyboardInterrupt
+            began = time.perf_counter()
+    rates = [point["steps_per_second"] for point in curve[-max(1, points - 1) :]]
+    return Trained(
+        group=group,
+        task=task,
+        static=static,
+        # Moved off the devices of training: evaluation has another number of runs.
+        state=jax.tree.map(jnp.asarray, jax.device_get(state)),
+        curve=curve,
+        steps_per_second=float(np.median(rates)),  # without the first point, which compiles
+    )
+
+
+def _label(group: Group) -> str:
+    """Return what is trained, as the label of the bar and of the lines of a log."""
+    config = group.configs[0]
+    what = " ".join([config.world, config.backbone, config.network, config.preset])
+    return f"{what} · {len(group.trained())} × {len(group.seeds)} runs"
+
+
+def _note(point: dict[str, Any]) -> str:
+    """Return the last point of the curve in words, as means over all runs that did not diverge."""
+    base, compliance = (np.nanmean(point[name]) for name in ("base", "compliance"))
+    rate = point["steps_per_second"]
+    return f"base {base:.1f} · compliance {compliance:.0%} · {rate:,.0f} steps/s"
+
+
+def _memory_line(program: tuple[Any, ...], state: Any) -> str:
+    """Compile a training and return a line that says how much memory it needs. Refuse one that does not fit.
+
+    JAX keeps the compiled program, so the first call of `train_updates` does not compile it again. The line is empty
+    if the compiler does not say what the program needs.
+    """
+    runs = len(state.episodes)
+    with memory.explained(runs):
+        compiled = train.train_updates.lower(*program, state).compile()
+    return memory.check(compiled, runs)
+
+
+def _alive(
+    group: Group,
+    curve: list[dict[str, Any]],
+    state: TrainState,
+    metrics: TrainMetrics,
+    points: int,
+    console: Console,
+) -> np.ndarray:
+    """Return bool [runs], which runs have had finite numbers so far. Name those that lost them at this point."""
+    names = [f"seed {seed} of {c.method}" for c in group.trained() for seed in group.seeds]
+    before = divergence.first_points(curve, len(names))
+    finite = divergence.finite_runs(state, metrics)
+    for name, at, good in zip(names, before, finite, strict=True):
+        if at is None and not good:
+            console.print(
+                f"{name} diverged at point {len(curve) + 1} of {points}: its numbers are not finite. It gets no "
+                "score; the others go on.",
+                style="yellow",
+                highlight=False,
+                soft_wrap=True,
+            )
+    alive = finite & np.array([at is None for at in before])
+    if not alive.any():
+        raise divergence.DivergenceError(
+            f"every run has diverged ({', '.join(names)}), the last at point {len(curve) + 1} of {points}; "
+            "training ends. Smaller steps (--actor-lr, --critic-lr) may help"
+        )
+    return alive
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+        TextColumn("{task.fields[note]}"),
+        console=console,
+        transient=False,
+        disable=not console.is_terminal,
+    )
+
+
+def _start_from(state: TrainState, team: TeamPolicy) -> TrainState:
+    """Return untrained states [runs, ...] with the team's weights in every run. Optimizers begin anew."""
+
+    def spread(like: Any, own: Any) -> Any:
+        try:
+            return jax.tree.map(lambda new, old: jnp.broadcast_to(old[None], new.shape), like, own)
+        except ValueError:  # other shapes, or another structure
+            raise ValueError(
+                f"the team to start from has another network: its shape {team.facts['shape']} and "
+                f"what it hears ({team.hear}) must be those of the training"
+            ) from None
+
+    own = team.weights
+    parts = {
+        name: spread(getattr(state, name), getattr(own, name))
+        for name in ("actor", "critic", "scale")
+    }
+    if state.target is not None:
+        parts["target"] = parts["critic"]
+    placed = jax.tree.map(
+        lambda new, old: jax.device_put(new, old.sharding if old.committed else None),
+        parts,
+        {name: getattr(state, name) for name in parts},
+    )
+    return dataclasses.replace(state, **placed)
+
+
+def _point(
+    static: StaticConfig,
+    num_envs: int,
+    task: Task,
+    runs: Run,
+    state: TrainState,
+    metrics: TrainMetrics,
+    seconds: float,
+) -> dict[str, Any]:
+    """Return one point of the curve: base return and compliance of every run, and metrics of the last updates.
+
+    `seconds` is how long the updates since the last point took. The first point's include compilation.
+    """
+    return {
+        "episodes": int(state.episodes[0]),
+        **evaluate.progress(static, num_envs, task.vectors, runs, state),
+        "value": np.asarray(metrics.update.value),
+        "entropy": np.asarray(metrics.update.entropy),
+        "seconds": seconds,
+        "steps_per_second": float(metrics.ticks.sum()) / seconds,
+    }

@@ -1,0 +1,152 @@
+"""Many trainings in one compiled program: play a batch of episodes, update, repeat. The host calls it in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from mavic.learn import backbones, batches, update
+from mavic.learn.backbones import UpdateMetrics
+from mavic.learn.transitions import as_played, packed
+from mavic.learn.update import StaticConfig, TrainState
+from mavic.rollout.rollout import numbers_used, rollout
+from mavic.run_axis import max_over_runs
+from mavic.training.devices import over_runs
+from mavic.training.runs import Run, rollout_policy
+from mavic.types import Array, record
+
+SMALL_FRACTION = 4  # most batches fit into a quarter of the largest possible number of rows
+SHORT_HORIZON = 100  # ticks; with such a horizon, trained teams end most episodes far earlier
+LARGE = 256  # rows; for more, a second, smaller program for the update is worth its compilation
+
+
+@record
+class TrainMetrics:
+    """Metrics of one batch, or their means over several."""
+
+    update: UpdateMetrics
+    ticks: Array  # number of ticks played; over several batches their sum
+    task_return: Array  # undiscounted, per episode
+
+
+def init_states(static: StaticConfig, runs: Run) -> TrainState:
+    """Return untrained states, one per run."""
+    return _init_states(static, runs.key, runs.hyper.value_scale, runs.hyper.critic_init_scale)
+
+
+@partial(jax.jit, static_argnames="static")
+def _init_states(
+    static: StaticConfig, keys: Array, scales: Array, init_scales: Array
+) -> TrainState:
+    def one_run(key: Array, *scale: Array) -> TrainState:
+        return update.init(jax.random.fold_in(key, 0), static, *scale)
+
+    return over_runs(one_run)(keys, scales, init_scales)
+
+
+def _packing(num_envs: int, horizon: int) -> tuple[int, int]:
+    """Return the number of lanes to learn from, and f: most batches fit into 1/f of the largest number of rows.
+
+    Learning takes at least as many steps as the longest episode has rows. Where most episodes are far shorter, fewer
+    and fuller lanes take no more steps. On a GPU only the number of steps counts.
+    """
+    if jax.default_backend() == "cpu" and horizon <= SHORT_HORIZON:
+        return max(1, num_envs * 3 // 4), 2 * SMALL_FRACTION
+    return num_envs, SMALL_FRACTION
+
+
+def one_update(
+    static: StaticConfig, num_envs: int, vectors: Array, run: Run, state: TrainState
+) -> tuple[TrainState, TrainMetrics]:
+    """Play a batch of episodes and learn from it.
+
+    Args:
+        static: sizes and networks, which the program is compiled for.
+        num_envs: environments that play side by side.
+        vectors: [P, D] what agents hear of each phrase.
+        run: the numbers of this training.
+        state: weights and optimizers.
+
+    Returns:
+        The state after the update, and metrics of the batch.
+    """
+    epsilon = run.hyper.anneal(state.episodes).epsilon
+    first = state.episodes
+    if static.first_to_finish:  # episodes that were thrown away are not played again
+        num_envs = static.first_to_finish
+        first = first // static.batch * numbers_used(static.batch, num_envs)
+    played = rollout(
+        run.train_env,
+        rollout_policy(static, state.actor, vectors, epsilon),
+        jax.random.fold_in(run.key, 1),
+        episodes=static.batch,
+        num_envs=num_envs,
+        first=first,
+        first_to_finish=static.first_to_finish > 0,
+    ).rows
+    lanes, fraction = _packing(num_envs, run.train_env.env.horizon)
+    # With one episode per environment, packing would change no lane.
+    arrange: Callable[..., Array] = as_played
+    if num_envs < static.batch:
+        arrange = partial(packed, episodes=static.batch, lanes=lanes)
+    views = batches.views_of(
+        static.network.shape, static.critic.shape, played, drop_unfinished=static.drop_unfinished
+    )
+    ends = [arrange(view, drop_unfinished=static.drop_unfinished) for view in views]
+
+    def learn(size: int) -> tuple[TrainState, UpdateMetrics]:
+        batch = batches.batch_of(views, [each[:size] for each in ends], run.hyper.gamma)
+        learnt = backbones.learn(static, run.hyper, run.correction, vectors, state, batch)
+        return learnt[0], learnt[1].metrics()
+
+    size = len(ends[0])  # enough if every episode lasts to the horizon, which is rare
+    if size <= LARGE:
+        state, metrics = learn(size)
+    else:
+        small = -(-size // fraction)
+        fullest = jnp.stack([(each >= 0).sum(0).max() for each in ends]).max()
+        fits = max_over_runs(fullest) <= small
+        state, metrics = jax.lax.cond(fits, partial(learn, small), partial(learn, size))
+    return state, TrainMetrics(
+        update=metrics,
+        ticks=played.alive.sum().astype(jnp.float32),
+        task_return=(played.task_reward * played.alive).sum() / static.batch,
+    )
+
+
+@partial(jax.jit, static_argnames=("static", "num_envs", "updates"), donate_argnames="state")
+def train_updates(
+    static: StaticConfig,
+    num_envs: int,
+    updates: int,
+    vectors: Array,
+    runs: Run,
+    state: TrainState,
+) -> tuple[TrainState, TrainMetrics]:
+    """Make `updates` updates of every run in one compiled program.
+
+    Args:
+        static: sizes and networks, which the program is compiled for.
+        num_envs: environments that play side by side.
+        updates: how many updates.
+        vectors: [P, D] what agents hear of each phrase.
+        runs: the numbers of all trainings, stacked.
+        state: their weights and optimizers, stacked. The caller gives them away.
+
+    Returns:
+        The states, and the metrics as means over updates; ticks are summed.
+    """
+
+    def one_run(run: Run, state: TrainState) -> tuple[TrainState, TrainMetrics, Array]:
+        state, metrics = jax.lax.scan(
+            lambda state, _: one_update(static, num_envs, vectors, run, state),
+            state,
+            length=updates,
+        )
+        return state, jax.tree.map(lambda x: x.mean(0), metrics), metrics.ticks.sum()
+
+    state, metrics, ticks = over_runs(one_run)(runs, state)
+    return state, TrainMetrics(update=metrics.update, ticks=ticks, task_return=metrics.task_return)
