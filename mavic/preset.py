@@ -77,7 +77,8 @@ class Preset:
     """The value that a critic output of 1 stands for. Near the size of returns, critics need no large weights."""
     critic_init_scale: NotNegative | None = None
     """The value that an output of 1 of an untrained critic stands for; None: `value_scale`. If it is small, the first
-    values are near 0. Large random first values turn some seeds away from the task before they have found it."""
+    values are near 0. With large random first values some seeds never
+    learn the task."""
     popart_step: Share = 0.0
     """Step size of the running value statistics (PopArt); 0 is off. Only the backbone acac sets it."""
     spurious_interrupt_prob: Share = 0.0
@@ -90,13 +91,13 @@ class Preset:
     """Share of the instructions with rule add that hold to the end of the episode. Short instructions never show what
     the whole task is worth under them."""
     drill_prob: Share = 0.0
-    """Share of the prohibitions with rule add that hold to the end (or from the start) which are drills: in training
-    only, what they forbid is not available to the agents addressed. So the team meets the states in which something
-    else must do. Refusing is learnt from the other prohibitions."""
+    """Prohibitions with rule add may hold for a whole episode. This share of them is enforced in training: what they
+    forbid is unavailable to the agents addressed. The team then visits states in which it must use an alternative. It
+    learns to refuse from the other prohibitions."""
     from_start_prob: Share = 0.0
     """Share of the episodes with instructions, in training with interruptions, that begin under one with rule add."""
     single_instruction: bool = False
-    """In an episode that begins under an instruction no other follows. Otherwise states after
+    """An episode that begins under an instruction gets no second one. Otherwise states after
     its fulfilment are undersampled."""
     target_network: bool = False
     """Keep a target critic and copy it every `target_update_episodes`; otherwise targets come from the critic."""
@@ -113,8 +114,9 @@ class Preset:
     drop_unfinished: bool = False
     """Drop macros that still run when the episode ends, as the reference does."""
     first_to_finish: Annotated[int, Range(0, 10**6)] = 0
-    """So many environments play side by side, each restarting at once, until `batch` episodes have ended. Those that
-    still run are thrown away, as the reference does. 0: complete episodes, and short ones are not favoured."""
+    """The number of parallel environments, each restarting when its episode ends. Play stops when `batch` episodes have
+    ended; those that still run are thrown away, as the reference does. 0: complete episodes, so short ones are not
+    favoured."""
     baseline: Literal["before", "after", "target"] = "before"
     """The V in the advantage G - V: that of the critic before its step, after it (the reference), or of the target
     critic (ACAC)."""

@@ -131,10 +131,12 @@ class Rules:
     allowed: Array  # [C, N, M] bool
     lists_allowed: Array  # [C] bool: the kind says what to do; otherwise what not to do
     addressed: Array  # [C, N] bool: the agents that the kind is meant for
-    replaces: Array  # [C] bool: rule replace; otherwise rule add
-    pay: Array  # [C] rule replace: plus or minus this each tick instead of the task's reward
-    penalty: Array  # [C] rule add: once for each forbidden macro chosen
-    bonus: Array  # [C] rule add: once for each allowed macro chosen
+    replaces: Array  # [C] bool: the task's reward is not paid
+    pay: (
+        Array  # [C] plus or minus this each tick, by whether the macro is allowed; 0 under rule add
+    )
+    penalty: Array  # [C] once for each forbidden macro chosen; 0 under rule replace
+    bonus: Array  # [C] once for each allowed macro chosen; 0 under rule replace
     outcome: Array  # [C, V] an event with +1 fulfils the instruction and ends it, with -1 breaks and ends it
     credit: Array  # [C] what fulfilling pays and breaking costs
     precondition: Array  # [C] 0, or 1 + the index of the precondition for giving the kind

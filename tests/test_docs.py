@@ -106,7 +106,7 @@ def test_the_counts_of_faults_are_those_that_were_recorded():
 def test_the_page_of_extensions_runs(workshop):
     names = run_blocks(workshop, slow=False)
     assert isinstance(api.make("corridor"), names["Corridor"])
-    assert "switch-cut" in METHODS and "asked" in METRICS
+    assert "mavic-half" in METHODS and "asked" in METRICS
     assert "letters" in OWN and "tanh" in NETWORKS
     kinds = InstructionFile.read("slow_corridor.toml").kinds
     assert (kinds[0].effect, kinds[0].resolved_by) == ("hurry", {"solved": 1})
@@ -125,7 +125,7 @@ def test_the_page_has_all_its_blocks():
 
 
 @pytest.mark.parametrize(
-    "row", ['METHODS["switch-cut"]', 'METRICS["asked"]', 'OWN["letters"]', 'NETWORKS["tanh"]']
+    "row", ['METHODS["mavic-half"]', 'METRICS["asked"]', 'OWN["letters"]', 'NETWORKS["tanh"]']
 )
 def test_what_is_ones_own_takes_fewer_than_ten_lines(row):
     (text,) = (text for _, _, text in blocks() if f"{row} = " in text)

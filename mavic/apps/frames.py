@@ -13,7 +13,8 @@ import numpy as np
 from mavic.envs import api
 from mavic.ranges import FOREVER
 from mavic.rollout.step import InstructedEnv
-from mavic.teams.stage import Episode, Moment, Stage
+from mavic.teams.episode import Episode, Moment
+from mavic.teams.stage import Stage
 from mavic.types import Scene
 
 

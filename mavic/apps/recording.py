@@ -10,7 +10,8 @@ from typing import Any
 import jax
 
 from mavic.apps.frames import Frame, frame_of
-from mavic.teams.stage import Cue, Stage, open_stage
+from mavic.teams.episode import Cue
+from mavic.teams.stage import Stage, open_stage
 from mavic.types import Array
 
 

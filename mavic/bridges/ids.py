@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from mavic.envs.api import BUILT_IN, names
+from mavic.envs.api import BUILT_IN, known, names
 from mavic.hints import suggest
 
-VERSION = {"box_pushing": 1, "warehouse": 1, "overcooked": 1}
 ENTRY_POINT = "mavic.bridges.gymnasium:TeamEnv"
 
 
 def id_of(world: str) -> str:
-    """Return the versioned name of a world. Worlds that plugins register have version 0."""
+    """Return the versioned name of a world. Worlds without a version have 0."""
     camel = "".join(part.capitalize() for part in world.split("_"))
-    return f"mavic/{camel}-v{VERSION.get(world, 0)}"
+    return f"mavic/{camel}-v{known(world).version}"
 
 
 def world_of(name: str) -> str:
     """Return the world that a versioned name or a plain name means."""
-    known = {id_of(world): world for world in names()} | {world: world for world in names()}
-    if name not in known:
-        raise ValueError(f"no world is called {name!r}; {suggest(name, tuple(known))}")
-    return known[name]
+    worlds = {id_of(world): world for world in names()} | {world: world for world in names()}
+    if name not in worlds:
+        raise ValueError(f"no world is called {name!r}; {suggest(name, tuple(worlds))}")
+    return worlds[name]
 
 
 def register_plugin() -> None:

@@ -137,6 +137,8 @@ class World:
     """Makes the environment from its options."""
     title: str = ""
     """The name shown in tables and on pages."""
+    version: int = 0
+    """The number in its Gymnasium id, such as `mavic/BoxPushing-v1`. A change of its dynamics raises it."""
     instructions: Path | None = None
     """The file of its kinds and training phrases. A world without one cannot be trained by name."""
     phrases: Path | None = None

@@ -2,7 +2,8 @@
 
 A metric is a ratio of two sums. Evaluation sums the numerator and the denominator on the device (`measure`), adds
 batches of episodes, and divides once at the end (`Ratio.value`). Score lines, tables, captions, CSV, JSON and the page
-of definitions read `METRICS`. A new row there is a new metric in all of them.
+of definitions read `METRICS`. A new row there is a new metric in all of them. Larger must be better: reports call the
+smallest seed the worst. Section `leak` holds one metric; metrics of held instructions belong to `under`.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Quantity:
     total: Callable[[Tally], Array]
 
 
-def _count(flags: Array) -> Array:
+def count(flags: Array) -> Array:
     """Return how many flags are set."""
     return flags.sum().astype(jnp.float32)
 
@@ -41,7 +41,7 @@ def _count(flags: Array) -> Array:
 def _episodes_over(tally: Tally) -> Array:
     """Return the number of finished episodes: ended by the task or cut by the horizon."""
     rows = tally.rows
-    return _count(rows.alive & (rows.terminal | rows.truncated))
+    return count(rows.alive & (rows.terminal | rows.truncated))
 
 
 def _discounted(tally: Tally) -> Array:
@@ -102,28 +102,28 @@ def _agents_mean(values: Array | None) -> Array:
 EPISODES = Quantity("episodes", _episodes_over)
 SOLVED = Quantity(
     "episodes in which the task was completed",
-    lambda t: _count((t.rows.events[..., 0] > 0) & t.rows.alive),
+    lambda t: count((t.rows.events[..., 0] > 0) & t.rows.alive),
 )
 RETURN = Quantity("sum over episodes of Σ_t γ^t r_t", _discounted)
 UNDISCOUNTED = Quantity("sum of task rewards", lambda t: (t.rows.task_reward * t.rows.alive).sum())
-TICKS = Quantity("ticks", lambda t: _count(t.rows.alive))
+TICKS = Quantity("ticks", lambda t: count(t.rows.alive))
 GIVEN = Quantity("instructions given and counted", lambda t: _closed(t).sum((0, 1)))
 FOLLOWED = Quantity(
     "instructions followed", lambda t: (_closed(t) * t.rows.followed[..., None]).sum((0, 1))
 )
 FOLLOWED_BOTH = Quantity(
     "episodes in which both instructions were followed to the end",
-    lambda t: _count(_followed_both(t)),
+    lambda t: count(_followed_both(t)),
 )
-DECISIONS = Quantity("decisions of addressed agents", lambda t: _count(_decides(t)))
+DECISIONS = Quantity("decisions of addressed agents", lambda t: count(_decides(t)))
 ALLOWED_DECISIONS = Quantity(
     "decisions of addressed agents for an allowed macro",
-    lambda t: _count(_decides(t) & t.rows.complied),
+    lambda t: count(_decides(t) & t.rows.complied),
 )
-ADDRESSED_TICKS = Quantity("ticks × addressed agents", lambda t: _count(_addressed(t)))
+ADDRESSED_TICKS = Quantity("ticks × addressed agents", lambda t: count(_addressed(t)))
 ALLOWED_TICKS = Quantity(
     "ticks × addressed agents whose running macro is allowed",
-    lambda t: _count(_addressed(t) & t.rows.complied),
+    lambda t: count(_addressed(t) & t.rows.complied),
 )
 MACRO_TICKS = Quantity("ticks × addressed agents", _macro_ticks)
 TWIN = Quantity(

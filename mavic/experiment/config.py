@@ -22,13 +22,13 @@ from mavic.experiment.axes import (
 )
 from mavic.experiment.methods import METHODS
 from mavic.hints import look_up, suggest
+from mavic.instruct.reward import BY_KIND
 from mavic.instruct.schedule import SCHEDULES
+from mavic.instruct.spec import RULES
 from mavic.language.heard import HEARINGS
 from mavic.learn.backbones import BACKBONES
 from mavic.learn.networks import NETWORKS
 from mavic.ranges import NotNegative
-
-RULES = ("by-kind", "add")  # what an instruction file says, or `add` for every kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class ExperimentConfig(Axes):
         look_up(METHODS, self.method, "method")
         look_up(NETWORKS, self.network, "network")
         look_up(BACKBONES, self.backbone, "backbone")
-        look_up(dict.fromkeys(RULES), self.rule, "rule")
+        look_up({BY_KIND: None, **RULES}, self.rule, "rule")
         look_up(SCHEDULES, self.schedule, "schedule")
         for kind, weight in self.weights.items():
             ranges.check_value(weight, NotNegative, f"the weight of {kind}")

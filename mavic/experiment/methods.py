@@ -43,7 +43,7 @@ METHODS = {
     "naive": Method(
         instructions="interrupt",
         correction="none",
-        about="It learnt from the same instructions, but what they are worth leaks into its work.",
+        about="It learnt from the same instructions, but rewards for obeying bias its values of the task.",
     ),
     "switch": Method(
         instructions="per_episode",
@@ -53,7 +53,7 @@ METHODS = {
     "mavic": Method(
         instructions="interrupt",
         correction="cut",
-        about="It learnt to keep what an instruction is worth apart from what its work is worth.",
+        about="Its training corrects its values wherever the instruction changes.",
     ),
     "mavic-shift": Method(
         instructions="interrupt",

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mavic.envs.api import Env, macro_count
-from mavic.hints import suggest
-from mavic.instruct.spec import InstructionFile, InstructionFileError, Kind, Macros
+from mavic.hints import look_up, suggest
+from mavic.instruct.spec import RULES, InstructionFile, InstructionFileError, Kind, Macros
 from mavic.types import Array, Bool, Float, Instruction, Int, Rules, assert_rank
+
+BY_KIND = "by-kind"  # every kind has the rule that its file names
 
 
 def rules_of(
@@ -30,7 +33,8 @@ def rules_of(
     Args:
         env: The environment.
         file: The instruction file or its path.
-        rule: "by-kind" (as the file says) or "add" (for every kind, with the paper's penalty and bonus).
+        rule: "by-kind" (as the file says), or a row of `mavic.instruct.spec.RULES` for every kind. "add" has the
+            paper's penalty and bonus.
         only: The kinds that the schedule gives; None: all that are not `extra`.
         extras: Without `only`, the schedule gives the extra kinds too.
         penalty: What disobeying costs, 0 or more; it replaces the penalty of every kind.
@@ -38,8 +42,7 @@ def rules_of(
     """
     if not isinstance(file, InstructionFile):
         file = InstructionFile.read(file)
-    if rule not in ("by-kind", "add"):
-        raise ValueError(f"rule {rule!r} is unknown; {suggest(rule, ('by-kind', 'add'))}")
+    look_up({BY_KIND: None, **RULES}, rule, "rule")
     if file.world != env.name:
         raise InstructionFileError(
             f"{file.source}: world: the file is for {file.world!r}, this world is {env.name!r}"
@@ -74,20 +77,23 @@ def rules_of(
         """Return [C], a number of each kind; 0 for no instruction."""
         return jnp.asarray(np.array([0, *map(value, file.kinds)], dtype))
 
+    def rule_of(kind: Kind) -> Any:
+        return RULES[kind.rule if rule == BY_KIND else rule]
+
     def penalty_of(kind: Kind) -> float:
         own = kind.paper_penalty if as_paper else kind.penalty
-        return own if penalty is None else -penalty
+        return (own if penalty is None else -penalty) * rule_of(kind).each_choice
 
     def bonus_of(kind: Kind) -> float:
         own = kind.paper_bonus if as_paper else kind.bonus
-        return own if bonus is None else bonus
+        return (own if bonus is None else bonus) * rule_of(kind).each_choice
 
     return Rules(
         allowed=jnp.asarray(allowed),
         lists_allowed=column(bool, lambda kind: kind.allow is not None),
         addressed=jnp.asarray(addressed),
-        replaces=column(bool, lambda kind: kind.rule == "replace" and not as_paper),
-        pay=column(np.float32, lambda kind: kind.pay),
+        replaces=column(bool, lambda kind: not rule_of(kind).task),
+        pay=column(np.float32, lambda kind: kind.pay * rule_of(kind).each_tick),
         penalty=column(np.float32, penalty_of),
         bonus=column(np.float32, bonus_of),
         outcome=jnp.asarray(outcome),
@@ -115,7 +121,7 @@ def _check_possible(allowed: np.ndarray, addressed: np.ndarray, env: Env, where:
     ):
         if is_meant and not row[: len(macros)].any():
             raise InstructionFileError(
-                f"{where}: it allows {agent} no macro; agents must name others"
+                f"{where}: it forbids every macro of {agent}; allow one, or leave {agent} out of agents"
             )
 
 
@@ -256,5 +262,5 @@ def _pay(
     kind = instruction.kind
     once = jnp.where(complied, rules.bonus[kind], rules.penalty[kind]) * fresh
     each_tick = jnp.where(complied, rules.pay[kind], -rules.pay[kind])
-    reward = jnp.where(rules.replaces[kind], each_tick, task + jnp.where(kind > 0, once, 0.0))
+    reward = jnp.where(rules.replaces[kind], 0.0, task) + jnp.where(kind > 0, each_tick + once, 0.0)
     return reward + rules.credit[kind] * verdict(kind, events, rules)

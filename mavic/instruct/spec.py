@@ -33,12 +33,27 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from mavic.hints import suggest
 from mavic.ranges import Range, RangeError, check_value
 
-RULES = ("add", "replace")
+
+class _Rule(NamedTuple):
+    """How a kind pays."""
+
+    task: bool
+    """The task's reward goes on."""
+    each_tick: bool
+    """Plus or minus `pay` each tick, by whether the running macro is allowed."""
+    each_choice: bool
+    """`penalty` once for each forbidden macro chosen, `bonus` once for each allowed one."""
+
+
+RULES = {
+    "add": _Rule(task=True, each_tick=False, each_choice=True),
+    "replace": _Rule(task=False, each_tick=True, each_choice=False),
+}
 Payment = Annotated[float, Range(-1e6, 1e6)]
 Macros = tuple[str, ...] | dict[str, tuple[str, ...]]  # for all agents, or by agent
 
@@ -180,7 +195,7 @@ def _kind(name: str, table: dict[str, Any], where: str, refuse: Any) -> Kind:
             _check_payment(value, f"{where}.{key}", refuse)
     rule = table.get("rule")
     if rule not in RULES:
-        raise refuse(f"{where}.rule", f"{rule!r} is unknown; {suggest(str(rule), RULES)}")
+        raise refuse(f"{where}.rule", f"{rule!r} is unknown; {suggest(str(rule), tuple(RULES))}")
     if ("allow" in table) == ("forbid" in table):
         raise refuse(where, "needs exactly one of allow and forbid")
     if "agents" in table and not _are_names(table["agents"]):

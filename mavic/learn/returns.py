@@ -26,10 +26,14 @@ from mavic.types import Array, Bool, Float, assert_rank, record
 
 @record
 class Correction:
-    """How a target treats a change of instruction. Both fields are numbers (usually 0 or 1) for `vmap`."""
+    """How a target treats a change of instruction. The fields are numbers for `vmap`.
 
-    cut: float | Array  # the return stops at a change and bootstraps V(h', c)
-    shift: float | Array  # the return goes on and is shifted by V(h', c) - V(h', c')
+    If either is above 0, the target bootstraps V(h', c) at a change. `shift` is the share of the later return that it
+    adds, minus V(h', c').
+    """
+
+    cut: float | Array  # 1 or 0
+    shift: float | Array  # from 0 to 1
 
 
 CORRECTIONS = {

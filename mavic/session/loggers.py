@@ -38,7 +38,7 @@ class Point:
         return self.values["episodes"]
 
     def runs(self) -> Iterator[tuple[str, int, dict[str, float]]]:
-        """Yield each run's configuration, seed and numbers. A number by context is named value/0, value/1, …"""
+        """Yield each run's configuration, seed and numbers. Pairs (uninstructed, instructed) are value/0, value/1."""
         for row, config in enumerate(self.configs):
             for column, seed in enumerate(self.seeds):
                 yield config.name(), seed, self._numbers(row * len(self.seeds) + column)

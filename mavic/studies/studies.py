@@ -23,7 +23,7 @@ from mavic.studies.jobs import Job
 WORLDS = ("box_pushing", "warehouse", "overcooked")
 PROFILES = ("full", "quick")
 TABLE = ("vanilla", "naive", "switch", "mavic", "mavic-shift", "random")
-FIRST_SEED = 200  # no choice was made on the seeds from here on
+FIRST_SEED = 200  # seeds from here on were never used to choose numbers
 PLAIN = {  # the schedule alone: no uninstructed episodes, no spurious interrupts, no enforced prohibitions
     "uninstructed_episode_prob": 0.0,
     "spurious_interrupt_prob": 0.0,
@@ -40,7 +40,7 @@ class Training:
     name: str
     world: str
     axes: Mapping[str, Any] = field(default_factory=dict)
-    """Values by the names of `mavic.experiment.config.AXES`."""
+    """Values by the names of `mavic.experiment.axes.AXES`."""
     condition: tuple[str, ...] = ("live/by-kind",)
     seeds: int = 10
     first_seed: int = FIRST_SEED
@@ -404,7 +404,7 @@ _ROWS = (
     ),
     _study(
         "infeasible",
-        "which macros are chosen under requests that nobody can fulfil",
+        "which macros are chosen under infeasible requests",
         KITCHENS,
         WORDS_QUICK,
     ),

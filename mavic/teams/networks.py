@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, NamedTuple
 
+from mavic.hints import look_up
 from mavic.learn.backbones import network_of
 from mavic.learn.networks import Network, Shape
+from mavic.learn.views import VIEWS
 
 FIRST_FIELDS = (  # of a shape, in every file
     *("observation", "macros", "agents", "embedding", "hidden", "projected", "parts"),
@@ -39,7 +41,9 @@ class Networks(NamedTuple):
 
 def _shape_of(fields: dict[str, Any]) -> Shape:
     plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
-    return Shape(**plain)
+    shape = Shape(**plain)
+    look_up(VIEWS, shape.view, "view")
+    return shape
 
 
 def _fact(shape: Shape) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache, partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from mavic.ranges import FOREVER
 from mavic.rollout import step as steps
 from mavic.rollout.step import InstructedEnv, shielded
 from mavic.teams import file as policy_files
+from mavic.teams.episode import Cue, Episode, Moment
 from mavic.teams.networks import Networks
 from mavic.teams.team import Carry, Listening, TeamPolicy, decide
 from mavic.teams.team import values as team_values
@@ -100,6 +101,29 @@ class Stage:
     def kinds(self) -> tuple[str, ...]:
         """The kinds of instruction; the first is "none"."""
         return self.instructed_env.rules.names
+
+    @staticmethod
+    def guest_options(facts: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the options of the environment that seats one more agent beside a policy file's team.
+
+        Return None if the world has no such seat, or if the team's agents would not see and do there what they learnt.
+        """
+        guest = api.world(facts["world"]).guest
+        if guest is None:
+            return None
+        options = {**facts["config"]["options"], **guest}
+        try:
+            agents, macros, observation = _interface(facts["world"], json.dumps(options))
+        except ValueError:  # these options do not go together
+            return None
+        own = len(facts["agents"])
+        fits = (
+            len(agents) == own + 1
+            and list(agents[:own]) == list(facts["agents"])
+            and macros[:own] == facts["macros"]
+            and observation == facts["shape"]["observation"]
+        )
+        return options if fits else None
 
     def start(self, key: Array) -> Episode:
         """Return the start of an episode.
@@ -206,8 +230,9 @@ class Stage:
             over=_how_it_ended(row),
         )
         for number, one in zip(episode.numbers, (row, row.also), strict=True):
-            if one is not None:
-                following = _with_verdict(self, following, number, one.closed, one.followed)
+            if one is not None and int(one.closed):
+                kind = self.kinds[int(one.closed)]
+                following = following.with_verdict(number, kind, one.followed)
         return moment, following
 
     def play(
@@ -247,79 +272,7 @@ class Stage:
             also: of the second instruction instead of the first.
         """
         texts, spoken = self.lexicon.texts, episode.spoken
-        return [spoken.get((row, also)) or texts[row] or None for row in _rows(episode, also)]
-
-
-class _Verdict(NamedTuple):
-    """Whether an instruction that ended was followed. Instructions that are not counted get none."""
-
-    number: int  # of the instruction, 1 for the first of the episode
-    kind: str
-    followed: bool
-
-
-class Moment(NamedTuple):
-    """A state and what the agents do in it."""
-
-    state: Any  # of the environment
-    macro: np.ndarray  # [N]
-    fresh: np.ndarray  # bool [N], who chose its macro in this tick
-    complies: Sequence[bool | None]  # [N]; None: the agent is not addressed
-    values: dict[str, float] | None = None  # V(h, c) by kind, mean over agents
-
-
-class Cue(NamedTuple):
-    """A line of a script: these words are said before tick `tick`."""
-
-    tick: int
-    words: str  # a kind's name, a phrase, a free sentence, or "none" to end the active instruction
-    agents: Sequence[str | int] | None = None  # names or numbers; None: all that the kind addresses
-    hold: int | None = None  # ticks; None: until it is resolved or the episode ends
-    also: bool = False  # it holds beside the active instruction instead of replacing it
-
-
-@dataclass(frozen=True, kw_only=True)
-class Episode:
-    """The state of an episode between two ticks."""
-
-    state: InstructedState
-    carry: Any  # the team's memory
-    instruction: Instruction  # that of `state`, as numpy arrays
-    also: Instruction | None = None  # the second one, likewise; None: there is no place for one
-    numbers: tuple[int, int] = (0, 0)  # of the last that was given in each place, 1 for the first
-    time: int = 0
-    spoken: Mapping[tuple[int, bool], str] = field(default_factory=dict)
-    """Sentences by their row of the lexicon and whether they are second instructions."""
-    reward: float = 0.0
-    earned: float = 0.0
-    events: tuple[str, ...] = ()
-    verdicts: tuple[_Verdict, ...] = ()
-    refused: tuple[str, ...] = ()
-    judged: int = 0
-    followed: int = 0
-    over: str = ""
-
-    @property
-    def given(self) -> int:
-        """The number of instructions that were given so far."""
-        return int(self.instruction.given) + (0 if self.also is None else int(self.also.given))
-
-    def now(self, instruction: Instruction, also: Instruction | None, **changes: Any) -> Episode:
-        """Return the episode with these instructions. One that is new gets the next number."""
-        changed = dataclasses.replace(self, instruction=instruction, also=also, **changes)
-        before = 0 if self.also is None else int(self.also.given)
-        first, second = self.numbers
-        if int(instruction.given) > int(self.instruction.given):
-            first = changed.given
-        if also is not None and int(also.given) > before:
-            second = changed.given
-        return dataclasses.replace(changed, numbers=(first, second))
-
-    def still(self) -> Moment:
-        """Return the present moment; all agents wait."""
-        state = jax.device_get(replace(self.state, key=None))
-        macro = np.maximum(state.macro, 0)
-        return Moment(state.state, macro, np.zeros(len(macro), bool), [None] * len(macro))
+        return [spoken.get((row, also)) or texts[row] or None for row in episode.rows(also)]
 
 
 def open_stage(
@@ -342,7 +295,7 @@ def open_stage(
     if options:
         task = task_of(config, **options)
     if guest:
-        more = guest_options(team.facts)
+        more = Stage.guest_options(team.facts)
         if more is None:
             raise StageError(f"a person cannot join this team of {config.world}")
         task = task_of(config, **more)
@@ -357,29 +310,6 @@ def open_stage(
         resting_macros=api.world(config.world).resting_macros,
         name=config.method if config.network == usual else f"{config.method} ({config.network})",
     )
-
-
-def guest_options(facts: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the options of the environment that seats one more agent beside a policy file's team.
-
-    Return None if the world has no such seat, or if the team's agents would not see and do there what they learnt.
-    """
-    guest = api.world(facts["world"]).guest
-    if guest is None:
-        return None
-    options = {**facts["config"]["options"], **guest}
-    try:
-        agents, macros, observation = _interface(facts["world"], json.dumps(options))
-    except ValueError:  # these options do not go together
-        return None
-    own = len(facts["agents"])
-    fits = (
-        len(agents) == own + 1
-        and list(agents[:own]) == list(facts["agents"])
-        and macros[:own] == facts["macros"]
-        and observation == facts["shape"]["observation"]
-    )
-    return options if fits else None
 
 
 @lru_cache(16)
@@ -402,7 +332,10 @@ def _given(
         state=state,
         spoken={**episode.spoken, (phrase, also): text},
     )
-    return _with_verdict(stage, episode, number, judgement.closed, judgement.followed)
+    if not int(judgement.closed):
+        return episode
+    kind = stage.kinds[int(judgement.closed)]
+    return episode.with_verdict(number, kind, judgement.followed)
 
 
 def _meaning(lexicon: Lexicon, words: str | Heard, own_words: bool = False) -> tuple[int, int, str]:
@@ -495,28 +428,7 @@ def _heard_texts(stage: Stage, episode: Episode, also: bool) -> list[str | None]
     texts, spoken = stage.lexicon.texts, episode.spoken
     if not stage.hears:
         return [None] * len(stage.env.agents)
-    return [texts[row] or spoken.get((row, also)) or None for row in _rows(episode, also)]
-
-
-def _rows(episode: Episode, also: bool) -> list[int]:
-    """Return the row of the lexicon that is said to each agent."""
-    instruction = episode.also if also else episode.instruction
-    return [] if instruction is None else np.asarray(instruction.phrase).tolist()
-
-
-def _with_verdict(
-    stage: Stage, episode: Episode, number: int, closed: Any, followed: Any
-) -> Episode:
-    """Return the episode with the verdict on instruction `number` of kind `closed`; unchanged if `closed` is 0."""
-    if not int(closed):
-        return episode
-    verdict = _Verdict(number=number, kind=stage.kinds[int(closed)], followed=bool(followed))
-    return dataclasses.replace(
-        episode,
-        verdicts=(*episode.verdicts, verdict),
-        judged=episode.judged + 1,
-        followed=episode.followed + bool(followed),
-    )
+    return [texts[row] or spoken.get((row, also)) or None for row in episode.rows(also)]
 
 
 # The compiled programs: one tick of one episode, with people who may drive some of the agents.

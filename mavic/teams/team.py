@@ -1,4 +1,4 @@
-"""A trained team as a file: weights in safetensors, and a JSON file beside it that describes them.
+"""A trained team acts.
 
     policy = mavic.load_policy("box_pushing/mavic")
     carry = policy.start()
@@ -29,7 +29,6 @@ from mavic.learn import act
 from mavic.learn.popart import Scale
 from mavic.learn.views import VIEWS
 from mavic.preset import Preset
-from mavic.teams import shipped as shipped
 from mavic.teams.facts import PolicyError
 from mavic.teams.networks import Networks
 from mavic.types import Array, ArrayLike, Rules, record, replace

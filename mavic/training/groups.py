@@ -41,8 +41,8 @@ class Group:
     def conflicting_records(self, folder: Path) -> Iterator[tuple[Path, str]]:
         """Yield each record in a folder that the group would replace by a different one, and what differs.
 
-        What differs is an axis that the name of a record does not tell, such as "options" or "encoder", or "seeds",
-        "numbers" or "initial weights".
+        What differs is an axis that the name of a record does not tell, such as "options", or "seeds", "numbers" or
+        "initial weights".
         """
         for config in self.configs:
             path = folder / f"{config.name()}.jsonl"

@@ -25,6 +25,7 @@ from mavic.learn.popart import Scale
 from mavic.rollout.rollout import rollout
 from mavic.rollout.step import InstructedEnv
 from mavic.teams import stage
+from mavic.teams.episode import Cue
 from mavic.teams.stage import StageError
 from mavic.teams.team import TeamPolicy, Weights
 from mavic.training.runs import rollout_policy
@@ -90,7 +91,7 @@ KEY = jax.random.key(3)
 def record(team, env, lexicon, key, script=None, ticks=None, **fields):
     """The recording of an episode in which the lines of a script are said. `fields` are of the stage."""
     played = stage.Stage(team=team, instructed_env=env, lexicon=lexicon, **fields)
-    cues = None if script is None else [stage.Cue(*line) for line in script]
+    cues = None if script is None else [Cue(*line) for line in script]
     return Recording.of_episode(played, key, cues, ticks)
 
 

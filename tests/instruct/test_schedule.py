@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from corridor import ARRIVES, FILE, HURRY, PHRASES, RING, RULES, WALK, Corridor, draws
 
-from mavic.instruct import reward, schedule
+from mavic.experiment.config import ExperimentConfig
+from mavic.instruct import reward, schedule, spec
 from mavic.instruct.schedule import make_schedule, no_instruction, possible_kinds
 from mavic.instruct.spec import InstructionFile
 from mavic.ranges import FOREVER
@@ -483,3 +484,12 @@ def test_the_paper_literal_rule_is_add_everywhere():
     rules = reward.rules_of(Corridor(), file, rule="add")
     assert paid(instruction_of(WALK), (0, 0), (1, 0), rules=rules) == [1.0 - 50, 10.0]
     np.testing.assert_array_equal(rules.allowed, RULES.allowed)
+
+
+def test_a_rule_is_one_row(monkeypatch):
+    row = spec.RULES["add"]._replace(each_tick=True, each_choice=False)
+    monkeypatch.setitem(spec.RULES, "both", row)
+    file = InstructionFile.parse(FILE, "corridor.toml")
+    rules = reward.rules_of(Corridor(), file, rule="both")
+    assert paid(instruction_of(WALK), (1, 0), (1, 1), rules=rules) == [1.0 + 2, 10.0 - 2]
+    assert ExperimentConfig().with_condition("live/both").rule == "both"

@@ -82,7 +82,7 @@ def test_a_table_by_agent_leaves_the_others_free(tmp_path):
         ('"go on"', '"\u200b\u200d"', r"kinds\.walk\.train: every phrase must be .* letter or digit"),
         ("kinds.walk", "kinds.none", r"kinds\.none: a kind needs a name"),
         ("kinds.walk", 'kinds.""', r"kinds\.: a kind needs a name"),
-        ('allow = ["WALK"]', 'forbid = ["WAIT", "WALK"]', r"kinds\.walk: it allows right no macro"),
+        ('allow = ["WALK"]', 'forbid = ["WAIT", "WALK"]', r"kinds\.walk: it forbids every macro of right"),
         ("world =", f"deep = {'[' * 5000}\nworld =", r"not TOML that can be read: nested"),
         ("allow", "pay = true\nallow", r"kinds\.walk\.pay: has the wrong type bool"),
         ("allow", 'penalty = "-50"\nallow', r"kinds\.walk\.penalty: has the wrong type str"),

@@ -18,7 +18,7 @@ from mavic.language.vectors import vectors as vectors_of
 from mavic.learn import act
 from mavic.teams import facts as policy_facts
 from mavic.teams.facts import PolicyError
-from mavic.teams.stage import guest_options
+from mavic.teams.stage import Stage
 
 SHIPPED = Path(__file__).parents[2] / "policies"
 TEXTS = ["don't push", None, "go to the small boxes", "stay where you are"]
@@ -103,13 +103,13 @@ def test_shipped_teams_carry_the_hashes_of_their_files(name):
 
 def test_a_guest_joins_only_a_team_that_sees_and_does_the_same_beside_one():
     facts = policy_facts.read_facts(SHIPPED / "overcooked" / "mavic")
-    assert guest_options(facts) == {"cooks": 3, "third_cook": False}
+    assert Stage.guest_options(facts) == {"cooks": 3, "third_cook": False}
     shape = {**facts["shape"], "observation": facts["shape"]["observation"] + 1}
-    assert guest_options({**facts, "shape": shape}) is None
-    assert guest_options({**facts, "agents": ["cook_0", "cook_1", "cook_2"]}) is None
+    assert Stage.guest_options({**facts, "shape": shape}) is None
+    assert Stage.guest_options({**facts, "agents": ["cook_0", "cook_1", "cook_2"]}) is None
     wrong = {**facts["config"], "options": {"task": "nothing"}}
-    assert guest_options({**facts, "config": wrong}) is None
-    assert guest_options(policy_facts.read_facts(SHIPPED / "box_pushing" / "mavic")) is None
+    assert Stage.guest_options({**facts, "config": wrong}) is None
+    assert Stage.guest_options(policy_facts.read_facts(SHIPPED / "box_pushing" / "mavic")) is None
 
 
 @pytest.fixture(scope="module")

@@ -41,10 +41,9 @@ class Reproduce(Command):
     """
 
     name: Positional[StudyName] = ""
-    """The study: table1, heatmap, curves, single, compliance, dual, ood, infeasible, rare, shaping, agents, atlas or
-    ablation."""
+    """The study, such as table1 or heatmap. Without a name, the command lists all studies."""
     quick: bool = False
-    """Short trainings: at most ten minutes on two cores. They show the shape of a result, not its figures."""
+    """Short trainings: at most ten minutes on two cores. Do not quote their numbers."""
     engine: Literal["local", "ray", "slurm"] = "local"
     """Where trainings run: one after another on this machine, on a Ray cluster (extra: mavic[ray]) or as jobs of a
     Slurm cluster (extra: mavic[slurm])."""

@@ -71,8 +71,8 @@ class Train(Command):
     words: bool = False
     """Also evaluate with phrases that no team was trained on: held-out ones, novel ones and the paper's own."""
     overwrite: bool = False
-    """Replace records and policies that were made with other seeds, numbers or options. File names tell only the
-    method, the preset, the network and the condition."""
+    """Replace records and policies that were made with other seeds, numbers or options. File names tell the
+    method, preset, backbone, network, hearing and condition."""
 
     initial: Path | None = None
     """Continue from the weights of this policy file or shipped team, such as box_pushing/mavic. All seeds start from

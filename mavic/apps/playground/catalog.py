@@ -70,7 +70,7 @@ def _entry_of(path: Path, name: str) -> _Entry:
         world=facts["world"],
         path=path,
         agents=tuple(facts["agents"]),
-        guest=stages.guest_options(facts) is not None,
+        guest=Stage.guest_options(facts) is not None,
         method=facts["config"]["method"],
     )
 

@@ -24,7 +24,8 @@ from mavic.envs import api
 from mavic.experiment.task import instructions_of
 from mavic.instruct.spec import InstructionFile
 from mavic.language.conversation.hearing import Heard
-from mavic.teams.stage import Episode, Stage, StageError
+from mavic.teams.episode import Episode
+from mavic.teams.stage import Stage, StageError
 
 
 @dataclass(kw_only=True)

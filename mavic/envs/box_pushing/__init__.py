@@ -19,6 +19,7 @@ WORLD = World.built_in(
     Path(__file__).parent,
     BoxPushing,
     title="Box Pushing",
+    version=1,
     presets=PRESETS,
     # D12: a solved episode lasts 6 ticks, so one instruction per episode needs a higher rate.
     schedules={"paper": {"rate": 0.05}},

@@ -22,6 +22,7 @@ WORLD = World.built_in(
     Path(__file__).parent,
     Overcooked,
     title="Overcooked",
+    version=1,
     presets=PRESETS,
     optimum=optimum.best_return,
     job=words.JOB,

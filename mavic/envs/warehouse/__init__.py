@@ -18,6 +18,7 @@ WORLD = World.built_in(
     Path(__file__).parent,
     Warehouse,
     title="Warehouse",
+    version=1,
     presets=PRESETS,
     optimum=optimum.best_return,
     job=words.JOB,
