@@ -39,7 +39,7 @@ def parse(text: str | bytes) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise ShapeError("the JSON is nested too deeply") from None
+        raise ShapeError("not readable: the JSON is nested too deeply") from None
     except UnicodeDecodeError as error:
         raise ShapeError(f"not UTF-8 text ({error.reason} at byte {error.start})") from None
     except json.JSONDecodeError as error:
