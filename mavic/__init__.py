@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mavic.envs.api import Env
     from mavic.reporting.report import ReportPaths
     from mavic.session.loggers import OnPoint
-    from mavic.session.study import Result
+    from mavic.session.session import Result
     from mavic.teams.team import TeamPolicy
 
 __version__ = "0.3.0"
@@ -81,9 +81,9 @@ def train(
     Returns:
         One `Result` for each combination.
     """
-    from mavic.session import study
+    from mavic.session import session
 
-    return study.train(
+    return session.train(
         world,
         seeds=seeds,
         condition=condition,
@@ -120,9 +120,9 @@ def evaluate(
         The score: base return, compliance, value bias and more, which `docs/definitions.md` explains. Each number is a
         list with one entry, because a policy has one seed.
     """
-    from mavic.session import study
+    from mavic.session import session
 
-    return study.evaluate_policy(
+    return session.evaluate_policy(
         policy, condition=condition, quick=quick, words=words, shield=shield
     )
 

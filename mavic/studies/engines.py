@@ -30,7 +30,7 @@ OnNote = Callable[[Job, str], None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Place:
+class Settings:
     """What an engine needs to know."""
 
     folder: Path
@@ -39,16 +39,16 @@ class Place:
     """Options of the engine; its function says which."""
 
 
-Engine = Callable[[Sequence[Job], Place, OnEnd, OnNote], None]
+Engine = Callable[[Sequence[Job], Settings, OnEnd, OnNote], None]
 
 
-def _local(todo: Sequence[Job], place: Place, on_end: OnEnd, on_note: OnNote) -> None:
+def _local(todo: Sequence[Job], settings: Settings, on_end: OnEnd, on_note: OnNote) -> None:
     """Run jobs on this machine. Option: jobs, how many run at once (default: 1).
 
     They start in the given order. If several run at once, the first has priority on a GPU that they share through MPS,
     so the longest should be the first.
     """
-    options = {"jobs": 1, **place.options}
+    options = {"jobs": 1, **settings.options}
     unknown = set(options) - {"jobs"}
     if unknown:
         raise ValueError(f"the engine local has no option {sorted(unknown)[0]!r}")
@@ -74,11 +74,11 @@ def _local(todo: Sequence[Job], place: Place, on_end: OnEnd, on_note: OnNote) ->
             raise
 
 
-def _ray(todo: Sequence[Job], place: Place, on_end: OnEnd, on_note: OnNote) -> None:
+def _ray(todo: Sequence[Job], settings: Settings, on_end: OnEnd, on_note: OnNote) -> None:
     """Run jobs on a Ray cluster. Options: address (default: a running cluster, else this machine), cpus, gpus."""
     import ray
 
-    options = {"address": None, "cpus": 2, "gpus": None, **place.options}
+    options = {"address": None, "cpus": 2, "gpus": None, **settings.options}
     unknown = set(options) - {"address", "cpus", "gpus"}
     if unknown:
         raise ValueError(f"the engine ray has no option {sorted(unknown)[0]!r}")
@@ -139,15 +139,15 @@ class _Attempt:
         return DelayedSubmission(self)
 
 
-def _slurm(todo: Sequence[Job], place: Place, on_end: OnEnd, on_note: OnNote) -> None:
+def _slurm(todo: Sequence[Job], settings: Settings, on_end: OnEnd, on_note: OnNote) -> None:
     """Run jobs on a Slurm cluster. Options are submitit's, such as timeout_min or slurm_partition.
 
     With cluster=local they run as processes of this machine.
     """
     import submitit
 
-    options = {"timeout_min": 240, "cpus_per_task": 2, **place.options}
-    executor = submitit.AutoExecutor(folder=place.folder, cluster=options.pop("cluster", None))
+    options = {"timeout_min": 240, "cpus_per_task": 2, **settings.options}
+    executor = submitit.AutoExecutor(folder=settings.folder, cluster=options.pop("cluster", None))
     executor.update_parameters(name="mavic", **options)
     with executor.batch():
         submitted = [executor.submit(_Attempt(job)) for job in todo]

@@ -17,7 +17,7 @@ from typing import Any
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import preset_of
 from mavic.preset import Preset
-from mavic.session import study
+from mavic.session import session
 from mavic.studies.jobs import Job
 
 WORLDS = ("box_pushing", "warehouse", "overcooked")
@@ -79,7 +79,7 @@ class Training:
 
     def configs(self) -> list[ExperimentConfig]:
         """Return the configurations that it trains."""
-        return list(study.configs_of(self.world, condition=self.condition, **self.axes))
+        return list(session.configs_of(self.world, condition=self.condition, **self.axes))
 
     def runs(self) -> int:
         """Return how many runs it trains."""

@@ -10,7 +10,7 @@ import pytest
 
 import mavic
 from mavic.experiment.axes import AXES
-from mavic.session import study
+from mavic.session import session
 from mavic.studies.studies import Training
 
 PACKAGE = Path(mavic.__file__).parent
@@ -27,7 +27,7 @@ from mavic.apps import cli
 from mavic.experiment.environments import instructed_env
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.task import task_of
-from mavic.session import study
+from mavic.session import session
 from mavic.studies.studies import Training
 from mavic.training.groups import groups_of
 
@@ -39,7 +39,7 @@ def said(*args):
 help_text = said("train", "--help")
 assert "--patience NUMBER [NUMBER ...]" in help_text and "A new axis of this test." in help_text
 assert 'patience = [0.1, 0.5]' in said("train", "box_pushing", "--patience", "0.1", "0.5", "--print-config")
-found = list(study.configs_of("box_pushing", patience=[0.1, 0.5], engine="fast"))
+found = list(session.configs_of("box_pushing", patience=[0.1, 0.5], engine="fast"))
 assert [c.name() for c in found] == [
     f"mavic-tuned-residual+fast-live-by-kind-patience={x}" for x in (0.1, 0.5)
 ]
@@ -78,6 +78,6 @@ def test_python_and_the_command_line_spell_every_axis_alike():
     line = Training(name="row", world="box_pushing", axes=given).arguments(Path("out"))
     for name in given:
         assert AXES[name].option and f"--{name.replace('_', '-')}" in line
-        assert list(study.configs_of("box_pushing", **{name: given[name]}))
+        assert list(session.configs_of("box_pushing", **{name: given[name]}))
     with pytest.raises(ValueError, match="did you mean 'method'"):
-        list(study.configs_of("box_pushing", methods="mavic"))
+        list(session.configs_of("box_pushing", methods="mavic"))

@@ -14,7 +14,7 @@ from mavic.experiment.environments import instructed_env
 from mavic.experiment.methods import preset_of
 from mavic.experiment.task import make_task, task_of
 from mavic.instruct import schedule
-from mavic.session import study
+from mavic.session import session
 from mavic.training.runs import make_run
 
 EVERY = "live/add/overlap/extras/one-agent/kinds=push+stay/penalty=100/bonus=2.5/rate=0.1/hold=5-20/weights=push@0.1"
@@ -81,7 +81,7 @@ def test_a_schedule_is_one_row(monkeypatch):
     monkeypatch.setitem(schedule.SCHEDULES, "burst", row)
 
     def numbers(condition):
-        (config,) = study.configs_of("box_pushing", condition=condition)
+        (config,) = session.configs_of("box_pushing", condition=condition)
         clock = instructed_env(config, task_of(config)).schedule
         return float(clock.rate), int(clock.hold_min), int(clock.hold_max)
 
@@ -123,7 +123,7 @@ def test_kinds_are_drawn_by_their_weights():
 
 def test_a_grid_is_every_combination():
     found = list(
-        study.configs_of(
+        session.configs_of(
             "box_pushing",
             method=("naive", "mavic"),
             condition="paper/add",
@@ -141,6 +141,6 @@ def test_a_grid_is_every_combination():
 
 def test_a_hold_is_one_value_as_text_or_as_numbers():
     for hold in ("5-20", (5, 20), ["5-20"], [(5, 20)]):
-        (config,) = study.configs_of("box_pushing", hold=hold)
+        (config,) = session.configs_of("box_pushing", hold=hold)
         assert config.hold == (5, 20)
-    assert len(list(study.configs_of("box_pushing", hold=["2-5", "5-20"]))) == 2
+    assert len(list(session.configs_of("box_pushing", hold=["2-5", "5-20"]))) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mavic.language.conversation.speech import Part, ends, parse
+from mavic.language.conversation.speech import Clause, ends, parse
 
 ROBOTS = ("robot 0", "robot 1")
 COOKS = ("cook 1", "cook 2")
@@ -31,7 +31,7 @@ FLEET = ("turtlebot 0", "turtlebot 1", "fetch")
 )
 def test_a_name_addresses_where_one_addresses(line, names, parts):
     said = parse(line, names)
-    assert said.parts == tuple(Part(*part) for part in parts)
+    assert said.parts == tuple(Clause(*part) for part in parts)
     assert not said.together and not said.ends and not said.stranger
 
 
@@ -45,13 +45,13 @@ def test_one_after_another():
         said = parse(line, ROBOTS)
         assert [part.text for part in said.parts] == ["stay", "push"] and not said.together
     said = parse("cook 1: chop and then cook 2, deliver", COOKS)
-    assert said.parts == (Part("chop", (0,)), Part("deliver", (1,))) and not said.together
+    assert said.parts == (Clause("chop", (0,)), Clause("deliver", (1,))) and not said.together
 
 
 def test_two_at_the_same_time():
     for line in ("cook 1 chop, cook 2 deliver", "cook 1 chop while cook 2 deliver"):
         said = parse(line, COOKS)
-        assert said.parts == (Part("chop", (0,)), Part("deliver", (1,))) and said.together
+        assert said.parts == (Clause("chop", (0,)), Clause("deliver", (1,))) and said.together
 
 
 def test_an_unknown_name_is_told():

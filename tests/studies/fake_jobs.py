@@ -63,7 +63,7 @@ def main() -> None:
 
     killer = threading.Thread(target=kill)
     killer.start()
-    place = engines.Place(folder=folder, options={"address": cluster.address, "cpus": 1})
+    place = engines.Settings(folder=folder, options={"address": cluster.address, "cpus": 1})
     engines.ENGINES["ray"](
         jobs, place, lambda job, status: ended.update({job.name: status}), lambda *_: None
     )

@@ -44,7 +44,7 @@ def test_cells_run_as_jobs_of_submitit(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
     todo = [fake(tmp_path, "a"), fake(tmp_path, "b", fails=True), fake(tmp_path, "c")]
     ended = {}
-    place = engines.Place(
+    place = engines.Settings(
         folder=tmp_path / "jobs", options={"cluster": "local", "timeout_min": 2, "cpus_per_task": 1}
     )
     engines.ENGINES["slurm"](

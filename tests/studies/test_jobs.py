@@ -97,14 +97,16 @@ def test_the_local_engine_runs_one_after_another_and_tells_how_each_ended(tmp_pa
     ended, notes = [], []
     engines.ENGINES["local"](
         todo,
-        engines.Place(folder=tmp_path),
+        engines.Settings(folder=tmp_path),
         lambda job, status: ended.append((job.name, status)),
         lambda job, line: notes.append(line),
     )
     assert ended == [("a", 0), ("b", 3), ("c", 0)]
     with pytest.raises(ValueError, match="no option 'address'"):
         options = {"address": "auto"}
-        engines.ENGINES["local"]([], engines.Place(folder=tmp_path, options=options), print, print)
+        engines.ENGINES["local"](
+            [], engines.Settings(folder=tmp_path, options=options), print, print
+        )
 
 
 def test_several_cells_run_at_once_on_this_machine(tmp_path):
@@ -117,7 +119,7 @@ def test_several_cells_run_at_once_on_this_machine(tmp_path):
         for name, order in (("a", files), ("b", files[::-1]))
     ]
     ended = {}
-    place = engines.Place(folder=tmp_path, options={"jobs": "2"})
+    place = engines.Settings(folder=tmp_path, options={"jobs": "2"})
     engines.ENGINES["local"](
         todo, place, lambda job, status: ended.update({job.name: status}), print
     )
@@ -131,7 +133,7 @@ def test_of_several_at_once_the_first_has_priority_on_a_gpu(tmp_path, monkeypatc
     monkeypatch.delenv("CUDA_MPS_CLIENT_PRIORITY", raising=False)
     say = "import os; print('priority', os.environ.get('CUDA_MPS_CLIENT_PRIORITY', 'normal'))"
     todo = [jobs.Job(name=name, folder=tmp_path / name, arguments=("-c", say)) for name in "abc"]
-    place = engines.Place(folder=tmp_path, options={"jobs": at_once})
+    place = engines.Settings(folder=tmp_path, options={"jobs": at_once})
     engines.ENGINES["local"](todo, place, lambda *_: None, lambda *_: None)
     assert [job.last_line() for job in todo] == [f"priority {one}" for one in said]
 
@@ -145,7 +147,9 @@ def test_a_stopped_engine_stops_what_runs_and_starts_nothing_else(tmp_path):
 
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        engines.ENGINES["local"](todo, engines.Place(folder=tmp_path), stop, lambda job, line: None)
+        engines.ENGINES["local"](
+            todo, engines.Settings(folder=tmp_path), stop, lambda job, line: None
+        )
     assert time.monotonic() - began < 60  # b alone would take three minutes
     assert todo[0].done() and not todo[1].done()
     assert jobs._attempts(todo[1])[-1].get("ended") is None and not todo[2].folder.exists()

@@ -11,7 +11,7 @@ from corridor import LIVE, RAMBLING, Corridor, instructed
 from mavic.experiment.task import task_of
 from mavic.learn import update
 from mavic.rollout.rollout import rollout
-from mavic.session import study
+from mavic.session import session
 from mavic.training.groups import groups_of
 from mavic.training.runs import make_run, rollout_policy
 from mavic.types import replace
@@ -170,7 +170,7 @@ def test_episodes_are_the_same_number_by_number(monkeypatch, first_to_finish):
 @pytest.mark.parametrize("world", ["box_pushing", "warehouse", "overcooked"])
 def test_the_worlds_are_the_same_number_by_number(monkeypatch, world, preset):
     """As if on a GPU: what the worlds themselves do in another order there is compared too."""
-    (group,) = groups_of(study.configs_of(world, preset=preset), [3])
+    (group,) = groups_of(session.configs_of(world, preset=preset), [3])
     config = group.configs[0]
     task = task_of(config)
     static = task.static_config(group.preset, config.network, config.backbone)

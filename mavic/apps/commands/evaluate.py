@@ -40,14 +40,14 @@ class Evaluate(Command):
 
         from mavic.experiment import records
         from mavic.experiment.config import ExperimentConfig
-        from mavic.session import study
+        from mavic.session import session
         from mavic.teams import facts as policy_facts
 
         if self.shield and self.words:
             raise UserError(
                 "--words is evaluated without the shield: give one of --words, --shield"
             )
-        score = study.evaluate_policy(
+        score = session.evaluate_policy(
             self.policy,
             condition=self.condition,
             quick=self.quick,

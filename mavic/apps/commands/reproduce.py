@@ -118,7 +118,7 @@ class Reproduce(Command):
         todo = [job for job in every if job.done() is None]
         if len(todo) < len(every):
             console.OUT.print(f"{len(every) - len(todo)} of {len(every)} trainings are done")
-        place = engines.Place(folder=self.out / self.engine, options=self._engine_options())
+        place = engines.Settings(folder=self.out / self.engine, options=self._engine_options())
         failed = []
         with _Shown(len(every), len(every) - len(todo)) as shown:
 

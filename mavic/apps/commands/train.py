@@ -128,7 +128,7 @@ class Train(Command):
 
     def run(self) -> None:
         """Carry out the command."""
-        from mavic.session import study
+        from mavic.session import session
         from mavic.training.groups import groups_of
 
         if not self.world:
@@ -141,7 +141,7 @@ class Train(Command):
             print(resolved)
             return
         calls = self._loggers(folder)
-        with study.holding(folder, groups, overwrite=self.overwrite, say=_warn):
+        with session.holding(folder, groups, overwrite=self.overwrite, say=_warn):
             files.write_text(folder / CONFIG, resolved + "\n")
             for group in groups:
                 self._train(group, folder, calls)
@@ -149,9 +149,9 @@ class Train(Command):
 
     def configs(self) -> list[ExperimentConfig]:
         """Return the configurations that the command trains."""
-        from mavic.session import study
+        from mavic.session import session
 
-        return list(study.configs_of(self.world, condition=self.condition, **self._axes()))
+        return list(session.configs_of(self.world, condition=self.condition, **self._axes()))
 
     def _axes(self) -> dict[str, Any]:
         """Return the axes that the user gave, by name."""
@@ -191,7 +191,7 @@ class Train(Command):
 
     def _train(self, group: Group, folder: Path, calls: list[OnPoint]) -> None:
         """Train and evaluate a group. If the user stops it, say where the training is saved."""
-        from mavic.session import study
+        from mavic.session import session
         from mavic.training import checkpoint
 
         place = checkpoint.folder_of(folder, group)
@@ -199,7 +199,7 @@ class Train(Command):
             quick=self.quick, brief=self.brief, words=self.words, on_point=calls
         )
         try:
-            for result in study.run(group, folder, console=console.OUT, **options):
+            for result in session.run(group, folder, console=console.OUT, **options):
                 console.OUT.print(_summary(result.config.name(), result.score))
                 if any(point is not None for point in result.diverged):
                     lost = _losses(group.seeds, result.diverged)

@@ -143,7 +143,11 @@ def read_line(
 
 
 def _order(
-    lexicon: Lexicon, part: speech.Part, chosen: tuple[int, ...] | None, hold: int | None, line: str
+    lexicon: Lexicon,
+    part: speech.Clause,
+    chosen: tuple[int, ...] | None,
+    hold: int | None,
+    line: str,
 ) -> Order:
     """Return the order of one part of a line: one instruction, or two that ", and" joins."""
     agents = chosen if part.agents is None else part.agents

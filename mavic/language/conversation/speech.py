@@ -33,7 +33,7 @@ OPENING = re.compile(
 GLUE = re.compile(r"^[\s,;:.–-]+|[\s,;:.–-]+$|^(?:and|while|but)(?:\s+|$)|\s+(?:and|while|but)$")
 
 
-class Part(NamedTuple):
+class Clause(NamedTuple):
     """One instruction of a line."""
 
     text: str
@@ -43,7 +43,7 @@ class Part(NamedTuple):
 class _Speech(NamedTuple):
     """What a line is made of."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Clause, ...] = ()
     together: bool = False  # the parts are meant at the same time, otherwise one after the other
     ends: bool = False  # it ends the current instructions
     stranger: str = ""  # a name that no agent has
@@ -61,7 +61,7 @@ def parse(line: str, names: Sequence[str]) -> _Speech:
     """
     if ends(line):
         return _Speech(ends=True)
-    parts: list[Part] = []
+    parts: list[Clause] = []
     pieces = [piece for piece in AFTER.split(line.strip()) if piece.strip()]
     if len(pieces) > 1:
         pieces[0] = re.sub(r"^\s*first(ly)?[,:]?\s+", "", pieces[0], flags=re.IGNORECASE)
@@ -74,7 +74,7 @@ def parse(line: str, names: Sequence[str]) -> _Speech:
         parts += found
     if len(parts) == 1 and ends(parts[0].text):
         return _Speech(ends=True)
-    return _Speech(tuple(parts) or (Part(line),), together)
+    return _Speech(tuple(parts) or (Clause(line),), together)
 
 
 def ends(line: str) -> bool:
@@ -88,7 +88,7 @@ def ends(line: str) -> bool:
     return " ".join(words.split()) in _ENDS
 
 
-def _addressed(piece: str, names: Sequence[str]) -> tuple[str, list[Part]]:
+def _addressed(piece: str, names: Sequence[str]) -> tuple[str, list[Clause]]:
     """Return a name that no agent has (or ""), and the instructions of a piece with the agents that each names."""
     marks: list[tuple[int, int, int]] = []  # start, end and agent of each name where one addresses
     for match in _name_pattern(names).finditer(piece):
@@ -100,20 +100,20 @@ def _addressed(piece: str, names: Sequence[str]) -> tuple[str, list[Part]]:
             return " ".join(match["name"].split()), []
         marks.append((match.start("name"), match.end("name"), agent))
     if not marks:
-        return "", [Part(piece.strip())]
+        return "", [Clause(piece.strip())]
     head = _bare(OPENING.sub("", piece[: marks[0][0]]))
-    parts: list[Part] = []
+    parts: list[Clause] = []
     agents: list[int] = []
     for (_, stop, agent), following in zip(marks, [*marks[1:], None], strict=True):
         agents.append(agent)
         text = _bare(piece[stop : following[0] if following else len(piece)])
         if text:
-            parts.append(Part(text, tuple(sorted(set(agents)))))
+            parts.append(Clause(text, tuple(sorted(set(agents)))))
             agents = []
     if agents:  # names at the end: "go left, robot 1"
-        return "", [Part(head, tuple(sorted(set(agents))))] if head else [Part(piece.strip())]
+        return "", [Clause(head, tuple(sorted(set(agents))))] if head else [Clause(piece.strip())]
     if head and parts:
-        return "", [Part(piece.strip())]
+        return "", [Clause(piece.strip())]
     return "", parts
 
 

@@ -15,7 +15,7 @@ from mavic.evaluation import evaluate
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import METHODS, preset_of
 from mavic.experiment.task import task_of
-from mavic.session import loggers, runner, study
+from mavic.session import loggers, runner, session
 from mavic.session.loggers import Point
 from mavic.storage import files
 from mavic.training.runs import make_run
@@ -23,9 +23,11 @@ from mavic.training.trained import trained_of
 
 
 def test_choices_are_combined():
-    found = list(study.configs_of("box_pushing", method=["mavic", "naive"], network="shared"))
+    found = list(session.configs_of("box_pushing", method=["mavic", "naive"], network="shared"))
     assert [(c.method, c.network) for c in found] == [("mavic", "shared"), ("naive", "shared")]
-    every = list(study.configs_of("box_pushing", method="all", condition=["live/add", "paper/add"]))
+    every = list(
+        session.configs_of("box_pushing", method="all", condition=["live/add", "paper/add"])
+    )
     assert len(every) == 2 * len(METHODS)
 
 
@@ -83,7 +85,7 @@ def test_python_trains_what_is_asked_for(monkeypatch, tmp_path):
     old = dict(network=config.network, hear=config.hear, out=tmp_path, on_point=points.append)
     (result,) = mavic.train("box_pushing", seeds=[4], quick=True, brief=True, **old)
     assert asked[0] == dict(scale=1.0, shield=True, pairs=True)
-    assert asked[1] == dict(scale=study.QUICK, shield=False, pairs=False)
+    assert asked[1] == dict(scale=session.QUICK, shield=False, pairs=False)
     assert groups[1][1].parent == tmp_path / "box_pushing" / "checkpoints"
     assert mavic.load_policy(result.policy).facts["seed"] == trained.group.seeds[0]
     with pytest.raises(ValueError, match="has other seeds"):
