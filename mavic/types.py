@@ -204,7 +204,7 @@ class InstructedState:
     instruction: Instruction
     time: Array  # [] ticks so far
     key: Array  # the episode's key
-    also: Instruction | None = None  # a second one that holds beside it; None: no room for one
+    also: Instruction | None = None  # a second one that holds beside it; None: compiled without one
 
 
 @record
@@ -246,7 +246,7 @@ class Timestep:
     next_observation: Array  # [N, O] what each agent sees after the tick
     time: Array  # [] index of the tick in its episode
     alive: Array  # [] the tick belongs to an episode
-    also: AlsoHeld | None = None  # the second instruction; None: no room for one
+    also: AlsoHeld | None = None  # the second instruction; None: compiled without one
 
 
 @record

@@ -65,7 +65,7 @@ class _WhichEpisodes:
     greedy: Array  # [] bool: always the most likely macro
     shield: Array  # [] bool: what the instruction forbids is unavailable
     twins: Array  # [C, N, M] bool: what a kind's twin forbids and the kind allows
-    also: Array | None = None  # [] a second kind beside `kind`; 0: none; None: no room for one
+    also: Array | None = None  # [] a second kind beside `kind`; 0: none; None: compiled without one
 
 
 def episodes_of(
@@ -85,7 +85,7 @@ def episodes_of(
         kind: The kind that holds from the start; 0: none.
         greedy: Always the most likely macro.
         shield: What the instruction forbids is unavailable.
-        also: A second kind beside `kind`; 0: none; None: no room for one, which makes ticks faster.
+        also: A second kind beside `kind`; 0: none; None: compiled without one, which makes ticks faster.
     """
     return _WhichEpisodes(
         instructed=jnp.asarray(instructed),

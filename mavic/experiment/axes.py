@@ -151,7 +151,7 @@ class _Axis:
 
 
 def _axis(default: Any, **facts: Any) -> Any:
-    """Return the dataclass field of an axis. A type as the default stands for an empty one, such as `dict`."""
+    """Return the dataclass field of an axis. If the default is a type, each record gets a new empty value of it."""
     kind = "default_factory" if isinstance(default, type) else "default"
     options: dict[str, Any] = {kind: default, "metadata": {"axis": _Axis(**facts)}}
     return dataclasses.field(**options)

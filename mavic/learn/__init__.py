@@ -3,7 +3,7 @@
 Rows of `BACKBONES`, `NETWORKS`, `CELLS`, `VIEWS` and `CORRECTIONS` extend it.
 
     transitions  ticks → macro transitions
-    batches      the rows of actors and critics, and where they meet
+    batches      the rows of actors and critics, and which team rows an actor row spans
     values       V(h, c), V(h′, c) and V(h′, c′) of rows
     returns      the targets: none, shift, cut
     losses       actor loss and critic loss

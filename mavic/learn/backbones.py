@@ -66,8 +66,8 @@ class Backbone:
     critic_per_agent: bool = False
     """Each agent has a critic of its own that sees the team. Its targets are those of the agent's own macros."""
     advantage_at: str = "begun"
-    """Where a critic sees the team, an actor's macro takes the advantage of one of the team's rows: the row in which
-    the macro `begun` or the row in which it `ended`."""
+    """Where a critic sees the team: which of the team's rows gives an actor's macro its advantage, the one in which the
+    macro began (`begun`) or the one in which it ended (`ended`)."""
     actor_norm: bool = False
     """Actors normalize their last layer."""
     attends: bool = False

@@ -1,4 +1,4 @@
-"""A batch: the macro transitions that actors and critics learn from, and where they meet.
+"""A batch: the macro transitions that actors and critics learn from, and which rows of the team each actor row spans.
 
 In three of the five backbones critics see the whole team and actors do not. There the critics' rows end whenever any
 agent's macro ends, so an agent's macro spans several of them.
@@ -19,7 +19,7 @@ from mavic.types import Array, MacroTransitions, Timestep, record
 
 @record
 class Batch:
-    """The rows of actors. Where critics see the team and actors do not, also the team's rows and where they meet."""
+    """The rows of actors. Where critics see the team and actors do not, also the team's rows that they span."""
 
     rows: MacroTransitions  # [K, L, G] of `G` actors
     team: MacroTransitions | None = None  # [J, L', 1]; None: critics learn from `rows`

@@ -13,7 +13,7 @@ from mavic.types import Array
 
 
 class KindHeads(NamedTuple):
-    """The output layers of the kinds, and the numbers that each phrase switches them on with."""
+    """The output layers of the kinds, and the weight of each layer for each phrase."""
 
     weight: Array  # [E, H, out]
     bias: Array  # [E, out]

@@ -49,7 +49,10 @@ class Episode:
     carry: Any  # the team's memory
     instruction: Instruction  # that of `state`, as numpy arrays
     also: Instruction | None = None  # the second one, likewise; None: there is no place for one
-    numbers: tuple[int, int] = (0, 0)  # of the last that was given in each place, 1 for the first
+    numbers: tuple[int, int] = (
+        0,
+        0,
+    )  # of the latest first and of the latest second instruction, counted from 1
     time: int = 0
     spoken: Mapping[tuple[int, bool], str] = field(default_factory=dict)
     """Sentences by their row of the lexicon and whether they are second instructions."""

@@ -28,7 +28,7 @@ from mavic.teams.team import TeamPolicy, Weights
 def save(path: str | Path, state: TrainState | Weights, facts: dict[str, Any]) -> Path:
     """Write the team of one run and return its path.
 
-    The description has the hash of the weights, so that a team of which only one file is new is not loaded.
+    The description has the hash of the weights: `load` refuses weights that do not belong to it.
 
     Args:
         path: the policy file, with or without its ending.
