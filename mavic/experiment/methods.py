@@ -43,7 +43,7 @@ METHODS = {
     "naive": Method(
         instructions="interrupt",
         correction="none",
-        about="It learnt from the same instructions, but rewards for obeying bias its values of the task.",
+        about="It learnt from the same instructions, but they bias its values of the task itself.",
     ),
     "switch": Method(
         instructions="per_episode",
@@ -53,7 +53,7 @@ METHODS = {
     "mavic": Method(
         instructions="interrupt",
         correction="cut",
-        about="Its training corrects its values wherever the instruction changes.",
+        about="It learnt from the same instructions, and its values are corrected at each change.",
     ),
     "mavic-shift": Method(
         instructions="interrupt",

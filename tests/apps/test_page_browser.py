@@ -37,7 +37,7 @@ def test_the_first_screen_says_what_it_is_about(open_page, width, height):  # no
     labels = steps.evaluate_all("all => all.map(li => li.getAttribute('aria-label'))")
     assert labels[0] == "chop tomato: 0 of 3" and labels[-1] == "deliver: 0 of 1"
     assert page.locator("#chips button").count() >= 3
-    assert "keep what an instruction is worth apart" in page.locator("#stage").text_content()
+    assert "its values are corrected at each change" in page.locator("#stage").text_content()
     shows(page, "#caption", "Two cooks make one dish")
     shows(page, "#caption", "Now somebody tells them")
     shows(page, ".said", "“don't use the left board”")
