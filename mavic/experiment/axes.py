@@ -36,6 +36,7 @@ class _Part(NamedTuple):
     write: Callable[[Any], str]
     read: Callable[[str], Any]
     default: Any = None
+    pair: bool = False  # a value is a pair of numbers, so a sequence of numbers is one value
 
 
 def _number(value: float) -> str:
@@ -58,7 +59,7 @@ def _read_hold(text: str) -> tuple[int, int]:
 
 _KINDS = _Part(_JOIN.join, lambda text: tuple(text.split(_JOIN)))
 _NUMBER = _Part(_number, float)
-_HOLD = _Part(lambda hold: "-".join(map(str, hold)), _read_hold)
+_HOLD = _Part(lambda hold: "-".join(map(str, hold)), _read_hold, pair=True)
 _WEIGHTS = _Part(_write_weights, _read_weights, {})
 
 
@@ -149,6 +150,16 @@ class _Axis:
         """Whether the text of a condition tells it."""
         return bool(self.switch) or self.part is not None
 
+    def values(self, given: Any) -> list[Any]:
+        """Return what a user gave as a list of values. Texts are read as a condition would read them."""
+        if not self.several:
+            return [tuple(given) if isinstance(given, list) else given]
+        several = isinstance(given, list | tuple)
+        if several and self.part is not None and self.part.pair:
+            several = not all(isinstance(number, int) for number in given)
+        values = list(given) if several else [given]
+        return [self.part.read(x) if self.part and isinstance(x, str) else x for x in values]
+
 
 def _axis(default: Any, **facts: Any) -> Any:
     """Return the dataclass field of an axis. If the default is a type, each record gets a new empty value of it."""
@@ -199,7 +210,8 @@ class Axes:
     schedule: str = _axis("live", option=False)
     """When instructions come: live (they come and go) or paper (at most one per episode, held to its end)."""
     rule: str = _axis("by-kind", option=False)
-    """What instructions pay: by-kind (as the instruction file says) or add (a penalty for every kind, the paper's)."""
+    """What instructions pay: by-kind (as the instruction file says), or add (the paper's: a penalty for every kind) or
+    replace for every kind."""
     overlap: bool = _axis(False, switch="overlap")
     """A new instruction may replace a running one."""
     extras: bool = _axis(False, switch="extras")

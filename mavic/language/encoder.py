@@ -277,13 +277,13 @@ def _download(name: str) -> Path:
 
 def _sentence_transformer(folder: Path) -> _States:
     """Return the states of the model in a folder. Code that comes with a model is never run."""
+    _check_modules(folder / "modules.json")
     try:
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging
     except ImportError:
         raise EncoderError(NO_SENTENCE_TRANSFORMERS) from None
     logging.disable_progress_bar()
-    _check_modules(folder / "modules.json")
     try:
         model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
     except Exception as error:  # whatever the library raises for a folder that it cannot read

@@ -85,9 +85,13 @@ def configs_of(
         ValueError: an axis or a value is unknown.
     """
     for name in axes:
-        look_up(AXES, name, "axis")
-    given = {name: _values(name, value) for name, value in axes.items() if _is_given(value)}
+        if not look_up(AXES, name, "axis").option:
+            raise ValueError(
+                f"{name} is not an option of its own; condition tells it, such as paper/add"
+            )
+    given = {name: AXES[name].values(value) for name, value in axes.items() if _is_given(value)}
     methods = given.pop("method", ["mavic"])
+    methods = list(METHODS) if methods == ["all"] else methods
     texts = [condition] if isinstance(condition, str) else list(condition)
     in_text = [name for name in given if AXES[name].in_condition]
     others = [name for name in given if not AXES[name].in_condition]
@@ -102,18 +106,6 @@ def configs_of(
 
 def _is_given(value: Any) -> bool:
     return value is not None and value is not False and value not in ("", (), [], {})
-
-
-def _values(name: str, value: Any) -> list[Any]:
-    """Return the values of an axis as a list. Texts are read as a condition would read them, such as hold="5-20"."""
-    one = AXES[name]
-    if name == "method" and value in ("all", ["all"], ("all",)):
-        return list(METHODS)
-    if not one.several:
-        return [tuple(value) if isinstance(value, list) else value]
-    pair = name == "hold" and all(isinstance(part, int) for part in value)
-    values = list(value) if isinstance(value, list | tuple) and not pair else [value]
-    return [one.part.read(x) if one.part and isinstance(x, str) else x for x in values]
 
 
 def run(

@@ -144,3 +144,11 @@ def test_a_hold_is_one_value_as_text_or_as_numbers():
         (config,) = session.configs_of("box_pushing", hold=hold)
         assert config.hold == (5, 20)
     assert len(list(session.configs_of("box_pushing", hold=["2-5", "5-20"]))) == 2
+    with pytest.raises(ValueError, match="hold must be"):
+        list(session.configs_of("box_pushing", hold=5))
+
+
+@pytest.mark.parametrize("name", ["schedule", "rule", "world"])
+def test_what_a_condition_tells_is_not_taken_beside_it(name):
+    with pytest.raises((ValueError, TypeError), match=name):
+        list(session.configs_of("box_pushing", **{name: "paper"}))

@@ -83,9 +83,7 @@ def _metavar(hint: Any) -> str:
     if origin in (Union, UnionType):
         first, *others = dict.fromkeys(filter(None, map(_metavar, inside)))
         for other in others:
-            longer = other.removeprefix(
-                f"{first} "
-            )  # of two or three numbers, the third is optional
+            longer = other.removeprefix(f"{first} ")  # two numbers or three: the third is optional
             first = f"{first} [{longer}]" if longer != other else f"{first}|{other}"
         return first
     if origin is Literal:

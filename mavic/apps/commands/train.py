@@ -52,9 +52,9 @@ class Train(Command):
     """The world to train in. `mavic worlds` lists all worlds."""
     condition: Names = ("live/by-kind",)
     """How agents are instructed: schedule/rule[/overlap][/extras]. The schedule is live (instructions come and go) or
-    paper (at most one per episode). The rule is by-kind (what the instruction file says) or add (a penalty for every
-    kind, as in the paper). With overlap, a new instruction may replace a running one. With extras, the extra kinds of
-    the instruction file are given too. What other options say can stand here too, as tables write it:
+    paper (at most one per episode). The rule is by-kind (what the instruction file says) or, for every kind, add (a
+    penalty, as in the paper) or replace. With overlap, a new instruction may replace a running one. With extras, the
+    extra kinds of the instruction file are given too. What other options say can stand here too, as tables write it:
     live/add/one-agent/kinds=push+stay/penalty=100/bonus=10/rate=0.1/hold=5-20/weights=push@0.1."""
     axes: AxisOptions = field(default_factory=AxisOptions)
     """What is trained. Of options with several values, all combinations are trained side by side."""
