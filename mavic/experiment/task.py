@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from mavic.experiment.axes import DEFAULT_BACKBONE
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import static_config_of
 from mavic.instruct.spec import InstructionFile
-from mavic.language import encoder as encoders
 from mavic.language import heard
 from mavic.language.lexicon import Lexicon
 from mavic.learn.update import StaticConfig
@@ -70,17 +68,9 @@ def instructions_of(world: str) -> Path:
     return path
 
 
-def make_task(world: str, /, *, hear: str = "vectors", **options: Any) -> Task:
-    """Return the task of a world with its own instruction file. `options` go to the environment."""
-    return _task(world, hear, encoders.DEFAULT, options)
-
-
 def task_of(config: ExperimentConfig, /, **options: Any) -> Task:
     """Return the task of a configuration. `options` change those of its environment."""
-    return _task(config.world, config.hear, config.encoder, {**config.options, **options})
-
-
-def _task(world: str, hear: str, encoder: str, options: Mapping[str, Any]) -> Task:
-    env = api.make(world, **options)
-    file = InstructionFile.read(instructions_of(world))
-    return Task(env=env, lexicon=Lexicon.make(file, encoder), file=file, hear=hear)
+    env = api.make(config.world, **{**config.options, **options})
+    file = InstructionFile.read(instructions_of(config.world))
+    lexicon = Lexicon.make(file, config.encoder)
+    return Task(env=env, lexicon=lexicon, file=file, hear=config.hear)

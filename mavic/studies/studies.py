@@ -220,14 +220,6 @@ def _kitchen(network: str) -> Training:
 
 
 KITCHENS = (_kitchen("shared"), _kitchen("protected"))
-KITCHENS_QUICK = _short(
-    tuple(
-        dataclasses.replace(one, words=False).but(method=("vanilla", "naive", "mavic"))
-        for one in KITCHENS
-    ),
-    seeds=1,
-    episodes=2_560,
-)
 WORDS_QUICK = _short(
     (
         dataclasses.replace(KITCHENS[0], name="kitchen-words").but(

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tasks import make_task
 from teams import untrained
 
 import mavic
@@ -17,7 +18,7 @@ from mavic.apps.frames import frame_of
 from mavic.apps.recording import Recording
 from mavic.envs.box_pushing.optimum import BEST_PLAN as BEST
 from mavic.experiment.methods import preset_of
-from mavic.experiment.task import Task, make_task
+from mavic.experiment.task import Task
 from mavic.instruct import reward, schedule
 from mavic.language.conversation import hearing
 from mavic.learn import update

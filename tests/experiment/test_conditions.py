@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tasks import make_task
 
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.environments import instructed_env
 from mavic.experiment.methods import preset_of
-from mavic.experiment.task import make_task, task_of
+from mavic.experiment.task import task_of
 from mavic.instruct import schedule
 from mavic.session import session
 from mavic.training.runs import make_run

@@ -6,10 +6,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tasks import make_task
 
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import hyperparams_of, preset_of, static_config_of
-from mavic.experiment.task import make_task
 from mavic.preset import Preset
 from mavic.training.runs import make_run
 

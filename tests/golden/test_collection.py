@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tasks import make_task
 
 from golden.updates import all_named, by_file
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import preset_of
-from mavic.experiment.task import make_task
 from mavic.learn.transitions import as_played, packed
 from mavic.rollout.rollout import Policy, _first_finished, rollout
 from mavic.training.runs import make_run

@@ -4,10 +4,10 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+from tasks import make_task
 
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import preset_of
-from mavic.experiment.task import make_task
 from mavic.instruct.schedule import make_schedule
 from mavic.learn import bptt, update
 from mavic.learn.transitions import macro_transitions

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from corridor import ARRIVES, HURRY, RULES, WALK, Left, Right, draws, instructed
+from tasks import make_task
 
 from mavic.envs import api
 from mavic.envs.overcooked import Overcooked, PattyMacro
@@ -15,7 +16,6 @@ from mavic.envs.overcooked.macros import Thing
 from mavic.envs.overcooked.state import Place
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import preset_of
-from mavic.experiment.task import make_task
 from mavic.instruct.schedule import no_instruction
 from mavic.rollout import step as steps
 from mavic.rollout.rollout import Policy, rollout

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from rich.console import Console
+from tasks import make_task
 
 import mavic
 from mavic.envs import api
@@ -21,7 +22,6 @@ from mavic.evaluation.quantities import EPISODES, Tally
 from mavic.experiment import records
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import preset_of
-from mavic.experiment.task import make_task
 from mavic.instruct import schedule
 from mavic.learn import act
 from mavic.learn.popart import Scale

@@ -9,10 +9,10 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from tasks import make_task
 
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import preset_of
-from mavic.experiment.task import make_task
 from mavic.training import train
 from mavic.training.runs import Run, make_run
 
