@@ -9,10 +9,10 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from tasks import make_task
 
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import preset_of
+from mavic.experiment.task import task_of
 from mavic.training import train
 from mavic.training.runs import Run, make_run
 
@@ -21,12 +21,11 @@ SEEDS = 3  # on two devices: one of them is done twice
 
 def learnt() -> list[np.ndarray]:
     """Two updates of a small training, as plain arrays."""
-    task = make_task("box_pushing", size=4)
+    config = ExperimentConfig(network="shared", hear="vectors", options={"size": 4})
+    task = task_of(config)
     preset = preset_of("tuned", "box_pushing", batch=16, episodes=320, target_update_episodes=16)
     static = task.static_config(preset, "shared")
-    runs = Run.stack(
-        [make_run(ExperimentConfig(network="shared"), preset, task, seed) for seed in range(SEEDS)]
-    )
+    runs = Run.stack([make_run(config, preset, task, seed) for seed in range(SEEDS)])
     state = train.init_states(static, runs)
     for _ in range(2):
         state, metrics = train.train_updates(static, 4, 1, task.lexicon.vectors, runs, state)
