@@ -11,7 +11,6 @@ JAX ?= 0.6.2
 JAX_VENV = .venv-jax/$(JAX)
 # Training, acting, several devices, the cache and the memory of a program: what depends on JAX's inner workings.
 JAX_TESTS := tests/training/test_same_numbers.py tests/learn/test_networks.py tests/rollout/test_threefry.py \
-  tests/xla/test_scalars.py \
   tests/session/test_reliability.py tests/apps/test_cache.py tests/apps/test_own_parts.py \
   tests/test_docs.py::test_the_readmes_team_obeys
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 
-from mavic.evaluation import evaluate
+from mavic.evaluation import evaluate, merit
 from mavic.experiment.config import ExperimentConfig
 from mavic.learn import update
 from mavic.learn.backbones import UpdateMetrics
@@ -26,11 +26,12 @@ from mavic.training.groups import Group, groups_of
 
 SEEDS, BATCH = (3, 4), 8
 QUIET = Console(quiet=True)
-CONFIG = ExperimentConfig(world="box_pushing", options={"size": 4})
+CONFIG = ExperimentConfig(world="box_pushing", options={"size": 4}, population=1)
 
 
-def group_of(points: int, **changes) -> Group:
-    (group,) = groups_of([CONFIG], SEEDS, episodes=points * BATCH, batch=BATCH, hidden=4, **changes)
+def group_of(points: int, population: int = 1, **changes) -> Group:
+    config = dataclasses.replace(CONFIG, population=population)
+    (group,) = groups_of([config], SEEDS, episodes=points * BATCH, batch=BATCH, hidden=4, **changes)
     return group
 
 
@@ -71,12 +72,19 @@ def progress(static, num_envs, vectors, runs, state):
     return {"base": totals.astype(float), "compliance": np.full(len(totals), 0.5)}
 
 
+def parts(static, num_envs, task, runs, state):
+    """The merit of a run is what `progress` shows of it."""
+    base = progress(static, num_envs, task.vectors, runs, state)["base"]
+    return {"base": base, "under": np.full(len(base), np.nan), "followed": np.ones(len(base))}
+
+
 def fake(updates=train_updates):
     """A context in which training compiles nothing."""
     patches = (
         mock.patch.object(train, "init_states", init_states),
         mock.patch.object(train, "train_updates", updates),
         mock.patch.object(evaluate, "progress", progress),
+        mock.patch.object(merit, "parts", parts),
         mock.patch.object(runner, "_memory_line", lambda *_: ""),
     )
     stack = __import__("contextlib").ExitStack()
@@ -85,12 +93,11 @@ def fake(updates=train_updates):
     return stack
 
 
-def train_group(folder=None, points=4, updates=train_updates, **more):
+def train_group(folder=None, points=4, updates=train_updates, population=1, **more):
     console = more.pop("console", QUIET)
+    group = group_of(points, population)
     with fake(updates):
-        return runner.train_group(
-            group_of(points), folder, points=points, num_envs=4, console=console, **more
-        )
+        return runner.train_group(group, folder, points=points, num_envs=4, console=console, **more)
 
 
 def main(folder: str, points: str, seconds: str) -> None:
@@ -100,7 +107,7 @@ def main(folder: str, points: str, seconds: str) -> None:
 
     try:
         with stopping.on_signals():
-            trained = train_group(Path(folder), int(points), slow)
+            trained = train_group(Path(folder), int(points), slow, population=3)
     except KeyboardInterrupt as stopped:
         print(f"saved {checkpoint.exists(Path(folder))}", flush=True)
         sys.exit(stopping.Stopped.status_of(stopped))

@@ -143,6 +143,10 @@ class World:
     """The file of its kinds and training phrases. A world without one cannot be trained by name."""
     phrases: Path | None = None
     """The file of further phrases, for the sentence reader and for tests."""
+    gamma: float | None = None
+    """The discount per tick. None: 0.99."""
+    episodes: int | None = None
+    """How many episodes a training takes. None: as many as the general numbers say."""
     presets: Mapping[str, Preset] = field(default_factory=dict)
     """The hyper-parameters by preset name. A preset that is missing here takes the general numbers."""
     schedules: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

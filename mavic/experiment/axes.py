@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 from mavic.hints import suggest
-from mavic.ranges import NotNegative, Share, Some, Ticks
+from mavic.ranges import NotNegative, Range, Share, Some, Ticks
 
 DEFAULT_BACKBONE = "mac-iac"
 DEFAULT_ENCODER = "minilm-l3"
-BY_PRESET = {  # the values of empty axes; other presets use those of `tuned`
-    "tuned": {"network": "residual", "hear": "kinds"},
-    "paper": {"network": "protected", "hear": "vectors"},
-    "reference": {"network": "protected", "hear": "vectors"},
+BY_PRESET = {  # the values of empty axes; other presets use those of `default`
+    "default": {"network": "residual", "hear": "kinds", "population": 8},
+    "tuned": {"network": "residual", "hear": "kinds", "population": 1},
+    "paper": {"network": "protected", "hear": "vectors", "population": 1},
+    "reference": {"network": "protected", "hear": "vectors", "population": 1},
 }
 
 
@@ -169,8 +170,14 @@ def _axis(default: Any, **facts: Any) -> Any:
 
 
 def _hearing(config: Any) -> str:
-    expected = "kinds" if (config.network, config.preset) == ("residual", "tuned") else "vectors"
+    kinds = config.network == "residual" and config.preset in ("default", "tuned")
+    expected = "kinds" if kinds else "vectors"
     return "" if config.hear == expected else config.hear
+
+
+def _population(config: Any) -> str:
+    usual = BY_PRESET.get(config.preset, BY_PRESET["default"])["population"]
+    return "" if config.population == usual else f"population{config.population}"
 
 
 def _encoder(config: Any) -> str:
@@ -204,9 +211,13 @@ class Axes:
     """The frozen encoder that makes the vectors (only with --hear vectors): minilm-l3 (the default), minilm-l6,
     path:DIR (the folder of a saved model), hf:NAME (from the Hugging Face hub), or one of your own that --plugins
     adds."""
-    preset: str = _axis("tuned", program=True)
-    """The numbers of the learner: tuned (the default), paper (the paper's table) or reference (the commands of the
-    reference code)."""
+    preset: str = _axis("default", program=True)
+    """The numbers of the learner: default (for every world), tuned (by hand for each built-in world, version 0.2),
+    paper (the paper's table) or reference (the commands of the reference code)."""
+    population: Annotated[int, Range(0, 256)] = _axis(0, program=True, suffix=_population)
+    """How many members of each seed start training. At shares of the training the worse half is dropped, until one is
+    left; 8 members cost as much as 4.5 trainings. 1 is a single training. The default (0) is 8, and 1 with the presets
+    tuned, paper and reference."""
     schedule: str = _axis("live", option=False)
     """When instructions come: live (they come and go) or paper (at most one per episode, held to its end)."""
     rule: str = _axis("by-kind", option=False)

@@ -37,7 +37,7 @@ class ExperimentConfig(Axes):
 
     def __post_init__(self) -> None:
         ranges.check(self)
-        for name, value in BY_PRESET.get(self.preset, BY_PRESET["tuned"]).items():
+        for name, value in BY_PRESET.get(self.preset, BY_PRESET["default"]).items():
             if not getattr(self, name):
                 object.__setattr__(self, name, value)
         look_up(dict.fromkeys(HEARINGS), self.hear, "hearing")

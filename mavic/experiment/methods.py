@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,16 +72,27 @@ FOLLOW_EPISODES = ("epsilon_episodes", "entropy_episodes")
 def preset_of(name: str, world: str, backbone: str = "mac-iac", **changes: Any) -> Preset:
     """Return a world's preset with some numbers changed. A world without presets gets the general ones.
 
-    A preset may have numbers of its own for a backbone, under the name preset/backbone. Otherwise the numbers that
-    belong to the backbone's algorithm replace those of the preset. If `episodes` changes, those of
-    `FOLLOW_EPISODES` change in proportion.
+    The general ones take gamma and the number of episodes from the world, if it names them. A preset may have numbers
+    of its own for a backbone, under the name preset/backbone. Otherwise the numbers that belong to the backbone's
+    algorithm replace those of the preset. If `episodes` changes, those of `FOLLOW_EPISODES` change in proportion.
     """
-    presets = api.world(world).presets
+    record = api.world(world)
+    presets = record.presets
     numbers = look_up(backbones.BACKBONES, backbone, "backbone").numbers
     preset = presets.get(f"{name}/{backbone}")
     if preset is None:
-        general = presets.get(name) or look_up(GENERAL, name, "preset")
-        preset = dataclasses.replace(general, **numbers)
+        preset = presets.get(name) or _with_facts(look_up(GENERAL, name, "preset"), record)
+        preset = dataclasses.replace(preset, **numbers)
+    return _changed(preset, changes)
+
+
+def _with_facts(general: Preset, world: api.World) -> Preset:
+    """Return general numbers with a world's own gamma and number of episodes, if it names them."""
+    facts = {"gamma": world.gamma, "episodes": world.episodes}
+    return _changed(general, {name: fact for name, fact in facts.items() if fact is not None})
+
+
+def _changed(preset: Preset, changes: Mapping[str, Any]) -> Preset:
     share = dataclasses.replace(preset, **changes).episodes / preset.episodes
     along = {name: max(1, round(getattr(preset, name) * share)) for name in FOLLOW_EPISODES}
     return dataclasses.replace(preset, **{**along, **changes})
@@ -131,7 +143,8 @@ def hyperparams_of(preset: Preset) -> HyperParams:
     """Return the preset's numbers as arrays. Numbers that are None are filled in."""
     own = dataclasses.asdict(preset)
     own |= {
-        "critic_init_scale": preset.value_scale
+        "value_scale": preset.value_scale or 0.0,
+        "critic_init_scale": preset.value_scale or 0.0
         if preset.critic_init_scale is None
         else preset.critic_init_scale,
         "critic_hysteresis_end": preset.hysteresis_end or preset.critic_hysteresis,

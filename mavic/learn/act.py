@@ -162,7 +162,13 @@ def _goes_on(counts: tuple[int, ...], running: Array, idle: Array) -> Array:
 
 
 def values(
-    network: Network, critics: Any, scale: Scale, memory: Array, observed: Observed, idle: Array
+    network: Network,
+    critics: Any,
+    scale: Scale,
+    memory: Array,
+    observed: Observed,
+    context: Array,
+    idle: Array,
 ) -> Array:
     """Return V(h, c) [W, G] by all critics.
 
@@ -172,10 +178,11 @@ def values(
         scale: The scales of their values.
         memory: Their memory before the coming decision.
         observed: The input of that decision.
+        context: [W] of the joint instruction.
         idle: bool [W, N], which agents decide.
     """
     heads, _ = _step(network, critics, memory, observed, idle)
-    found = jax.vmap(lambda h, s: networks.value(h, observed.instructed, s))(heads, scale)
+    found = jax.vmap(lambda h, s: networks.value(h, context, s))(heads, scale)
     return found.swapaxes(0, 1)
 
 

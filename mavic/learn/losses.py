@@ -20,7 +20,7 @@ class CriticRows:
 
     seen: Seen
     first: Array  # memory is emptied before the row
-    instructed: Array  # some agent is instructed
+    context: Array  # of the joint instruction
     target: Array
     hysteresis: Array  # weight of an error that calls for a lower value
     weight: Array  # of the row; sums to one over the batch
@@ -173,8 +173,8 @@ def critic_loss(
         known: The memory after each row if an earlier pass found it.
     """
     memory, _, heads = network.unroll(network.shape, net, memory, rows.seen, rows.first, known)
-    values = networks.value(heads, rows.instructed, scale)
-    spread = scale.spread()[rows.instructed.astype(jnp.int32)]
+    values = networks.value(heads, rows.context, scale)
+    spread = scale.spread()[networks.value_head(rows.context)]
     error = (rows.target - values) / spread
     error_weight = jnp.where(error < 0, rows.hysteresis, 1.0)
     loss = (rows.weight * error_weight * error**2).sum()

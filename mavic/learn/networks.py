@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from mavic.learn.kind_heads import KindHeads
 from mavic.learn.popart import VALUE_HEADS, Scale
-from mavic.types import Array, MacroTransitions, record, static
+from mavic.types import CONTEXTS, Array, MacroTransitions, record, static
 
 NETWORKS: dict[str, dict[str, Any]] = {  # by name, the fields of `Shape` that differ
     "shared": {"parts": 1},
@@ -196,14 +196,18 @@ def _of_part(heads: Array, instructed: Array) -> Array:
     return heads[0] if heads.shape[0] == 1 else jnp.where(instructed[..., None], heads[1], heads[0])
 
 
-def value(heads: Array, instructed: Array, scale: Scale) -> Array:
-    """Return the value [...] in the task's units.
+def value_head(context: Array) -> Array:
+    """Return the value head [...] of decisions in these contexts (`mavic.types.CONTEXTS`)."""
+    return (context == CONTEXTS - 1).astype(jnp.int32)
+
+
+def value(heads: Array, context: Array, scale: Scale) -> Array:
+    """Return the value [...] in the units of the rewards.
 
     Args:
         heads: [R, ..., VALUE_HEADS], of a critic.
-        instructed: bool [...], whether any agent is instructed.
+        context: [...], of the joint instruction.
         scale: The scale of the critic's values.
     """
-    raw = _of_part(heads, instructed)
-    raw = jnp.where(instructed, raw[..., 1], raw[..., 0])
-    return scale.unscale(raw, instructed)
+    raw, head = _of_part(heads, context > 0), value_head(context)
+    return scale.unscale(jnp.where(head > 0, raw[..., 1], raw[..., 0]), head)

@@ -1,4 +1,8 @@
-"""The scale of values: a critic's outputs are small numbers, and its values have the task's units (PopArt)."""
+"""The scale of values: a critic's outputs are small numbers, and its values have the task's units.
+
+The scale is a constant, follows the targets (PopArt), or grows with them. A scale that grows makes training free of
+units: if all rewards are multiplied by a number, so are all values, and nothing else changes.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +13,24 @@ import jax.numpy as jnp
 
 from mavic.types import Array, record
 
-VALUE_HEADS = 2  # of a critic: uninstructed, instructed
+VALUE_HEADS = 2  # of a critic: values in units of the task, values of instructions that replace it
 
 
 @record
 class Scale:
-    """PopArt statistics of one agent's values, for each value head. Without PopArt: mean 0 and spread `value_scale`."""
+    """Statistics of one agent's values, for each value head. A constant scale has mean 0 and spread `value_scale`."""
 
     mean: Array  # [VALUE_HEADS]
     square: Array  # [VALUE_HEADS]
-    weight: Array  # [VALUE_HEADS] how much has been averaged, for debiasing
+    weight: Array  # [VALUE_HEADS] how much has been averaged, for debiasing; 1 if the scale grows
 
     @classmethod
     def of(cls, size: Array | float) -> Scale:
-        """Return statistics for values in units of `size`. Their tiny weight lets PopArt's first batch replace them."""
-        weight = jnp.full(VALUE_HEADS, 1e-6, jnp.float32)
+        """Return statistics for values in units of `size`; 0: the scale grows with the targets.
+
+        The tiny weight of a constant scale lets PopArt's first batch replace it.
+        """
+        weight = jnp.full(VALUE_HEADS, jnp.where(jnp.asarray(size) > 0, 1e-6, 1.0), jnp.float32)
         return cls(mean=jnp.zeros(VALUE_HEADS), square=weight * size**2, weight=weight)
 
     def centre(self) -> Array:
@@ -33,31 +40,35 @@ class Scale:
     def spread(self) -> Array:
         """Return the standard deviation [VALUE_HEADS] that values are divided by."""
         square = self.square / jnp.maximum(self.weight, 1e-8)
-        variance = jnp.maximum(square - self.centre() ** 2, 1e-2)
+        least = jnp.where(
+            self.weight < 1, 1e-2, 1e-30
+        )  # a scale that grows has no units of its own
+        variance = jnp.maximum(square - self.centre() ** 2, least)
         return jnp.where(self.weight > 0, jnp.sqrt(variance), 1.0)
 
-    def unscale(self, raw: Array, instructed: Array) -> Array:
-        """Return the value that a head's output stands for."""
-        i = instructed.astype(jnp.int32)
-        return raw * self.spread()[i] + self.centre()[i]
+    def unscale(self, raw: Array, head: Array) -> Array:
+        """Return the value that the output of a `head` stands for."""
+        return raw * self.spread()[head] + self.centre()[head]
 
-    def track(self, target: Array, instructed: Array, valid: Array, beta: Array) -> Scale:
+    def track(self, target: Array, head: Array, valid: Array, beta: Array) -> Scale:
         """Return the statistics after a batch of targets.
 
         Args:
             target: [K, L].
-            instructed: [K, L], whether the row counts for the instructed head.
+            head: [K, L], the value head of the row.
             valid: [K, L], 1 for rows that have a target, else 0.
-            beta: The weight of the batch in the running means. 0: the statistics stay.
+            beta: The weight of the batch in the running means. 0: the statistics stay, unless the scale grows.
         """
-        hot = jax.nn.one_hot(instructed.astype(jnp.int32), VALUE_HEADS) * valid[..., None]
+        hot = jax.nn.one_hot(head, VALUE_HEADS) * valid[..., None]
         count = hot.sum((0, 1))
         mean = (hot * target[..., None]).sum((0, 1)) / jnp.maximum(count, 1.0)
         square = (hot * target[..., None] ** 2).sum((0, 1)) / jnp.maximum(count, 1.0)
-        step = jnp.where((beta > 0) & (count > 0), beta, 0.0)
+        grows = self.weight >= 1
+        step = jnp.where((beta > 0) & (count > 0) & ~grows, beta, 0.0)
+        moved = self.square + step * (square - self.square)
         return Scale(
             mean=self.mean + step * (mean - self.mean),
-            square=self.square + step * (square - self.square),
+            square=jnp.where(grows, jnp.maximum(self.square, square), moved),
             weight=self.weight + step * (1.0 - self.weight),
         )
 

@@ -16,7 +16,7 @@ import optax
 from mavic.learn import bptt, losses, returns
 from mavic.learn.batches import Batch
 from mavic.learn.losses import ActorOutputs, ActorRows, CriticRows
-from mavic.learn.networks import Network, Seen
+from mavic.learn.networks import Network, Seen, value_head
 from mavic.learn.popart import Scale
 from mavic.learn.returns import Correction
 from mavic.learn.values import agent_values, values_before
@@ -148,7 +148,7 @@ class CriticOutputs:
     target: Array
     valid: Array  # rows that have a target
     value: Array  # before the step
-    advantage: Array  # the target minus the value that `StaticConfig.baseline` names
+    advantage: Array  # the target minus the value that `StaticConfig.baseline` names; in units of a scale that grows
     loss: Array  # []
 
 
@@ -163,9 +163,9 @@ def init(
     Args:
         key: A random key.
         config: The static part of the training.
-        value_scale: The value that a critic's output of 1 stands for.
+        value_scale: The value that a critic's output of 1 stands for; 0: it grows with the targets.
         critic_init_scale: The size of an untrained critic's values. Its head is scaled to it, because values in full
-            units would be noise in the first advantages.
+            units would be noise in the first advantages. Where the scale grows, the first values are 0.
     """
     network, other = config.network, config.critic
     actor_key, critic_key = jax.random.split(key)
@@ -173,7 +173,8 @@ def init(
     critic_keys = jax.random.split(critic_key, other.shape.count)
     actor = jax.vmap(lambda k: network.init(k, network.shape, "actor"))(actor_keys)
     critic = jax.vmap(lambda k: other.init(k, other.shape, "critic"))(critic_keys)
-    critic["head"] = jax.tree.map(lambda x: x * (critic_init_scale / value_scale), critic["head"])
+    share = jnp.where(jnp.asarray(value_scale) > 0, critic_init_scale / value_scale, 0.0)
+    critic["head"] = jax.tree.map(lambda x: x * share, critic["head"])
     scale = jax.tree.map(lambda x: jnp.stack([x] * other.shape.count), Scale.of(value_scale))
     moments = jax.vmap(_optimizer(1.0, 0.999).init)
     return TrainState(
@@ -230,12 +231,13 @@ def update_critic(
     )
     target, valid = _at_team_rows(target, batch)
     valid = valid.astype(jnp.float32)
-    scale = state.scale.track(target, rows.kind > 0, valid, hyper.popart_step)
+    head = value_head(rows.context)
+    scale = state.scale.track(target, head, valid, hyper.popart_step)
     critic, target_critic = (state.scale.rescale(x, scale) for x in (state.critic, state.target))
     data = CriticRows(
         seen=Seen.before(rows),
         first=rows.first,
-        instructed=rows.kind > 0,
+        context=rows.context,
         target=target,
         hysteresis=now.critic_hysteresis[rows.context],
         weight=_weigh(rows.kind, valid, config.kinds, hyper.balance_kinds),
@@ -259,8 +261,9 @@ def update_critic(
         baseline = values_before(config.critic, net, scale, rows, blocks)[0]
     else:
         baseline = found.value if config.baseline == "target" else value
+    unit = jnp.where(hyper.value_scale > 0, 1.0, scale.spread()[head])
     return state, CriticOutputs(
-        target=target, valid=valid, value=value, advantage=target - baseline, loss=total
+        target=target, valid=valid, value=value, advantage=(target - baseline) / unit, loss=total
     )
 
 
@@ -413,4 +416,4 @@ def _normalize(
     advantage = advantage - (hot @ mean) * center
     square = (hot * advantage[..., None] ** 2).sum((0, 1)) / count
     unit = hot @ (1.0 / (jnp.sqrt(square) + 1e-6))
-    return advantage * jnp.where(divide > 0, unit, valid)
+    return advantage * jnp.where(divide > 0, unit**divide, valid)

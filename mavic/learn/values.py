@@ -73,7 +73,7 @@ def agent_values(
         chunks: How many chunks hold the rows that read V(h', c), from `bptt.lengths`.
     """
     net = network.project(critic, vectors)
-    instructed, after = rows.kind > 0, Seen.after(rows)
+    after = Seen.after(rows)
     value, memory = values_before(network, net, scale, rows, blocks)
 
     def value_after(k: Array, w: Array) -> Array:
@@ -82,7 +82,7 @@ def agent_values(
         here = jax.tree.map(lambda x: x[k, w], after)
         before = jnp.moveaxis(memory[k, :, w], 1, 0)
         heads = network.step(network.shape, net, before, here)[1]
-        return networks.value(heads, instructed[k, w], scale)
+        return networks.value(heads, rows.context[k, w], scale)
 
     following = jnp.roll(value, -1, axis=0)
     wanted = bootstraps(rows)
@@ -113,9 +113,9 @@ def values_before(
     """
 
     def segment(memory: Array, block: tuple[Seen, Array, Array]) -> tuple[Array, tuple]:
-        seen, first, instructed = block
+        seen, first, context = block
         memory, memories, heads = network.unroll(network.shape, net, memory, seen, first)
-        return memory, (networks.value(heads, instructed, scale), memories)
+        return memory, (networks.value(heads, context, scale), memories)
 
-    parts = (Seen.before(rows), rows.first, rows.kind > 0)
+    parts = (Seen.before(rows), rows.first, rows.context)
     return bptt.forward(segment, network.empty(rows.macro.shape[1]), parts, blocks)

@@ -18,7 +18,6 @@ from mavic.rollout import threefry
 from mavic.rollout.step import InstructedEnv, begin, draw_episode, draws_for, step
 from mavic.run_axis import max_over_runs
 from mavic.types import Array, Bool, InstructedState, Timestep, replace
-from mavic.xla.scalars import Packing, number_by_number
 
 
 class Policy(NamedTuple):
@@ -79,22 +78,17 @@ def rollout(
     like = jax.eval_shape(start, jnp.int32(0))
     agents = like.macro.shape[0]
     row_like = jax.eval_shape(step, instructed, like, like.macro, jnp.zeros(DRAWS))[1]
-    state_packing, row_packing = Packing(like), Packing(row_like)
 
     def go_on(state: Any, choice: Array, draws: Array, alive: Array) -> tuple[Any, Any, Array]:
-        after, row = step(instructed, state_packing.unpack(state), choice, draws)
-        over = alive & (row.terminal | row.truncated)
-        return state_packing.pack(after), row_packing.pack(replace(row, alive=alive)), over
+        after, row = step(instructed, state, choice, draws)
+        return after, replace(row, alive=alive), alive & (row.terminal | row.truncated)
 
     def start_anew(done: Array, number: Array, state: Any) -> Any:
-        first, going = start(number), state_packing.unpack(state)
-        return state_packing.pack(jax.tree.map(lambda a, b: jnp.where(done, a, b), first, going))
-
-    go_on, start_anew = (number_by_number(f) for f in (go_on, start_anew))
+        return jax.tree.map(lambda a, b: jnp.where(done, a, b), start(number), state)
 
     def tick(carry: tuple) -> tuple:
         t, state, draws, memory, number, queued, rows = carry
-        choice, memory = policy.act(memory, state_packing.unpack(state), draws[:, :agents])
+        choice, memory = policy.act(memory, state, draws[:, :agents])
         alive = number < (queued + 1 if first_to_finish else episodes)
         after, row, done = jax.vmap(go_on)(state, choice, draws[:, agents:], alive)
         rows = jax.tree.map(
@@ -104,7 +98,7 @@ def rollout(
         queued = queued + done.sum()
         after = jax.vmap(start_anew)(done, number, after)
         # Drawn here and carried, the random numbers are computed once instead of in every kernel that reads them.
-        draws = jax.vmap(draws_for)(state_packing.unpack(after))
+        draws = jax.vmap(draws_for)(after)
         return t + 1, after, draws, memory, number, queued, rows
 
     def unfinished(carry: tuple) -> Array:
@@ -117,13 +111,11 @@ def rollout(
     draws = jax.vmap(draws_for)(state)
     memory = policy.start(num_envs)
     rows = jax.tree.map(
-        lambda leaf: jnp.zeros((ticks, num_envs, *leaf.shape), leaf.dtype),
-        jax.eval_shape(row_packing.pack, row_like),
+        lambda leaf: jnp.zeros((ticks, num_envs, *leaf.shape), leaf.dtype), row_like
     )
-    state = jax.vmap(state_packing.pack)(state)
     carry = (jnp.int32(0), state, draws, memory, number, jnp.int32(num_envs), rows)
     carry = jax.lax.while_loop(unfinished, tick, carry)
-    rows = row_packing.unpack(carry[-1])
+    rows = carry[-1]
     if first_to_finish:
         over = rows.alive & (rows.terminal | rows.truncated)
         rows = replace(rows, alive=_first_finished(over, episodes))

@@ -19,15 +19,17 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from mavic.evaluation import evaluate
-from mavic.experiment.task import Task, task_of
-from mavic.learn.update import StaticConfig, TrainState
+from mavic.evaluation import evaluate, merit
+from mavic.experiment.methods import METHODS
+from mavic.experiment.task import task_of
+from mavic.learn.update import TrainState
 from mavic.session import stopping
 from mavic.session.loggers import OnPoint, Point
 from mavic.teams import file as policy_files
 from mavic.teams.team import TeamPolicy
-from mavic.training import checkpoint, divergence, memory, train
+from mavic.training import checkpoint, devices, divergence, memory, population, train
 from mavic.training.groups import Group
+from mavic.training.population import Choice
 from mavic.training.runs import Run, make_run
 from mavic.training.train import TrainMetrics
 from mavic.training.trained import Trained
@@ -78,18 +80,30 @@ def train_group(
     static = task.static_config(preset, config.network, config.backbone)
     num_envs = num_envs or default_num_envs(preset.batch, task.env.horizon)
     configs = group.trained()
-    runs = Run.stack([make_run(c, preset, task, seed) for c in configs for seed in group.seeds])
+    members, cells = group.population, group.cells
+    everyone = Run.stack(
+        [
+            make_run(c, preset, task, seed, member)
+            for c in configs
+            for seed in group.seeds
+            for member in range(members)
+        ]
+    )
     updates = max(1, math.ceil(preset.episodes / preset.batch / points))
     points = math.ceil(preset.episodes / preset.batch / updates)
-    state = train.init_states(static, runs)
+    planned, choices = population.cuts(members, points), list[Choice]()
+    state = train.init_states(static, everyone)
     if group.initial:
         state = _start_from(state, policy_files.load(group.initial))
     curve: list[dict[str, Any]] = []
     if folder is not None and checkpoint.exists(folder):
         say = partial(console.print, style="yellow", highlight=False, soft_wrap=True)
-        state, curve = checkpoint.load(folder, group, state, updates * preset.batch, say)
+        state, curve, choices = checkpoint.load(folder, group, state, updates * preset.batch, say)
         console.print(f"resuming {folder} after {len(curve)} of {points} points")
-    program = (static, num_envs, updates, task.vectors, runs)
+    runs = _taken(everyone, population.places(members, population.present(cells, members, choices)))
+    side_by_side = devices.runs_at_once(cells)
+    at_once = partial(devices.in_parts, side_by_side)
+    program = partial(train.train_updates, static, num_envs, updates, task.vectors)
     label = _label(group)
     if not console.is_terminal:
         console.print(f"{label}: compiling…", highlight=False)
@@ -97,21 +111,37 @@ def train_group(
         bar = progress.add_task(label, total=points, completed=len(curve), note="compiling…")
         compiled = False  # a signal waits for the end of a point, but not for a compilation
         began = time.perf_counter()
-        if len(curve) < points and (line := _memory_line(program, state)):
-            console.print(line, highlight=False, soft_wrap=True)
+        if len(curve) < points:
+            first = jax.tree.map(lambda leaf: leaf[:side_by_side], (runs, state))
+            if line := _memory_line(program, *first):
+                console.print(line, highlight=False, soft_wrap=True)
         while len(curve) < points:
             with stopping.after_this(waits=compiled), memory.explained(len(runs.key)):
-                state, metrics = train.train_updates(*program, state)
+                state, metrics = at_once(program, runs, state)
                 jax.block_until_ready(state)
                 seconds = time.perf_counter() - began
-                alive = _alive(group, curve, state, metrics, points, console)
+                names = _names(group, choices)
+                alive = _alive(names, curve, state, metrics, points, console)
                 state = divergence.cleared(state, alive)
-                point = _point(static, num_envs, task, runs, state, metrics, seconds)
+                progress_of = partial(evaluate.progress, static, num_envs, task.vectors)
+                shown = at_once(progress_of, runs, state)
+                point = _point(shown, state, metrics, seconds)
                 curve.append(divergence.blank_point(point, alive))
+                left = planned.get(len(curve))
+                if left is not None:
+                    found = at_once(partial(merit.parts, static, num_envs, task), runs, state)
+                    choices.append(_choice(group, choices, found, alive, left, len(curve)))
+                    runs, state, curve = _chosen(group, choices, runs, state, curve)
+                    seconds = time.perf_counter() - began
+                    curve[-1]["seconds"] = seconds
                 if folder is not None:
-                    checkpoint.save(folder, group, state, curve)
+                    checkpoint.save(folder, group, state, curve, choices)
                 compiled = True
-            note = _note(curve[-1])
+            if left is not None:
+                line = f"{label}: {left} of {members} stay"
+                console.print(line, highlight=False, soft_wrap=True)
+            leaders = _leaders(curve[-1], cells)
+            note = _note(leaders)
             progress.update(bar, completed=len(curve), note=note)
             if not console.is_terminal:  # a log has a line for each point and no moving bar
                 console.print(f"{label}: {len(curve)}/{points} · {note}", highlight=False)
@@ -120,7 +150,7 @@ def train_group(
                 seeds=group.seeds,
                 number=len(curve),
                 total=points,
-                values=curve[-1],
+                values=leaders,
             )
             for call in on_point:
                 call(told)
@@ -136,14 +166,64 @@ def train_group(
         state=jax.tree.map(jnp.asarray, jax.device_get(state)),
         curve=curve,
         steps_per_second=float(np.median(rates)),  # without the first point, which compiles
+        choices=tuple(choices),
     )
+
+
+def _taken(tree: Any, places: np.ndarray) -> Any:
+    """Return the runs at these places of a tree with a first axis of runs."""
+    return jax.tree.map(lambda leaf: leaf[places], tree)
+
+
+def _choice(
+    group: Group,
+    choices: Sequence[Choice],
+    found: dict[str, np.ndarray],
+    alive: np.ndarray,
+    left: int,
+    point: int,
+) -> Choice:
+    """Return which members stay, from the parts of their merit. Runs that diverged go first."""
+    before = population.present(group.cells, group.population, choices)
+    hears = [METHODS[c.method].hears for c in group.trained() for _ in group.seeds]
+    each = np.repeat(hears, before.shape[1])
+    merits = np.where(alive, merit.merit(found, each, group.cells), np.nan)
+    return population.choose(point, before, {"merit": merits, **found}, left)
+
+
+def _chosen(
+    group: Group,
+    choices: Sequence[Choice],
+    runs: Run,
+    state: TrainState,
+    curve: list[dict[str, Any]],
+) -> tuple[Run, TrainState, list[dict[str, Any]]]:
+    """Return the runs, states and curves of the members that the last choice kept."""
+    before, after = (
+        population.present(group.cells, group.population, made) for made in (choices[:-1], choices)
+    )
+    stays = [np.flatnonzero(np.isin(old, new)) for old, new in zip(before, after, strict=True)]
+    places = np.concatenate([row * before.shape[1] + stay for row, stay in enumerate(stays)])
+    curve = [
+        {k: v if k in divergence.SHARED else np.asarray(v)[places] for k, v in point.items()}
+        for point in curve
+    ]
+    return _taken(runs, places), _taken(state, places), curve
+
+
+def _leaders(point: dict[str, Any], cells: int) -> dict[str, Any]:
+    """Return a point of the curve with one run of each cell: the member with the highest base return."""
+    base = np.nan_to_num(np.asarray(point["base"], float), nan=-np.inf).reshape(cells, -1)
+    places = np.arange(cells) * base.shape[1] + base.argmax(1)
+    return {k: v if k in divergence.SHARED else np.asarray(v)[places] for k, v in point.items()}
 
 
 def _label(group: Group) -> str:
     """Return what is trained, as the label of the bar and of the lines of a log."""
     config = group.configs[0]
     what = " ".join([config.world, config.backbone, config.network, config.preset])
-    return f"{what} · {len(group.trained())} × {len(group.seeds)} runs"
+    begin = f" × {group.population} members" if group.population > 1 else ""
+    return f"{what} · {len(group.trained())} × {len(group.seeds)} runs{begin}"
 
 
 def _note(point: dict[str, Any]) -> str:
@@ -153,20 +233,33 @@ def _note(point: dict[str, Any]) -> str:
     return f"base {base:.1f} · compliance {compliance:.0%} · {rate:,.0f} steps/s"
 
 
-def _memory_line(program: tuple[Any, ...], state: Any) -> str:
+def _memory_line(program: partial, runs: Run, state: TrainState) -> str:
     """Compile a training and return a line that says how much memory it needs. Refuse one that does not fit.
 
     JAX keeps the compiled program, so the first call of `train_updates` does not compile it again. The line is empty
     if the compiler does not say what the program needs.
     """
-    runs = len(state.episodes)
-    with memory.explained(runs):
-        compiled = train.train_updates.lower(*program, state).compile()
-    return memory.check(compiled, runs)
+    count = len(state.episodes)
+    with memory.explained(count):
+        compiled = program.func.lower(*program.args, runs, state).compile()  # type: ignore[attr-defined]
+    return memory.check(compiled, count)
+
+
+def _names(group: Group, choices: Sequence[Choice]) -> list[str]:
+    """Return what the present runs are called in messages."""
+    left = population.present(group.cells, group.population, choices)
+    cells = [f"seed {seed} of {c.method}" for c in group.trained() for seed in group.seeds]
+    if left.shape[1] == 1:
+        return cells
+    return [
+        f"member {number} of {cell}"
+        for cell, row in zip(cells, left, strict=True)
+        for number in row
+    ]
 
 
 def _alive(
-    group: Group,
+    names: Sequence[str],
     curve: list[dict[str, Any]],
     state: TrainState,
     metrics: TrainMetrics,
@@ -174,7 +267,6 @@ def _alive(
     console: Console,
 ) -> np.ndarray:
     """Return bool [runs], which runs have had finite numbers so far. Name those that lost them at this point."""
-    names = [f"seed {seed} of {c.method}" for c in group.trained() for seed in group.seeds]
     before = divergence.first_points(curve, len(names))
     finite = divergence.finite_runs(state, metrics)
     for name, at, good in zip(names, before, finite, strict=True):
@@ -238,21 +330,19 @@ def _start_from(state: TrainState, team: TeamPolicy) -> TrainState:
 
 
 def _point(
-    static: StaticConfig,
-    num_envs: int,
-    task: Task,
-    runs: Run,
-    state: TrainState,
-    metrics: TrainMetrics,
-    seconds: float,
+    shown: dict[str, np.ndarray], state: TrainState, metrics: TrainMetrics, seconds: float
 ) -> dict[str, Any]:
     """Return one point of the curve: base return and compliance of every run, and metrics of the last updates.
 
-    `seconds` is how long the updates since the last point took. The first point's include compilation.
+    Args:
+        shown: from `evaluate.progress`.
+        state: the states of all runs.
+        metrics: of the last updates.
+        seconds: how long the updates since the last point took. The first point's include compilation.
     """
     return {
         "episodes": int(state.episodes[0]),
-        **evaluate.progress(static, num_envs, task.vectors, runs, state),
+        **shown,
         "value": np.asarray(metrics.update.value),
         "entropy": np.asarray(metrics.update.entropy),
         "seconds": seconds,

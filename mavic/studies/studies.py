@@ -115,6 +115,7 @@ def _training(name: str, world: str, **given: Any) -> Training:
     """Return a training. Names that are not fields of `Training` are axes."""
     own = {field.name for field in dataclasses.fields(Training)}
     axes = {key: value for key, value in given.items() if key not in own}
+    axes.setdefault("preset", "tuned")  # what the published records were trained with
     fields = {key: value for key, value in given.items() if key in own}
     return Training(name=name, world=world, axes=axes, **fields)
 

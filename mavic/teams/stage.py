@@ -473,7 +473,10 @@ def _turn_of_policy(
     state, observation, driven, key = _prepare(instructed_env, state, *people)
     kinds = instructed_env.rules.addressed[:, :own]
     phrases = jnp.where(kinds, jnp.arange(kinds.shape[0])[:, None], 0)
-    values = team_values(networks, listening.critics, scale, carry, observation[:own], phrases)
+    context = jnp.where(kinds.any(1), 1 + instructed_env.rules.replaces, 0)
+    values = team_values(
+        networks, listening.critics, scale, carry, observation[:own], phrases, context
+    )
     seen = state.observation[:own], state.idle[:own], state.available[:own]
     macro, carry = decide(networks, listening, key, carry, *seen, greedy)
     macro = jnp.pad(macro, (0, observation.shape[0] - own))

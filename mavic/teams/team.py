@@ -206,11 +206,15 @@ class TeamPolicy:
         names = ("none", *self.kinds)
         listening = self.listen(text, also)
         phrases = np.where(self.addressed, np.arange(len(names))[:, None], 0)
+        replaces = np.asarray(self._rules.replaces, np.int32)
         if text is not None:
             names, phrases = (*names, "text"), np.vstack([phrases, listening.phrase])
+            asked = [self._kinds_asked(self._said_to_each(one)) for one in (text, also)]
+            replaces = np.append(replaces, replaces[np.concatenate(asked)].max())
         second = np.zeros_like(phrases)
         if text is not None:
             second[-1] = listening.also
+        context = np.where((phrases + second).any(1), 1 + replaces, 0)
         found = values(
             self.networks,
             listening.critics,
@@ -218,6 +222,7 @@ class TeamPolicy:
             carry,
             jnp.asarray(observation, jnp.float32),
             jnp.asarray(phrases),
+            jnp.asarray(context),
             jnp.asarray(second),
         )
         wide = np.broadcast_to(found, (len(names), self.shape.agents))  # one critic speaks for all
@@ -404,6 +409,7 @@ def values(
     carry: Carry,
     observation: Array,
     phrases: Array,
+    context: Array,
     also: Array | None = None,
 ) -> Array:
     """Return the values [L, critics] that critics give if the agents hear each row of `phrases`.
@@ -415,6 +421,7 @@ def values(
         carry: the memory.
         observation: [N, O].
         phrases: [L, N] rows of the phrase table.
+        context: [L] of the instruction, 0 to 2 (`mavic.types.CONTEXTS`).
         also: [L, N] rows of a second instruction.
     """
     count = phrases.shape[0]
@@ -431,4 +438,4 @@ def values(
     )
     memory = repeat(carry.critic[:, :, 0], 2)
     everyone = jnp.ones(phrases.shape, bool)
-    return act.values(networks.critic, critics, scale, memory, observed, everyone)
+    return act.values(networks.critic, critics, scale, memory, observed, context, everyone)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,9 @@ from mavic.language.encoder import encoder_hash
 from mavic.learn.update import TrainState
 from mavic.storage import files, json_shape
 from mavic.storage.trees import flatten, unflatten
+from mavic.training import population
 from mavic.training.groups import Group
+from mavic.training.population import Choice
 
 KEPT = 2  # checkpoints: the second is used if the first is damaged
 PER_RUN = ("base", "compliance", "value", "entropy")  # entries of a point with one entry per run
@@ -40,6 +42,7 @@ SHAPE = {
             **{name: [(float, type(None), list)] for name in PER_RUN},
         }
     ],
+    "choices": [{"point": int, "members": [list], "judged": dict, "kept": [list]}],
     "weights_sha256": str,
     "sha256": str,
 }
@@ -106,14 +109,21 @@ def exists(folder: Path) -> bool:
     return bool(_found(folder))
 
 
-def save(folder: Path, group: Group, state: TrainState, curve: list[dict[str, Any]]) -> None:
+def save(
+    folder: Path,
+    group: Group,
+    state: TrainState,
+    curve: list[dict[str, Any]],
+    choices: Sequence[Choice] = (),
+) -> None:
     """Write the weights, then the description that names them. An interruption leaves the previous checkpoints.
 
     Args:
         folder: the folder of the group's checkpoints.
         group: what is trained.
-        state: the states of all runs.
-        curve: the points so far.
+        state: the states of all runs that are left.
+        curve: their points so far.
+        choices: what was chosen in their populations so far.
     """
     notes = folder / f"state-{len(curve)}.json"
     named = flatten(state)
@@ -124,6 +134,7 @@ def save(folder: Path, group: Group, state: TrainState, curve: list[dict[str, An
     content = {
         "group": _identity(group),
         "curve": records.plain(curve),
+        "choices": records.plain([asdict(choice) for choice in choices]),
         "weights_sha256": files.digest(weights),
     }
     files.write_text(notes, json.dumps({**content, "sha256": files.digest_of(content)}))
@@ -141,15 +152,20 @@ def load(
     like: TrainState,
     episodes: int,
     say: Callable[[str], None] = lambda _: None,
-) -> tuple[TrainState, list[dict[str, Any]]]:
-    """Return the state and curve of this group's newest checkpoint that is whole.
+) -> tuple[TrainState, list[dict[str, Any]], list[Choice]]:
+    """Return the state, curve and choices of this group's newest checkpoint that is whole.
 
-    `episodes` is the distance of two points of the curve. `say` is told which checkpoints are damaged.
+    Args:
+        folder: the folder of the group's checkpoints.
+        group: what is trained.
+        like: untrained states of all members that began.
+        episodes: the distance of two points of the curve.
+        say: is told which checkpoints are damaged.
     """
     damaged: list[str] = []
     for notes in _found(folder):
         try:
-            state, curve = _read(notes, group, like, episodes)
+            state, curve, choices = _read(notes, group, like, episodes)
         except _DamageError as error:
             damaged.append(str(error))
             continue
@@ -161,14 +177,14 @@ def load(
             state,
             like,
         )
-        return placed, curve
+        return placed, curve, choices
     raise _CheckpointError(f"{'; '.join(damaged)}; remove {folder} to begin anew")
 
 
 def _read(
     notes: Path, group: Group, like: TrainState, episodes: int
-) -> tuple[TrainState, list[dict[str, Any]]]:
-    """Return the state and curve of one checkpoint. A damaged file is a `_DamageError`."""
+) -> tuple[TrainState, list[dict[str, Any]], list[Choice]]:
+    """Return the state, curve and choices of one checkpoint. A damaged file is a `_DamageError`."""
     try:
         content = json_shape.parse(notes.read_bytes())
         json_shape.check(content, SHAPE)
@@ -190,17 +206,20 @@ def _read(
         )
     if notes.stem != f"state-{len(curve)}":
         raise _DamageError(f"{notes} is damaged (it holds {len(curve)} points)")
+    choices = [Choice(**choice) for choice in content["choices"]]
+    left = population.present(group.cells, group.population, choices)
+    taken = population.places(group.population, left)
     path = notes.with_suffix(".safetensors")
     try:
         data = path.read_bytes()
         if files.digest(data) != content["weights_sha256"]:
             raise ValueError("its hash differs")
-        state = unflatten(parse_weights(data), like)
+        state = unflatten(parse_weights(data), jax.tree.map(lambda leaf: leaf[taken], like))
     except (OSError, KeyError, ValueError, SafetensorError) as error:
         raise _DamageError(f"{path} is damaged ({_why(error)})") from None
     if state.episodes.tolist() != [len(curve) * episodes] * len(state.episodes):
         raise _DamageError(f"{path} is damaged (its number of episodes differs)")
-    return state, curve
+    return state, curve, choices
 
 
 def _why(error: Exception) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mavic.run_axis import RUNS
@@ -35,6 +36,45 @@ def use_cores() -> None:
     os.environ["XLA_FLAGS"] = " ".join([flags, *timeouts]).strip()
     with contextlib.suppress(RuntimeError):  # the devices are already in use
         jax.config.update("jax_num_cpu_devices", cores)
+
+
+def runs_at_once(cells: int) -> int | None:
+    """Return how many runs a program trains at once; None: all.
+
+    On a CPU more runs take more time, so all members of a population can use the program of one member of each cell,
+    one after another. Fewer runs than cores would leave cores idle. On a GPU runs side by side cost little.
+
+    Args:
+        cells: configurations times seeds.
+    """
+    if jax.default_backend() != "cpu":
+        return None
+    return cells * -(-len(jax.local_devices()) // cells)
+
+
+def in_parts(size: int | None, function: Callable, *trees: Any) -> Any:
+    """Return a function's result for many runs, called for `size` runs at a time.
+
+    The last part is filled with copies of its last run. All arguments and results have a first axis of runs.
+
+    Args:
+        size: runs in a part; None: all in one.
+        function: of trees of runs.
+        trees: its arguments.
+    """
+    count = jax.tree.leaves(trees)[0].shape[0]
+    if size is None or count == size:
+        return function(*trees)
+    found = []
+    for start in range(0, count, size):
+        places = np.minimum(np.arange(start, start + size), count - 1)
+        made = function(*jax.tree.map(lambda leaf: leaf[places], trees))  # noqa: B023
+        found.append(jax.tree.map(lambda leaf: leaf[: count - start], made))  # noqa: B023
+    return jax.tree.map(lambda *parts: _joined(parts), *found)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    return (jnp if isinstance(parts[0], jax.Array) else np).concatenate(parts)
 
 
 def over_runs(function: Callable) -> Callable:

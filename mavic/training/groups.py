@@ -60,6 +60,16 @@ class Group:
                 if records.plain(before) != records.plain(now):
                     yield path, what
 
+    @property
+    def population(self) -> int:
+        """Return how many members of each seed begin."""
+        return self.configs[0].population
+
+    @property
+    def cells(self) -> int:
+        """Return how many trained configurations times seeds there are. Each has a population of its own."""
+        return len(self.trained()) * len(self.seeds)
+
     def trained(self) -> tuple[ExperimentConfig, ...]:
         """Return what is trained. Configurations that differ only in evaluation share a training."""
         return tuple(dict.fromkeys(config.as_trained() for config in self.configs))

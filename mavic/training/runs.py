@@ -39,7 +39,9 @@ class Run:
         return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *runs)
 
 
-def make_run(config: ExperimentConfig, preset: Preset, task: Task, seed: int) -> Run:
+def make_run(
+    config: ExperimentConfig, preset: Preset, task: Task, seed: int, member: int = 0
+) -> Run:
     """Return the run of one seed of a configuration.
 
     Args:
@@ -47,7 +49,9 @@ def make_run(config: ExperimentConfig, preset: Preset, task: Task, seed: int) ->
         preset: its numbers.
         task: its task.
         seed: its seed.
+        member: which member of the seed's population. The first is the run of a training without a population.
     """
+    key = jax.random.key(seed)
     method = METHODS[config.method]
     trained_under = {"none": "off", "interrupt": config.schedule, "per_episode": "from_start"}
     drills = dict(drill_prob=preset.drill_prob)
@@ -79,7 +83,7 @@ def make_run(config: ExperimentConfig, preset: Preset, task: Task, seed: int) ->
         train_env=replace(train_env, rules=weighted),
         test_env=instructed_env(config, task),
         eval_epsilon=jnp.float32(method.random),
-        key=jax.random.key(seed),
+        key=key if member == 0 else jax.random.fold_in(key, member),
     )
 
 

@@ -23,8 +23,9 @@ from mavic.learn.views import VIEWS
 from mavic.teams import file as policy_files
 from mavic.teams.networks import Networks
 from mavic.teams.team import TeamPolicy, Weights
-from mavic.training import divergence
+from mavic.training import divergence, population
 from mavic.training.groups import Group
+from mavic.training.population import Choice
 from mavic.training.runs import Run, make_run
 
 
@@ -38,6 +39,8 @@ class Trained:
     state: TrainState
     curve: list[dict[str, Any]]
     steps_per_second: float
+    choices: tuple[Choice, ...] = ()
+    """What was dropped of the populations, if there were any."""
 
     def places(self, config: ExperimentConfig) -> list[int]:
         """Return the indices of a configuration's seeds among the runs."""
@@ -108,9 +111,33 @@ class Trained:
         run = records.run_line(
             config, group.preset, group.seeds, steps_per_second=self.steps_per_second
         )
+        if self.choices:
+            run["population"] = self._population(config)
         if group.initial:
             run |= {"initial": group.initial, "initial_sha256": group.initial_sha256}
         return [run, *curve, *([score] if score else [])]
+
+    def _population(self, config: ExperimentConfig) -> dict[str, Any]:
+        """Return what became of a configuration's populations, for the record. Lists are by seed, then by member."""
+        part, points = self.places(config), len(self.curve)
+        trainings = population.cost(self.group.population, points)
+        choices = [
+            {
+                "point": choice.point,
+                "episodes": int(self.curve[choice.point - 1]["episodes"]),
+                "members": [choice.members[place] for place in part],
+                **{name: [rows[place] for place in part] for name, rows in choice.judged.items()},
+                "kept": [choice.kept[place] for place in part],
+            }
+            for choice in self.choices
+        ]
+        return {
+            "members": self.group.population,
+            "trainings": trainings,
+            "episodes": round(trainings * self.curve[-1]["episodes"]),
+            "seconds": sum(point["seconds"] for point in self.curve),
+            "choices": choices,
+        }
 
     def _facts(self, config: ExperimentConfig, seed: int) -> dict[str, Any]:
         """Return the description of a team that is stored in its policy file."""

@@ -170,7 +170,7 @@ def of_context(heads: np.ndarray, instructed: np.ndarray) -> np.ndarray:
 
 
 class Statistics:
-    """PopArt's running statistics of values, uninstructed and instructed."""
+    """The statistics of values, of the task and of instructions that replace it: PopArt's, or the largest so far."""
 
     def __init__(self, mean, square, weight) -> None:
         self.mean, self.square, self.weight = (float64(x) for x in (mean, square, weight))
@@ -181,21 +181,28 @@ class Statistics:
 
     @property
     def spread(self):
-        return np.sqrt(np.maximum(self.square / self.weight - self.centre**2, 1e-2))
+        least = 0.0 if self.grows else 1e-2
+        return np.sqrt(np.maximum(self.square / self.weight - self.centre**2, least))
 
-    def after(self, target, instructed, valid, step) -> Statistics:
+    @property
+    def grows(self):
+        return self.weight[0] == 1
+
+    def after(self, target, context, valid, step) -> Statistics:
         new = [x.copy() for x in (self.mean, self.square, self.weight)]
         for i in range(2):
-            of = target[valid & (instructed == bool(i))]
-            if len(of) and step > 0:
+            of = target[valid & ((context == 2) == bool(i))]
+            if len(of) and self.grows:
+                new[1][i] = max(new[1][i], (of**2).mean())
+            elif len(of) and step > 0:
                 for x, y in zip(new, (of.mean(), (of**2).mean(), 1.0), strict=True):
                     x[i] += step * (y - x[i])
         return Statistics(*new)
 
-    def value(self, heads, instructed):
-        raw = of_context(heads, instructed)
-        i = instructed.astype(int)
-        return np.where(instructed, raw[..., 1], raw[..., 0]) * self.spread[i] + self.centre[i]
+    def value(self, heads, context):
+        raw = of_context(heads, context > 0)
+        i = (context == 2).astype(int)
+        return np.where(i == 1, raw[..., 1], raw[..., 0]) * self.spread[i] + self.centre[i]
 
     def moved(self, critic, new: Statistics):
         """The critic whose values are the same under new statistics."""
@@ -249,9 +256,9 @@ def row_weights(kind, valid, balance):
 
 def critic_loss(critic, rows, vectors, stats, target, hysteresis, weight):
     """Return [B]: squared errors in units of the spread; those that call for a lower value weigh less."""
-    instructed = rows["kind"] > 0
-    value = stats.value(unroll(critic, rows, vectors)[0], instructed)
-    error = (target - value) / stats.spread[instructed.astype(int)]
+    context = rows["context"]
+    value = stats.value(unroll(critic, rows, vectors)[0], context)
+    error = (target - value) / stats.spread[(context == 2).astype(int)]
     return (weight * np.where(error < 0, hysteresis, 1.0) * error**2).sum((1, 2))
 
 
@@ -262,7 +269,7 @@ def shaped(advantage, rows, center, divide, hysteresis, scale):
         of = rows["valid"] & (rows["kind"] == kind)
         own = advantage[of] - advantage[of].mean() * center[of]
         size = np.sqrt((own**2).mean()) + 1e-6
-        own = np.where(divide[of] > 0, own / size, own)
+        own = np.where(divide[of] > 0, own / size ** divide[of], own)
         found[of] = own * np.where(own < 0, hysteresis[of], 1.0) * scale[of]
     return found
 

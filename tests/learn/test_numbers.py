@@ -17,6 +17,7 @@ import small_batch
 
 from mavic.experiment.methods import hyperparams_of, static_config_of
 from mavic.learn import backbones, batches, update
+from mavic.learn.popart import Scale
 from mavic.learn.returns import CORRECTIONS
 from mavic.preset import Preset
 from mavic.types import replace
@@ -65,6 +66,7 @@ CASES = {  # what differs from BASE, and the correction
         ),
         "none",
     ),
+    "a scale that grows": (dict(value_scale=None, normalize_advantages=(0.0, 0.5, 1.0)), "cut"),
 }
 VECTORS = np.array([[0.0, 0.0], [0.7, -1.2], [-0.4, 0.9]])
 AGENTS, OBSERVATION, MACROS = 2, 2, 3
@@ -87,7 +89,7 @@ def setting():
     batch = small_batch.transitions(rows)
 
     @jax.jit
-    def learn(hyper, correction):
+    def learn(hyper, correction, state):
         vectors = jnp.asarray(VECTORS, jnp.float32)
         made = batches.Batch(rows=jax.tree.map(jnp.asarray, batch))
         return backbones.learn(static, hyper, correction, vectors, state, made)
@@ -100,8 +102,12 @@ def case(name):
     changes, correction = CASES[name]
     preset = Preset(**{**vars(BASE), **changes})
     state, rows, learn = setting()
+    if preset.value_scale is None:  # some targets are larger than any before
+        square = jnp.array([[0.5, 1e4], [1e4, 0.5]])
+        scale = Scale(mean=jnp.zeros((2, 2)), square=square, weight=jnp.ones((2, 2)))
+        state = replace(state, scale=scale)
     correction = jax.tree.map(jnp.float32, CORRECTIONS[correction])
-    after, found = learn(hyperparams_of(preset), correction)
+    after, found = learn(hyperparams_of(preset), correction, state)
     return preset, state, rows, after, jax.tree.map(np.asarray, found)
 
 
@@ -120,17 +126,17 @@ def expected(name, i):
     preset, state, rows, _, _ = case(name)
     cut = CASES[name][1] == "cut"
     own = small_batch.of_agent(rows, i)
-    instructed, valid, context = own["kind"] > 0, own["valid"], own["context"]
+    valid, context = own["valid"], own["context"]
     scale = jax.tree.map(lambda x: np.asarray(x)[i], state.scale)
     stats = plain.Statistics(scale.mean, scale.square, scale.weight)
     critic, target_critic, actor = (
         agent_of(x, i) for x in (state.critic, state.target, state.actor)
     )
     here, after = plain.unroll(plain.stacked(target_critic), own, VECTORS)
-    values = [stats.value(x, instructed)[0] for x in (here, after)]
+    values = [stats.value(x, context)[0] for x in (here, after)]
     target = plain.targets(own, *values, cut, N_STEPS, preset.td_lambda)
 
-    new = stats.after(target, instructed, valid, preset.popart_step)
+    new = stats.after(target, context, valid, preset.popart_step)
     moved = stats.moved(critic, new)
     hysteresis = at(preset.critic_hysteresis, preset.hysteresis_end, preset.episodes)
     weight = plain.row_weights(own["kind"], valid, preset.balance_kinds)
@@ -138,9 +144,10 @@ def expected(name, i):
     def critic_loss(copies):
         return plain.critic_loss(copies, own, VECTORS, new, target, hysteresis[context], weight)
 
-    value = new.value(plain.unroll(plain.stacked(moved), own, VECTORS)[0], instructed)[0]
+    value = new.value(plain.unroll(plain.stacked(moved), own, VECTORS)[0], context)[0]
+    unit = new.spread[(context == 2).astype(int)] if new.grows else 1.0
     advantage = plain.shaped(
-        target - value,
+        (target - value) / unit,
         own,
         np.array(preset.center_advantages)[context],
         np.array(preset.normalize_advantages)[context],

@@ -242,7 +242,7 @@ def test_values_after_a_row_are_true_counterfactuals():
         """V(h', c) of every row by one step of the network from the true memory."""
         net = network.project(critic, VECTORS)
         heads = network.step(network.shape, net, jnp.moveaxis(memory, 1, 0), Seen.after(rows))
-        return networks.value(heads[1], rows.kind > 0, scale)
+        return networks.value(heads[1], rows.context, scale)
 
     counterfactual = jax.jit(jax.vmap(one_step_later))(critic, state.scale, rows, padded.memory)
     inside = rows.valid & ~rows.last

@@ -20,6 +20,8 @@ WORLD = World.built_in(
     BoxPushing,
     title="Box Pushing",
     version=1,
+    gamma=0.995,
+    episodes=96_000,
     presets=PRESETS,
     # D12: a solved episode lasts 6 ticks, so one instruction per episode needs a higher rate.
     schedules={"paper": {"rate": 0.05}},

@@ -23,6 +23,8 @@ WORLD = World.built_in(
     Overcooked,
     title="Overcooked",
     version=1,
+    gamma=0.992,
+    episodes=160_000,
     presets=PRESETS,
     optimum=optimum.best_return,
     job=words.JOB,

@@ -19,6 +19,8 @@ WORLD = World.built_in(
     Warehouse,
     title="Warehouse",
     version=1,
+    gamma=1.0,
+    episodes=160_000,
     presets=PRESETS,
     optimum=optimum.best_return,
     job=words.JOB,
