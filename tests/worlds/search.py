@@ -1,6 +1,6 @@
 """Exact planning for the small worlds of this folder, through their own `tick`.
 
-A node is a state and what each agent runs. An edge is a joint choice of the idle agents; busy agents continue. All nodes
+A node is a state and what each agent runs. An edge is a joint choice of the idle agents; others continue. All nodes
 that can be reached are found first, also those after an interruption, which makes every agent idle. Then values are
 computed backwards from the horizon, for every node and every number of ticks left. Nothing is cut off: one planner that
 sees the whole state and controls all agents earns this, and no team earns more.
@@ -13,6 +13,7 @@ known luck, and `lucks()`, all lucks and their probabilities.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -22,7 +23,7 @@ import numpy as np
 from mavic.envs.api import Env, macro_count
 from mavic.types import replace
 
-BATCH = 1 << 13  # ticks computed at once
+BATCH = 1 << 12  # ticks computed at once
 END = -1  # the target of an edge that ends the episode
 SAME = 1e-9  # two values that differ by less are equal
 FAR = 10_000  # edges: a horizon that no value depends on
@@ -118,15 +119,19 @@ def best_return(graph: Graph, allowed: np.ndarray | None = None) -> float:
     return float(values(graph, allowed)[-1][0])
 
 
-def largest_gain(graph: Graph, allowed: np.ndarray) -> float:
-    """Return how much more of the task the best unbound plan earns than the best obeying one, in any node.
+def largest_gains(graph: Graph, prohibitions: Iterable[np.ndarray]) -> list[float]:
+    """Return how much more of the task the best unbound plan earns than the best obeying one, at most in any node.
 
     The horizon only cuts episodes, so learners value states as if it were far away, and so does this. Under the rule
     "add", an agent that is fined more than this for a forbidden choice never gains by it, whatever its teammates do:
     after the choice the team earns at most the unbound value, and the fine is more than the difference.
+
+    Args:
+        graph: The decision problem.
+        prohibitions: What each of them allows, [N, M].
     """
-    bound, unbound = (values(graph, one, FAR)[-1] for one in (allowed, None))
-    return float((unbound - bound).max())
+    unbound = values(graph, None, FAR)[-1]
+    return [float((unbound - values(graph, one, FAR)[-1]).max()) for one in prohibitions]
 
 
 def best_plan(graph: Graph, allowed: np.ndarray | None = None) -> tuple[tuple[int, ...], ...]:
