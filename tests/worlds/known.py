@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mavic.envs.api import Env
 
@@ -19,7 +19,7 @@ class Known:
     gamma: float
     returns: Mapping[str | None, float]
     """By kind; None: no instruction. Only kinds that leave the task on."""
-    plans: Mapping[str | None, Plan]
+    plans: Mapping[str | None, Plan] = field(default_factory=dict)
     """For the same kinds; empty in a world with chance."""
 
     def __call__(self, env: Env, gamma: float, kind: str | None = None) -> float | None:

@@ -13,7 +13,7 @@ known luck, and `lucks()`, all lucks and their probabilities.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -26,7 +26,6 @@ from mavic.types import replace
 BATCH = 1 << 12  # ticks computed at once
 END = -1  # the target of an edge that ends the episode
 SAME = 1e-9  # two values that differ by less are equal
-FAR = 10_000  # edges: a horizon that no value depends on
 
 
 class Graph(NamedTuple):
@@ -38,7 +37,7 @@ class Graph(NamedTuple):
     macro: np.ndarray  # [edges, N] the macros that run
     chosen: np.ndarray  # [edges, N] whether the agent chose its macro at the node
     chance: np.ndarray  # [lucks] the probability of each luck
-    free: np.ndarray  # [nodes] every agent decides
+    states: Any  # [nodes] of the environment
     gamma: float
     horizon: int  # the horizon in edges
     stride: int  # ticks of an edge
@@ -80,46 +79,44 @@ def explore(env: Env, gamma: float, stride: int = 1) -> Graph:
         macro=joined["macro"].astype(np.int8),
         chosen=joined["chosen"],
         chance=np.asarray(_lucks(env)[1], float),
-        free=(nodes[:, -len(env.agents) :] == 0).all(1),
+        states=_state(shape, nodes),
         gamma=gamma,
         horizon=env.horizon // stride,
         stride=stride,
     )
 
 
-def values(
-    graph: Graph, allowed: np.ndarray | None = None, horizon: int | None = None
-) -> list[np.ndarray]:
-    """Return the best value of every node for 0, 1, … edges left, until it no longer changes or the horizon is reached.
+def values(graph: Graph, edges: np.ndarray | None = None) -> list[np.ndarray]:
+    """Return the best value of every node for 0, 1, … edges left, until it no longer changes.
 
     Args:
         graph: The decision problem.
-        allowed: [N, M] the macros that may be chosen; None: all.
-        horizon: The horizon in edges; None: the environment's.
+        edges: [edges] those that may be taken; None: all.
     """
-    reward = np.where(follows(graph, allowed), graph.reward, -np.inf)
     found = [np.zeros(len(graph.first))]
-    for _ in range(graph.horizon if horizon is None else horizon):
-        found.append(np.maximum.reduceat(_worth(graph, reward, found[-1]), graph.first))
-        if np.abs(found[-1] - found[-2]).max() < SAME:
-            break
+    while len(found) < 2 or np.abs(found[-1] - found[-2]).max() > SAME:
+        found.append(np.maximum.reduceat(_worth(graph, edges, found[-1]), graph.first))
     return found
 
 
-def follows(graph: Graph, allowed: np.ndarray | None) -> np.ndarray:
-    """Return [edges], whether every macro chosen on an edge is in `allowed` [N, M]."""
-    if allowed is None:
-        return np.ones(len(graph.reward), bool)
+def obeying(graph: Graph, allowed: np.ndarray) -> np.ndarray:
+    """Return [edges], whether every macro that is chosen is in `allowed` [N, M]."""
     agents = np.arange(graph.macro.shape[1])
     return (allowed[agents, graph.macro] | ~graph.chosen).all(1)
 
 
-def best_return(graph: Graph, allowed: np.ndarray | None = None) -> float:
-    """Return the best value of the first node over the whole horizon."""
-    return float(values(graph, allowed)[-1][0])
+def choosing(graph: Graph, macro: np.ndarray) -> np.ndarray:
+    """Return [edges], whether the macros that are chosen are those that `macro` [nodes, N] names."""
+    counts = np.diff(np.append(graph.first, len(graph.reward)))
+    return ((graph.macro == np.repeat(macro, counts, 0)) | ~graph.chosen).all(1)
 
 
-def largest_gains(graph: Graph, prohibitions: Iterable[np.ndarray]) -> list[float]:
+def best_return(graph: Graph, found: list[np.ndarray]) -> float:
+    """Return the value of the first node over the environment's horizon, from all `values`."""
+    return float(_at(found, graph.horizon)[0])
+
+
+def largest_gain(unbound: list[np.ndarray], bound: list[np.ndarray]) -> float:
     """Return how much more of the task the best unbound plan earns than the best obeying one, at most in any node.
 
     The horizon only cuts episodes, so learners value states as if it were far away, and so does this. Under the rule
@@ -127,24 +124,29 @@ def largest_gains(graph: Graph, prohibitions: Iterable[np.ndarray]) -> list[floa
     after the choice the team earns at most the unbound value, and the fine is more than the difference.
 
     Args:
-        graph: The decision problem.
-        prohibitions: What each of them allows, [N, M].
+        unbound: The `values` by all edges.
+        bound: The `values` by the edges that obey.
     """
-    unbound = values(graph, None, FAR)[-1]
-    return [float((unbound - values(graph, one, FAR)[-1]).max()) for one in prohibitions]
+    return float((unbound[-1] - bound[-1]).max())
 
 
-def best_plan(graph: Graph, allowed: np.ndarray | None = None) -> tuple[tuple[int, ...], ...]:
-    """Return the macros that each agent chooses in order in a best plan of a world without chance."""
+def best_plan(
+    graph: Graph, found: list[np.ndarray], edges: np.ndarray | None = None
+) -> tuple[tuple[int, ...], ...]:
+    """Return the macros that each agent chooses, in order, in a best plan of a world without chance.
+
+    Args:
+        graph: The decision problem.
+        found: The `values` by these edges.
+        edges: [edges] those that may be taken; None: all.
+    """
     assert len(graph.chance) == 1
-    found = values(graph, allowed)
-    reward = np.where(follows(graph, allowed), graph.reward, -np.inf)
-    node, plan = 0, tuple([] for _ in range(graph.macro.shape[1]))
-    ends = np.append(graph.first[1:], len(graph.reward))
+    plan: tuple[list[int], ...] = tuple([] for _ in range(graph.macro.shape[1]))
+    node, ends = 0, np.append(graph.first[1:], len(graph.reward))
     for left in range(graph.horizon - 1, -1, -1):
-        edges = slice(graph.first[node], ends[node])
-        worth = _worth(graph, reward, _at(found, left), edges)
-        edge = edges.start + int(np.argmax(worth > worth.max() - SAME))
+        begin, end = graph.first[node], ends[node]
+        worth = _worth(graph, edges, _at(found, left), slice(begin, end))
+        edge = begin + int(np.argmax(worth > worth.max() - SAME))
         for agent in np.flatnonzero(graph.chosen[edge]):
             plan[agent].append(int(graph.macro[edge, agent]))
         node = int(graph.target[edge, 0])
@@ -153,16 +155,28 @@ def best_plan(graph: Graph, allowed: np.ndarray | None = None) -> tuple[tuple[in
     return tuple(map(tuple, plan))
 
 
-@functools.partial(jax.jit, static_argnames="gamma")
-def play(env: Env, key: jax.Array, plans: jax.Array, gamma: float) -> dict[str, jax.Array]:
+Choose = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+
+
+def at_random(key: jax.Array, observation: jax.Array, available: jax.Array) -> jax.Array:
+    """Return one of the `available` macros [N, M] for each agent."""
+    del observation
+    return jax.random.categorical(key, jnp.where(available, 0.0, -jnp.inf)).astype(jnp.int32)
+
+
+@functools.partial(jax.jit, static_argnames=("gamma", "choose"))
+def play(
+    env: Env, key: jax.Array, plans: jax.Array, gamma: float, choose: Choose = at_random
+) -> dict[str, jax.Array]:
     """Play one episode for each plan in the environment itself.
 
     Args:
         env: The environment.
         key: A random key.
-        plans: [E, D, N] the macros that each agent chooses in order; -1: one of those available, at random. After its
-            last macro an agent waits (macro 0).
+        plans: [E, D, N] the macros that each agent chooses in order; -1: what `choose` says. After its last macro an
+            agent waits (macro 0).
         gamma: The discount of a tick.
+        choose: Returns macros [N] for a key, observations [N, O] and the available macros [N, M].
 
     Returns:
         By name, [E] each: the discounted "value", whether the task was "solved", and the episode's "ticks".
@@ -174,8 +188,7 @@ def play(env: Env, key: jax.Array, plans: jax.Array, gamma: float) -> dict[str, 
         def step(carry: Any, key: jax.Array) -> Any:
             state, macro, idle, made, weight = carry
             key_macro, key_world = jax.random.split(key)
-            offered = jnp.where(env.available(state), 0.0, -jnp.inf)
-            drawn = jax.random.categorical(key_macro, offered).astype(jnp.int32)
+            drawn = choose(key_macro, env.observe(state), env.available(state))
             planned = plan[jnp.minimum(made, len(plan) - 1), agents]
             macro = jnp.where(idle, jnp.where(planned < 0, drawn, planned), macro)
             tick = env.tick(key_world, state, macro, idle, jnp.zeros_like(macro))
@@ -198,14 +211,14 @@ def _at(found: list[np.ndarray], left: int) -> np.ndarray:
 
 
 def _worth(
-    graph: Graph, reward: np.ndarray, after: np.ndarray, edges: slice = slice(None)
+    graph: Graph, edges: np.ndarray | None, after: np.ndarray, part: slice = slice(None)
 ) -> np.ndarray:
-    """Return the value of edges if `after` [nodes] are the values of the nodes that they lead to."""
-    worth, discount = reward[edges].copy(), graph.gamma**graph.stride
+    """Return the value of a part of the edges if `after` [nodes] are the values of the nodes that they lead to."""
+    worth, discount = graph.reward[part].copy(), graph.gamma**graph.stride
     for luck, chance in enumerate(graph.chance):
-        target = graph.target[edges, luck]
+        target = graph.target[part, luck]
         worth += chance * discount * np.where(target == END, 0.0, after[target])
-    return worth
+    return worth if edges is None else np.where(edges[part], worth, -np.inf)
 
 
 def _lucks(env: Env) -> tuple[np.ndarray, np.ndarray]:
