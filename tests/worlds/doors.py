@@ -176,6 +176,12 @@ BEST = Known(
         "no-running": 123.1618,
         "runners-do-not-run": 123.1618,
         "lane-c-avoids-main-doors": 137.6891,
+        "avoid-main-doors+no-running": 110.4604,
+        "avoid-main-doors+runners-do-not-run": 110.4604,
+        "avoid-main-doors+lane-c-avoids-main-doors": 127.5483,
+        "no-running+runners-do-not-run": 123.1618,
+        "no-running+lane-c-avoids-main-doors": 119.4015,
+        "runners-do-not-run+lane-c-avoids-main-doors": 119.4015,
     },
 )
 register("doors", Doors, "doors.toml", title="Doors", optimum=BEST)

@@ -158,6 +158,12 @@ BEST = Known(
         "no-hand-loading": 747.1721,
         "no-fast-sailing": 747.1721,
         "joe-avoids-east-pier": 747.1721,
+        "avoid-east-pier+no-hand-loading": 662.2820,
+        "avoid-east-pier+no-fast-sailing": 662.2820,
+        "avoid-east-pier+joe-avoids-east-pier": 703.4477,
+        "no-hand-loading+no-fast-sailing": 703.4477,
+        "no-hand-loading+joe-avoids-east-pier": 747.1721,
+        "no-fast-sailing+joe-avoids-east-pier": 703.4477,
     },
     plans={
         None: ("131313", "01300000030000003", "01300000030000003"),

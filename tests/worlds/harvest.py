@@ -123,6 +123,12 @@ BEST = Known(
         "avoid-dock": 6.7301,
         "blue-avoids-far-row": 6.8607,
         "red-avoids-dock": 6.9743,
+        "avoid-far-row+avoid-dock": 5.2620,
+        "avoid-far-row+blue-avoids-far-row": 6.1793,
+        "avoid-far-row+red-avoids-dock": 5.9149,
+        "avoid-dock+blue-avoids-far-row": 6.3681,
+        "avoid-dock+red-avoids-dock": 6.7301,
+        "blue-avoids-far-row+red-avoids-dock": 6.6948,
     },
     plans={
         None: ("2322232223222", "22322232223221", "22232223222311"),

@@ -18,9 +18,9 @@ class Known:
     make: Callable[[], Env]
     gamma: float
     returns: Mapping[str | None, float]
-    """By kind; None: no instruction. Only kinds that leave the task on."""
+    """By kind; None: no instruction; "KIND+KIND": both. Only kinds that leave the task on."""
     plans: Mapping[str | None, Plan] = field(default_factory=dict)
-    """For the same kinds; empty in a world with chance."""
+    """By kind, without pairs; empty in a world with chance."""
 
     def __call__(self, env: Env, gamma: float, kind: str | None = None) -> float | None:
         """Return the best return; None for other options, another discount and kinds that are not known."""

@@ -134,6 +134,12 @@ BEST = Known(
         "ben-does-not-throw": 14.1754,
         "dot-does-not-catch": 13.9553,
         "avoid-road": 13.9553,
+        "no-throwing+ben-does-not-throw": 12.8939,
+        "no-throwing+dot-does-not-catch": 12.8939,
+        "no-throwing+avoid-road": 11.9864,
+        "ben-does-not-throw+dot-does-not-catch": 13.6318,
+        "ben-does-not-throw+avoid-road": 13.2047,
+        "dot-does-not-catch+avoid-road": 13.2047,
     },
     plans={
         None: ("10001", "31031", "0031031", "00003131"),

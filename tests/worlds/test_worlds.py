@@ -10,6 +10,7 @@ from worlds import doors, ferry, harvest, lift, relay, search
 
 from mavic.envs.api import make, world
 from mavic.envs.conformance import check_env
+from mavic.instruct.pairs import JOINED, prohibited_pairs
 from mavic.instruct.reward import rules_of
 from mavic.instruct.spec import InstructionFile
 
@@ -37,6 +38,16 @@ def prohibitions(name):
     }
 
 
+def bound(name):
+    """What is allowed [N, M] under each prohibition and under two of them at once."""
+    found = rules(name)
+    pairs = {
+        pair: np.asarray(found.allowed[one] & found.allowed[two])
+        for pair, (one, two) in prohibited_pairs(make(name), found).items()
+    }
+    return prohibitions(name) | pairs
+
+
 def as_array(plans):
     """[E, D, N] the plans' macros; an agent waits after its last one."""
     longest = max(len(macros) for plan in plans for macros in plan)
@@ -55,9 +66,9 @@ def test_instructions_are_commands_and_prohibitions_that_matter(name):
     assert 4 <= len(file.kinds) <= 8
     assert {kind.rule for kind in file.kinds} == {"add", "replace"}
     assert all(6 <= len(kind.train) <= 12 and len(kind.held_out) >= 2 for kind in file.kinds)
-    assert set(best.returns) == {None, *prohibitions(name)}
+    assert set(best.returns) == {None, *bound(name)}
     base = best.returns[None]
-    for kind in prohibitions(name):
+    for kind in bound(name):
         assert 0.7 * base < best.returns[kind] < 0.999 * base
 
 
@@ -74,11 +85,11 @@ def test_the_record_gives_the_best_return_at_its_own_discount(name):
 def test_the_plans_earn_what_is_stored_and_a_random_team_does_not(name):
     env, module = make(name), WORLDS[name]
     plans = as_array(module.BEST.plans.values())
+    stored = [module.BEST.returns[kind] for kind in module.BEST.plans]
     drawn = np.full((RANDOM_EPISODES, env.horizon, plans.shape[2]), -1, np.int32)
     plans = np.pad(plans, ((0, 0), (0, env.horizon - plans.shape[1]), (0, 0)))
     both = jnp.asarray(np.concatenate([plans, drawn]))
     played = search.play(env, jax.random.key(0), both, module.GAMMA)
-    stored = list(module.BEST.returns.values())
     np.testing.assert_allclose(played["value"][: len(plans)], stored, rtol=1e-4)
     assert played["solved"][: len(plans)].all()
     assert played["value"][len(plans) :].mean() < 0.6 * stored[0]
@@ -87,6 +98,7 @@ def test_the_plans_earn_what_is_stored_and_a_random_team_does_not(name):
 @each_planned
 def test_the_obedient_plans_obey(name):
     found = prohibitions(name)
+    assert set(WORLDS[name].BEST.plans) == {None, *found}
     for kind, plan in WORLDS[name].BEST.plans.items():
         for agent, macros in enumerate(plan):
             assert all(kind is None or found[kind][agent, int(macro)] for macro in macros)
@@ -97,16 +109,24 @@ def test_no_plan_earns_more_and_obeying_is_best(name):
     graph = search.explore(make(name), WORLDS[name].GAMMA, STRIDE.get(name, 1))
     best, unbound = WORLDS[name].BEST.returns, search.values(graph)
     assert search.best_return(graph, unbound) == pytest.approx(best[None], rel=1e-4)
-    for kind, allowed in prohibitions(name).items():
-        bound = search.values(graph, search.obeying(graph, allowed))
-        assert search.best_return(graph, bound) == pytest.approx(best[kind], rel=1e-4)
-        assert fine(name, kind) > search.largest_gain(unbound, bound)
+    for kind, allowed in bound(name).items():
+        obedient = search.values(graph, search.obeying(graph, allowed))
+        assert search.best_return(graph, obedient) == pytest.approx(best[kind], rel=1e-4)
+        assert fine(name, kind) > search.largest_gain(unbound, obedient)
+    assert can_be_obeyed(name, graph)
+
+
+def can_be_obeyed(name, graph):
+    """In every state every agent that a kind addresses may choose what the kind allows."""
+    found, offered = rules(name), np.asarray(jax.vmap(make(name).available)(graph.states))
+    some = (offered[:, None] & np.asarray(found.allowed)).any(-1)  # [nodes, C, N]
+    return (some | ~np.asarray(found.addressed)).all()
 
 
 def fine(name, kind):
-    """What a forbidden choice costs under a kind."""
+    """What a forbidden choice costs at least under a kind, or under two."""
     found = rules(name)
-    return -float(found.penalty[found.names.index(kind)])
+    return min(-float(found.penalty[found.names.index(one)]) for one in kind.split(JOINED))
 
 
 # Doors has chance, so that its best plan is a policy, and its lanes are solved one by one.
@@ -161,20 +181,20 @@ def test_the_best_policy_of_the_doors_earns_what_is_stored_and_a_random_team_doe
 @pytest.mark.long
 def test_no_policy_of_the_doors_earns_more_and_obeying_is_best():
     graphs = [search.explore(env, doors.GAMMA) for env in lanes()]
-    kinds = {None: np.ones((6, 5), bool), **prohibitions("doors")}
+    kinds = {None: np.ones((6, 5), bool), **bound("doors")}
     unbound = [search.values(graph) for graph in graphs]
     for kind, allowed in kinds.items():
-        best = own = gain = 0.0
+        best = own = gain = 0.0  # the gain of one agent's choice is that of its lane
         for n, (env, graph) in enumerate(zip(lanes(), graphs, strict=True)):
             mask = allowed[2 * n : 2 * n + 2]
-            bound = search.values(graph, search.obeying(graph, mask))
+            obedient = search.values(graph, search.obeying(graph, mask))
             seen = jax.vmap(env.observe)(graph.states)
             choices = jax.vmap(doors.best_choices, (0, None))(seen, jnp.asarray(mask))
             chosen = search.choosing(graph, np.asarray(choices))
             assert (chosen <= search.obeying(graph, mask)).all()
-            best += search.best_return(graph, bound)
+            best += search.best_return(graph, obedient)
             own += search.best_return(graph, search.values(graph, chosen))
-            gain += search.largest_gain(unbound[n], bound)
+            gain = max(gain, search.largest_gain(unbound[n], obedient))
         assert best == pytest.approx(doors.BEST.returns[kind], rel=1e-5)
         assert own == pytest.approx(best, rel=1e-6)  # by what the agents see
         assert kind is None or fine("doors", kind) > gain
