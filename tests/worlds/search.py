@@ -13,7 +13,7 @@ known luck, and `lucks()`, all lucks and their probabilities.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -52,14 +52,18 @@ def explore(env: Env, gamma: float, stride: int = 1) -> Graph:
         stride: The ticks of an edge. Every macro of the world must take a multiple of it, and so must the horizon.
     """
     assert env.horizon % stride == 0 and (stride == 1 or not hasattr(env, "move"))
-    start, shape = _row(env.reset(jax.random.key(0)), np.zeros(len(env.agents)))
+    first = env.reset(jax.random.key(0))
+    idle = np.zeros_like(first.left)
+    start, shape = _row(first, idle)
+    blank = jax.tree.map(jnp.zeros_like, first)
+    kept = 1 - _row(replace(blank, left=idle + 1), idle + 1)[0]  # 0 where an interruption clears
     mixer = np.random.default_rng(0).integers(1, 2**62, len(start), np.int64) | 1
     number = {int(start @ mixer): 0}
     rows, frontier, parts = [start[None]], start[None], []
     while len(frontier):
         part = _expand(env, shape, frontier, gamma, stride)
         found = part["target"][~part["over"]]
-        found = np.concatenate([found, _interrupted(env, shape, found)])
+        found = np.concatenate([found, found * kept])
         codes, at = np.unique(found @ mixer, return_index=True)
         new = [n for n, code in enumerate(codes.tolist()) if code not in number]
         for n in new:
@@ -230,7 +234,7 @@ def _row(state: Any, running: np.ndarray) -> tuple[np.ndarray, Any]:
     """Return a node as one row of integers, and what `_state` needs. `running` is 0 if idle, else 1 + the macro."""
     leaves, shape = jax.tree.flatten(state)
     row = np.concatenate([np.ravel(leaf) for leaf in (*leaves, running)]).astype(np.int64)
-    return row, (shape, [leaf.shape for leaf in leaves])
+    return row, (shape, tuple(leaf.shape for leaf in leaves))
 
 
 def _state(shape: Any, rows: Any) -> Any:
@@ -251,14 +255,6 @@ def _rows(state: Any, running: jax.Array) -> jax.Array:
     return jnp.concatenate([leaf.reshape(len(running), -1) for leaf in parts], 1)
 
 
-def _interrupted(env: Env, shape: Any, rows: np.ndarray) -> np.ndarray:
-    """Return the nodes in which all agents decide, in the same states."""
-    if not len(rows):
-        return rows
-    state = _state(shape, rows)
-    return np.asarray(_rows(state, np.zeros((len(rows), len(env.agents)), int)), np.int64)
-
-
 def _numbers(codes: np.ndarray, number: dict[int, int]) -> np.ndarray:
     unique, back = np.unique(codes, return_inverse=True)
     found = np.array([number.get(code, END) for code in unique.tolist()])
@@ -269,7 +265,8 @@ def _expand(env: Env, shape: Any, rows: np.ndarray, gamma: float, stride: int) -
     """Return the edges that leave these nodes. `counts` is by node, and `target` holds rows [edges, lucks, columns]."""
     agents, macros = len(env.agents), macro_count(env)
     running = rows[:, -agents:]
-    offered = np.asarray(jax.vmap(env.available)(_state(shape, rows)))
+    found = [np.asarray(_offered(env, *part, shape=shape))[:size] for size, part in _batches(rows)]
+    offered = np.concatenate(found)
     offered = np.where(
         running[:, :, None] == 0, offered, np.arange(macros) == running[:, :, None] - 1
     )
@@ -285,38 +282,35 @@ def _expand(env: Env, shape: Any, rows: np.ndarray, gamma: float, stride: int) -
     chosen = running[source] == 0
     lucks, chance = _lucks(env)
     target, reward, over = [], [], []
-    for begin in range(0, len(source), BATCH):
-        part = slice(begin, begin + BATCH)
-        inputs = (rows[source[part]].astype(np.int32), macro[part], chosen[part])
-        size = len(inputs[0])
-        padded = [np.pad(one, ((0, BATCH - size), (0, 0)), mode="edge") for one in inputs]
-        out = _run(env, lucks, *padded, shape=_Hashable(shape), gamma=gamma, stride=stride)
+    for size, inputs in _batches(rows[source], macro, chosen):
+        out = _run(env, lucks, *inputs, shape=shape, gamma=gamma, stride=stride)
         after, paid, terminal, early = (np.asarray(one)[:size] for one in out)
         assert not early.any(), "a macro took no multiple of the stride"
         target.append(after), reward.append(paid.astype(float) @ chance), over.append(terminal)
     return {
-        "counts": counts, "macro": macro, "chosen": chosen, "target": np.concatenate(target).astype(np.int64),
-        "reward": np.concatenate(reward), "over": np.concatenate(over),
+        "counts": counts, "macro": macro, "chosen": chosen, "over": np.concatenate(over),
+        "target": np.concatenate(target).astype(np.int64), "reward": np.concatenate(reward),
     }  # fmt: skip
 
 
-class _Hashable:
-    """A static argument of a compiled function."""
+def _batches(*rows: np.ndarray) -> Iterator[tuple[int, list[np.ndarray]]]:
+    """Yield the arrays in parts of BATCH rows, the last one padded, and how many rows of a part count."""
+    for begin in range(0, len(rows[0]), BATCH):
+        parts = [one[begin : begin + BATCH] for one in rows]
+        size = len(parts[0])
+        yield size, [np.pad(one, ((0, BATCH - size), (0, 0)), mode="edge") for one in parts]
 
-    def __init__(self, shape: Any):
-        self.shape = shape
 
-    def __hash__(self) -> int:
-        return hash(str(self.shape))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Hashable) and self.shape == other.shape
+@functools.partial(jax.jit, static_argnames="shape")
+def _offered(env: Env, rows: jax.Array, *, shape: Any) -> jax.Array:
+    """Return [·, N, M], the macros that the environment offers."""
+    return jax.vmap(env.available)(_state(shape, rows))
 
 
 @functools.partial(jax.jit, static_argnames=("shape", "gamma", "stride"))
 def _run(
     env: Env, lucks: jax.Array, rows: jax.Array, macro: jax.Array, fresh: jax.Array, *,
-    shape: _Hashable, gamma: float, stride: int,
+    shape: Any, gamma: float, stride: int,
 ) -> tuple:  # fmt: skip
     """Return rows [·, lucks, columns], rewards, terminal, and whether a macro ended before the last tick [·, lucks]."""
 
@@ -334,6 +328,6 @@ def _run(
         return state, jnp.where(out.ended, 0, macro + 1), paid, out.terminal, early
 
     many = jax.vmap(jax.vmap(one, (0, None, None, None)), (None, 0, 0, 0))
-    state, running, paid, terminal, early = many(lucks, _state(shape.shape, rows), macro, fresh)
+    state, running, paid, terminal, early = many(lucks, _state(shape, rows), macro, fresh)
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), (state, running))
     return _rows(*flat).reshape(*running.shape[:2], -1), paid, terminal, early
