@@ -104,7 +104,7 @@ class Harvest:
         ]
         robots = [
             Sprite(
-                shape="robot", x=columns[int(macro[n])], y=float(n),
+                shape="robot", x=columns[max(int(macro[n]), 0)], y=float(n),
                 label=f"{name} {int(state.battery[n])}",
             )
             for n, name in enumerate(self.agents)
