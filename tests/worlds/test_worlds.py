@@ -17,11 +17,14 @@ from mavic.instruct.spec import InstructionFile
 WORLDS = {"lift": lift, "relay": relay, "harvest": harvest, "ferry": ferry, "doors": doors}
 STRIDE = {"harvest": 4}  # every macro there takes a multiple of 4 ticks
 PLANNED = [name for name in WORLDS if WORLDS[name].BEST.plans]
-LARGE = ("relay", "harvest", "ferry")
-SEARCHED = [pytest.param(name, marks=pytest.mark.long if name in LARGE else ()) for name in PLANNED]
 RANDOM_EPISODES = 256
 each_world = pytest.mark.parametrize("name", WORLDS)
 each_planned = pytest.mark.parametrize("name", PLANNED)
+
+
+def later(names, long):
+    """The names, some of which only the long tests take."""
+    return [pytest.param(name, marks=pytest.mark.long if name in long else ()) for name in names]
 
 
 def rules(name):
@@ -55,7 +58,7 @@ def as_array(plans):
     return np.swapaxes(np.array(padded, np.int32), 1, 2)
 
 
-@each_world
+@pytest.mark.parametrize("name", later(WORLDS, ("relay", "harvest")))
 def test_keeps_the_protocol(name):
     check_env(make(name))
 
@@ -104,7 +107,7 @@ def test_the_obedient_plans_obey(name):
             assert all(kind is None or found[kind][agent, int(macro)] for macro in macros)
 
 
-@pytest.mark.parametrize("name", SEARCHED)
+@pytest.mark.parametrize("name", later(PLANNED, ("relay", "harvest", "ferry")))
 def test_no_plan_earns_more_and_obeying_is_best(name):
     graph = search.explore(make(name), WORLDS[name].GAMMA, STRIDE.get(name, 1))
     best, unbound = WORLDS[name].BEST.returns, search.values(graph)
