@@ -156,7 +156,7 @@ def checkpoint_samples(folder: Path) -> dict[str, Sample]:
     (notes,) = checkpoint._found(place)
 
     def load() -> Any:
-        state, curve = checkpoint.load(place, trained.group, trained.state, fake_training.BATCH)
+        state, curve, _ = checkpoint.load(place, trained.group, trained.state, fake_training.BATCH)
         return plain(state), curve
 
     return described(notes.with_suffix(".safetensors"), notes, load, checkpoint._CheckpointError)

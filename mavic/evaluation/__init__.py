@@ -1,6 +1,7 @@
 """Evaluation: trained teams play test episodes, and their score lines are made.
 
 - `evaluate`: plays the episodes and makes the score lines.
+- `merit`: what the members of a population are chosen by.
 - `metrics`: the table of metrics.
 - `quantities`: what metrics sum over episodes.
 - `unseen_phrases`: instructions in phrases that teams were not trained on.

@@ -81,7 +81,9 @@ def preset_of(name: str, world: str, backbone: str = "mac-iac", **changes: Any) 
     numbers = look_up(backbones.BACKBONES, backbone, "backbone").numbers
     preset = presets.get(f"{name}/{backbone}")
     if preset is None:
-        preset = presets.get(name) or _with_facts(look_up(GENERAL, name, "preset"), record)
+        own = {n: p for n, p in presets.items() if "/" not in n}
+        general = {n: _with_facts(p, record) for n, p in GENERAL.items()}
+        preset = look_up({**general, **own}, name, "preset")
         preset = dataclasses.replace(preset, **numbers)
     return _changed(preset, changes)
 

@@ -38,7 +38,7 @@ LOOKS = {  # in the order of tables; hues of Okabe and Ito, each with its own li
     "random": _Look("random", PALETTE["grey"], (0, (1, 3))),
 }
 ORDER = {  # rows are sorted by the first axis, then by the next; the first values make up the headline table
-    "preset": ("tuned", "paper"),
+    "preset": ("default", "tuned", "paper"),
     "rule": ("by-kind", "add"),
     "schedule": ("live", "paper"),
     "backbone": tuple(BACKBONES),

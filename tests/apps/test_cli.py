@@ -37,7 +37,7 @@ from mavic.training import train
 NAMES = [command.__name__.lower() for command in get_args(cli.COMMANDS)]
 TINY = (
     "train box_pushing --method mavic vanilla random --network protected --hear vectors --seeds 1"
-    " --episodes 128 --batch 64 --options size 4"
+    " --episodes 128 --batch 64 --options size 4 --preset tuned"
 )
 
 LOG = "--log tensorboard" if importlib.util.find_spec("tensorboardX") else ""
@@ -256,7 +256,7 @@ def test_the_same_command_goes_on_where_it_was(trained, request):
     before = records.read(path)
     real = request.node.callspec.params["trained"]
     with short_training(real), pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(train, "train_updates", None)  # nothing is left to train
+        monkeypatch.setattr(train, "train_updates", pytest.fail)  # nothing is left to train
         status, said, complaint = run(f"{TINY} --out {folder.parent}")
     assert (status, complaint) == (0, "")
     assert "after 2 of 2 points" in " ".join(said.split())
@@ -495,10 +495,10 @@ def test_a_printed_file_pins_only_what_holds_for_all_that_is_trained():
         assert (status, complaint) == (0, "")
         return tomllib.loads(said)
 
-    found = printed("--backbone mac-iac acac --plugins json")
+    found = printed("--preset tuned --backbone mac-iac acac --plugins json")
     assert found["plugins"] == ["json"] and found["numbers"]["batch"] == 128
     assert not {"td_lambda", "passes", "epsilon_episodes"} & set(found["numbers"])
-    found = printed("--backbone mac-iac acac --passes 3 --epsilon-episodes 9")
+    found = printed("--preset tuned --backbone mac-iac acac --passes 3 --epsilon-episodes 9")
     assert (found["numbers"]["passes"], found["numbers"]["epsilon_episodes"]) == (3, 9)
     assert printed("--backbone acac")["numbers"]["td_lambda"] == 0.95
 

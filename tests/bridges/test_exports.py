@@ -144,7 +144,7 @@ def test_seeds_that_diverged_are_not_exported(tmp_path):
 def test_records_become_marl_evals_json(tmp_path):
     study(tmp_path)
     (tasks,) = marl_eval.export(tmp_path).values()
-    task = tasks["box_pushing/tuned/protected/live/by-kind"]
+    task = tasks["box_pushing/default/protected/live/by-kind"]
     run = task["MAVIC"]["seed_1"]
     assert run["step_3"] == {"step_count": 96_000, "base_return": [292.0], "compliance": [0.98]}
     assert run["absolute_metrics"] == {"base_return": [292.0], "compliance": [0.98]}

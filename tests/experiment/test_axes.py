@@ -41,7 +41,7 @@ assert "--patience NUMBER [NUMBER ...]" in help_text and "A new axis of this tes
 assert 'patience = [0.1, 0.5]' in said("train", "box_pushing", "--patience", "0.1", "0.5", "--print-config")
 found = list(session.configs_of("box_pushing", patience=[0.1, 0.5], engine="fast"))
 assert [c.name() for c in found] == [
-    f"mavic-tuned-residual+fast-live-by-kind-patience={x}" for x in (0.1, 0.5)
+    f"mavic-default-residual+fast-live-by-kind-patience={x}" for x in (0.1, 0.5)
 ]
 assert found[0].with_condition(found[1].condition()) == found[1]
 both = [*found, ExperimentConfig()]

@@ -26,8 +26,8 @@ def test_the_preset_chooses_network_and_hearing_unless_the_configuration_does():
 
 def test_names_tell_an_unexpected_hearing():
     vectors = ExperimentConfig(network="protected", hear="vectors")
-    assert vectors.name() == "mavic-tuned-protected-live-by-kind"
-    assert ExperimentConfig().name() == "mavic-tuned-residual-live-by-kind"
+    assert vectors.name() == "mavic-default-protected-live-by-kind"
+    assert ExperimentConfig().name() == "mavic-default-residual-live-by-kind"
     names = {
         ExperimentConfig(network=network, hear=hear, preset=preset).table_group()
         for network in ("protected", "residual")

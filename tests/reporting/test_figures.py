@@ -21,7 +21,7 @@ def test_figures_are_pictures(made):
     _, paths = made
     names = {path.stem for path in paths.figures}
     assert names == {
-        f"{figure}-tuned-live-by-kind" for figure in ("curves", "kinds", "both", "under")
+        f"{figure}-default-live-by-kind" for figure in ("curves", "kinds", "both", "under")
     }
     for path in paths.figures:
         data = path.read_bytes()

@@ -35,10 +35,10 @@ def test_table_json_layout(made):
     _, paths = made
     found = json.loads(paths.json.read_text())
     assert list(found) == [
-        "tuned/protected/live/by-kind",
-        "tuned/shared/live/by-kind",
+        "default/protected/live/by-kind",
+        "default/shared/live/by-kind",
     ]
-    headline = found["tuned/protected/live/by-kind"]
+    headline = found["default/protected/live/by-kind"]
     assert list(headline) == ["mavic", "naive", "vanilla"]
     assert list(headline["mavic"]) == [
         "base_mean", "base_std", "base_min", "base_ci", "share_of_optimum", "compliance_mean", "compliance_std",
@@ -62,7 +62,7 @@ def test_table_json_layout(made):
 
 def test_table_json_holds_the_task_under_each_kind_that_leaves_it_on(made):
     _, paths = made
-    entry = json.loads(paths.json.read_text())["tuned/protected/live/by-kind"]["mavic"]
+    entry = json.loads(paths.json.read_text())["default/protected/live/by-kind"]["mavic"]
     kind, task = KINDS[0], [291 / 4, 292 / 4, 290 / 4]  # of a best obedient plan with 150
     assert entry["under"] == {
         kind: {
@@ -96,7 +96,7 @@ def test_teams_with_the_shield_have_rows_of_their_own(tmp_path):
     for method in ("mavic", "naive", "vanilla"):
         save(tmp_path, config_of(method=method), [290, 292], [0.8, 0.6], [0, 0.1], shield=True)
     paths = report(tmp_path)
-    found = json.loads(paths.json.read_text())["tuned/protected/live/by-kind"]
+    found = json.loads(paths.json.read_text())["default/protected/live/by-kind"]
     assert list(found) == ["mavic", "mavic+shield", "naive", "vanilla", "vanilla+shield"]
     plain, masked = found["mavic"], found["mavic+shield"]
     assert masked["base_mean"] == plain["base_mean"] and masked["leak"] is None
@@ -114,7 +114,7 @@ def test_pairs_have_a_table_and_numbers_of_their_own(tmp_path):
     lines[-1]["optima"] |= {"a+b": 250.0, "a+c": None}
     write(tmp_path / "a.jsonl", lines)
     (row,) = table([read(tmp_path / "a.jsonl")])
-    (entry,) = json.loads(text_of("json", [row]))["tuned/protected/live/by-kind"].values()
+    (entry,) = json.loads(text_of("json", [row]))["default/protected/live/by-kind"].values()
     assert entry["pairs"]["a+b"] == {
         "optimum": 250, "task_mean": 150, "task_min": 100, "solved_mean": 0.75, "solved_min": 0.5,
         "obeyed_mean": 0.875, "obeyed_min": 0.75,
@@ -137,7 +137,7 @@ def test_records_without_the_new_sections_still_make_a_report(tmp_path):
         del lines[-1]["compliance"][name]
     write(tmp_path / "a.jsonl", lines)
     paths = report(tmp_path)
-    (entry,) = json.loads(paths.json.read_text())["tuned/protected/live/by-kind"].values()
+    (entry,) = json.loads(paths.json.read_text())["default/protected/live/by-kind"].values()
     assert entry["under"] == {} == entry["twin"] and entry["base_mean"] == 300
     assert entry["under_share_min"] is None and entry["live_share"] is None
     assert "Under an instruction" not in paths.markdown.read_text()
@@ -155,11 +155,11 @@ def test_groups_stand_in_order_the_headline_first(tmp_path):
     ]
     rows = table(record_of(tmp_path, config, [1, 1], [1, 1], [0, 0]) for config in configs)
     assert {k: list(v) for k, v in json.loads(text_of("json", rows)).items()} == {
-        "tuned/protected/live/by-kind": ["mavic", "vanilla"],
-        "tuned/shared/live/by-kind": ["mavic"],
-        "tuned/protected/paper/by-kind": ["mavic"],
-        "tuned/protected/live/add": ["mavic"],
-        "tuned/protected/live/by-kind/overlap": ["mavic"],
+        "default/protected/live/by-kind": ["mavic", "vanilla"],
+        "default/shared/live/by-kind": ["mavic"],
+        "default/protected/paper/by-kind": ["mavic"],
+        "default/protected/live/add": ["mavic"],
+        "default/protected/live/by-kind/overlap": ["mavic"],
         "paper/shared/live/by-kind": ["mavic"],
     }
     assert list(group_tables(rows)) == list(json.loads(text_of("json", rows)))
@@ -167,7 +167,7 @@ def test_groups_stand_in_order_the_headline_first(tmp_path):
 
 def test_numbers_that_are_not_known_are_null(tmp_path):
     row = only_row(tmp_path, [290.0], leak=[math.inf], optimum=None)
-    entry = json.loads(text_of("json", [row]))["tuned/protected/live/by-kind"]["mavic"]
+    entry = json.loads(text_of("json", [row]))["default/protected/live/by-kind"]["mavic"]
     assert entry["share_of_optimum"] is None and entry["leak"] is None and entry["base_std"] is None
     assert entry["base_ci"] == [290, 290]
 
@@ -175,7 +175,7 @@ def test_numbers_that_are_not_known_are_null(tmp_path):
 def test_labels_and_paper_figures(made):
     _, paths = made
     text = paths.markdown.read_text()
-    protected, shared = text.split("## tuned/")[1:3]
+    protected, shared = text.split("## default/")[1:3]
     assert "| dual<br>(naive,<br>protected) |" in protected and "| naive |" not in protected
     assert "| naive |" in shared and "dual" not in shared
     assert "288.32" not in text  # the paper's network is shared, its condition paper/add
@@ -202,7 +202,7 @@ def test_the_papers_figures_stand_beside_its_own_network_and_condition(tmp_path)
     for fields in ({}, *unlike):
         save(tmp_path, config_of(**{**papers, **fields}), [1, 2], [1, 1], [0, 0])
     rows = table(read_folder(tmp_path))
-    assert [row.group for row in rows if row.paper] == ["tuned/shared/paper/add"]
+    assert [row.group for row in rows if row.paper] == ["default/shared/paper/add"]
     (cells,) = [
         group["main"].rows[0]
         for group in group_tables(rows).values()
@@ -252,9 +252,9 @@ def test_latex_rows_have_as_many_cells_as_columns(made):
 
 def test_unfinished_records_are_listed_and_left_out(made):
     folder, paths = made
-    assert paths.unfinished == (folder / "switch-tuned-protected-live-by-kind.jsonl",)
+    assert paths.unfinished == (folder / "switch-default-protected-live-by-kind.jsonl",)
     assert (
-        "Unfinished records, left out: `switch-tuned-protected-live-by-kind.jsonl`"
+        "Unfinished records, left out: `switch-default-protected-live-by-kind.jsonl`"
         in paths.markdown.read_text()
     )
     assert "switch" not in paths.json.read_text()
@@ -304,7 +304,7 @@ def test_the_terminal_shows_the_numbers(made):
     terminal.show(table(map(read, sorted(folder.glob("*.jsonl")))), console)
     text = console.file.getvalue()
     assert "291.00 ± 1.00" in text and "98.00 ± 1.00 %" in text
-    assert "tuned/shared/live/by-kind" in text
+    assert "default/shared/live/by-kind" in text
     assert "worst 48.3 %" in text  # of the best obedient plan, in a table of its own
     assert "…" not in text  # nothing is cut off at the usual width
 

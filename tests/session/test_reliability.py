@@ -30,7 +30,7 @@ from mavic.session import runner, stopping
 from mavic.storage import files, json_shape
 from mavic.teams import file as policy_files
 from mavic.teams.facts import PolicyError
-from mavic.training import checkpoint, divergence, memory, train
+from mavic.training import checkpoint, divergence, memory
 from mavic.training.checkpoint import _CheckpointError
 from mavic.training.divergence import DivergenceError
 from mavic.training.groups import groups_of
@@ -150,7 +150,10 @@ def folder(stopped, tmp_path):
 
 
 def load(folder, straight, said=lambda _: None):
-    return checkpoint.load(folder, group_of(4), straight.state, fake_training.BATCH, said)
+    state, curve, _ = checkpoint.load(
+        folder, group_of(4), straight.state, fake_training.BATCH, said
+    )
+    return state, curve
 
 
 def test_two_checkpoints_are_kept(folder):
@@ -402,26 +405,25 @@ def test_what_does_not_fit_says_what_would(needed, free, runs, said):
 
 def test_the_program_whose_memory_was_checked_is_the_one_that_trains(monkeypatch):
     @partial(jax.jit, static_argnums=0, donate_argnums=2)
-    def updates(number, vectors, state):
-        return SimpleState(state.episodes * number + vectors)
+    def updates(number, runs, state):
+        return SimpleState(state.episodes * number + runs)
 
     compiled = []
     monitoring.register_event_duration_secs_listener(
         lambda event, *_, **__: compiled.append(event) if "backend_compile" in event else None
     )
-    monkeypatch.setattr(train, "train_updates", updates)
-    program, state = (2, jnp.ones(3)), SimpleState(jnp.zeros(3))
+    program, runs, state = partial(updates, 2), jnp.ones(3), SimpleState(jnp.zeros(3))
     compiled.clear()
-    assert "this training needs about 0.00 GB" in runner._memory_line(program, state)
+    assert "this training needs about 0.00 GB" in runner._memory_line(program, runs, state)
     assert len(compiled) == 1
-    after = updates(*program, state)
+    after = program(runs, state)
     assert state.episodes.is_deleted() and after.episodes.tolist() == [1.0, 1.0, 1.0]
     assert len(compiled) == 1
     monkeypatch.setattr(memory, "_free_bytes", lambda: 20)  # of 24
     with pytest.raises(memory._NotEnoughMemoryError, match="about 2 of its 3 runs fit at once"):
-        runner._memory_line(program, after)
+        runner._memory_line(program, runs, after)
     monkeypatch.setattr(memory, "_needed_bytes", lambda *_: None)
-    assert runner._memory_line(program, after) == ""
+    assert runner._memory_line(program, runs, after) == ""
 
 
 def test_a_device_without_memory_says_what_to_change(tmp_path):

@@ -36,7 +36,9 @@ from mavic.training.runs import Run, make_run, rollout_policy
 from mavic.types import replace
 
 ROOT = Path(__file__).parents[2]
-SMALL = dict(world="box_pushing", options={"size": 4}, network="protected", hear="vectors")
+SMALL = dict(
+    world="box_pushing", options={"size": 4}, network="protected", hear="vectors", population=1
+)
 MAVIC, VANILLA, LATER = (
     ExperimentConfig(method="mavic", **SMALL),
     ExperimentConfig(method="vanilla", **SMALL),
@@ -582,7 +584,7 @@ def test_a_world_of_ones_own_is_trained_by_name(monkeypatch):
     own = api.world("box_pushing").instructions
     api.register("mine", Mine, instructions=own)
     assert make_task("mine", size=4).file.source == str(own)
-    (group,) = groups_of([ExperimentConfig(world="mine")], [0], episodes=64)
+    (group,) = groups_of([ExperimentConfig(world="mine", population=1)], [0], episodes=64)
     assert group.preset.episodes == 64 and api.world("mine").optimum is None
 
 

@@ -82,7 +82,8 @@ def test_python_trains_what_is_asked_for(monkeypatch, tmp_path):
     macro, _ = team.act(jax.random.key(0), team.start(), observation, "stay")
     assert macro.shape == (2,)
     (config,) = trained.group.configs
-    old = dict(network=config.network, hear=config.hear, out=tmp_path, on_point=points.append)
+    old = dict(network=config.network, hear=config.hear, preset=config.preset)
+    old |= dict(out=tmp_path, on_point=points.append)
     (result,) = mavic.train("box_pushing", seeds=[4], quick=True, brief=True, **old)
     assert asked[0] == dict(scale=1.0, shield=True, pairs=True)
     assert asked[1] == dict(scale=session.QUICK, shield=False, pairs=False)
@@ -124,7 +125,7 @@ def test_tensorboard_gets_every_run(tmp_path):
     call(point(5))
     for method in ("mavic", "naive"):
         for seed in (3, 4):
-            place = tmp_path / f"{method}-tuned-residual-live-by-kind" / f"seed-{seed}"
+            place = tmp_path / f"{method}-default-residual-live-by-kind" / f"seed-{seed}"
             (events,) = place.iterdir()
             for tag in (b"base", b"compliance", b"value/1", b"steps_per_second"):
                 assert events.read_bytes().count(tag) == 2, tag
@@ -142,7 +143,7 @@ def test_weights_and_biases_gets_every_run_offline(tmp_path, monkeypatch):
     loggers.wandb(tmp_path, mode="offline")(point())
     (line,) = lines
     assert line["episodes"] == 640
-    assert line["naive-tuned-residual-live-by-kind/seed-4/base"] == 3.0
+    assert line["naive-default-residual-live-by-kind/seed-4/base"] == 3.0
 
 
 def test_every_public_function_explains_its_arguments():
