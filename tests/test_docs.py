@@ -24,6 +24,7 @@ PAGES = (
     "CONTRIBUTING.md",
     "docs/architecture.md",
     "docs/concepts.md",
+    "docs/correction.md",
     "docs/backbones.md",
     "docs/decisions.md",
     "docs/definitions.md",
