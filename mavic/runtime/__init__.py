@@ -1,0 +1,12 @@
+"""A team on robots, without JAX: what `mavic export team` wrote, run with numpy, onnxruntime and tokenizers alone.
+
+Events come in (`say`, `observed`, `ended`, `failed`, `tick`), commands go out (`Start`, `Cancel`).
+
+    team       RobotTeam: events to commands
+    folder     the exported folder: read, checked by its hashes
+    actors     the actors: what each agent chooses
+    contract   what each kind allows, and which two instructions can hold together
+    reading    a sentence to a kind, to the end of what holds, or to unsure
+    log        every event and decision as JSON lines
+    again      the events of a log once more: the same decisions?
+"""
