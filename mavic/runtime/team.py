@@ -494,9 +494,14 @@ class RobotTeam:
         start = Start(self.agents[agent], name, self._decisions)
         self._write(
             "start", agent=start.agent, macro=name, number=start.number, draw=draw,
-            probability=round(float(shares[macro]), 6), kinds=list(self.instructions),
+            probability=round(float(shares[macro]), 6), complies=self._complies(agent, macro),
         )  # fmt: skip
         return (start,)
+
+    def _complies(self, agent: int, macro: int) -> bool | None:
+        """Return whether a macro is allowed to an agent, by its name; None if no instruction addresses the agent."""
+        kinds = [one.kind[agent] for one in self._held if one is not None and one.kind[agent]]
+        return bool(self.contract.allowed[kinds, agent, macro].all()) if kinds else None
 
     def _cancel(self, agent: int) -> tuple[Command, ...]:
         self._write("cancel", agent=self.agents[agent], number=self._robots[agent].number)
