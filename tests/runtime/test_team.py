@@ -381,7 +381,7 @@ start = time.perf_counter()
 from mavic.runtime.team import open_team
 team = open_team(sys.argv[1])
 started = time.perf_counter() - start
-import numpy, pathlib, re
+import numpy, pathlib
 for agent in team.agents:
     team.observed(agent, numpy.zeros(team._size[1]))
 spent = time.process_time()
@@ -389,7 +389,8 @@ for _ in range(300):
     for agent in team.agents:
         team.ended(agent, numpy.zeros(team._size[1]))
 spent = (time.process_time() - spent) / 300
-memory = int(re.search("VmHWM: *\\t*([0-9]+)", pathlib.Path("/proc/self/status").read_text())[1]) / 1024
+peak = next(line for line in pathlib.Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+memory = int(peak.split()[1]) / 1024
 others = {name.split(".")[0] for name in sys.modules if sys.modules[name] is not None}
 others -= set(sys.stdlib_module_names) | {"__main__"}
 print(started, spent, memory, *sorted(others))
