@@ -52,23 +52,34 @@ def arguments():
 
 
 class Recurrent(nn.Module):
-    """Input, GRU, output. The input has what is seen, what is heard, the last macro and who the agent is."""
+    """Two parts, each an input layer, a GRU and an output layer. The second computes what is asked under instructions.
 
-    def __init__(self, inputs, hidden, outputs):
+    An input x [..., I] begins with what is heard. Both parts remember the whole history.
+    """
+
+    def __init__(self, inputs, heard, hidden, outputs):
         super().__init__()
-        self.first, self.cell = nn.Linear(inputs, hidden), nn.GRUCell(hidden, hidden)
-        self.last = nn.Linear(hidden, outputs)
-        nn.init.orthogonal_(self.last.weight, 0.01)
-        nn.init.zeros_(self.last.bias)
+        self.heard, self.hidden = heard, hidden
+        self.first = nn.ModuleList(nn.Linear(inputs, hidden) for _ in range(2))
+        self.cell = nn.ModuleList(nn.GRUCell(hidden, hidden) for _ in range(2))
+        self.last = nn.ModuleList(nn.Linear(hidden, outputs) for _ in range(2))
+        for layer in self.last:
+            nn.init.orthogonal_(layer.weight, 0.01)
+            nn.init.zeros_(layer.bias)
 
     def step(self, x, memory):
-        """Return the output and the memory after one decision, x [B, I]."""
-        memory = self.cell(torch.tanh(self.first(x)), memory)
-        return self.last(memory), memory
+        """Return the output and the memory [B, 2, H] after one decision, x [B, I]."""
+        parts = zip(self.first, self.cell, memory.unbind(1), strict=True)
+        after = [cell(torch.tanh(first(x)), before) for first, cell, before in parts]
+        base, told = (last(own) for last, own in zip(self.last, after, strict=True))
+        return torch.where(self.told(x)[..., None], told, base), torch.stack(after, 1)
+
+    def told(self, x):
+        return (x[..., : self.heard] != 0).any(-1)
 
     def unroll(self, x):
-        """Return outputs [K, B, ...] and memories [K, B, H] of whole sequences x [K, B, I], from an empty memory."""
-        memory, outputs, memories = x.new_zeros(x.shape[1], self.cell.hidden_size), [], []
+        """Return outputs [K, B, ...] and memories [K, B, 2, H] of sequences x [K, B, I], from an empty memory."""
+        memory, outputs, memories = x.new_zeros(x.shape[1], 2, self.hidden), [], []
         for row in x:
             output, memory = self.step(row, memory)
             outputs.append(output)
@@ -88,7 +99,7 @@ class Player:
     def begin(self):
         self.seen, self.infos = self.env.reset(seed=int(self.rng.integers(2**31)))
         self.rows = [[] for _ in self.names]
-        self.memory = None  # of the actors, [N, H]
+        self.memory = None  # of the actors, [N, 2, H]
         self.macro = [-1] * len(self.names)
         self.time, self.task, self.complied, self.told = 0, 0.0, True, False
 
@@ -103,7 +114,7 @@ class Player:
         who[i] = 1
         if self.macro[i] >= 0:
             last[self.macro[i]] = 1
-        return np.concatenate([self.seen[self.names[i]]["observation"], heard, last, who])
+        return np.concatenate([heard, self.seen[self.names[i]]["observation"], last, who])
 
     def deciding(self):
         return [i for i, name in enumerate(self.names) if self.infos[name]["idle"]]
@@ -149,13 +160,13 @@ class Player:
 
 def play(players, actor, episodes, generator):
     """Return so many whole episodes; all players act in one batch."""
-    found, hidden = [], actor.cell.hidden_size
+    found = []
     while len(found) < episodes:
         choices = {player: {} for player in players}
         who = [(p, i) for p in players for i in p.deciding()]
         for player in players:
             if player.memory is None:
-                player.memory = torch.zeros(len(player.names), hidden)
+                player.memory = torch.zeros(len(player.names), 2, actor.hidden)
         if who:
             heard = {p: p.heard() for p in players}
             x = np.stack([p.inputs(i, heard[p][i]) for p, i in who])
@@ -192,7 +203,7 @@ def batch_of(episodes):
     batch["valid"] = torch.arange(longest)[:, None] < length[None]
     batch["mask"] |= ~batch["valid"][..., None]
     # Rows with an instruction and rows without one weigh the same, however many there are of each.
-    told = (stack("heard") != 0).any(-1)
+    told = stack("heard").any(-1)
     parts = [batch["valid"] & told, batch["valid"] & ~told]
     batch["weight"] = sum(part / part.sum().clamp(min=1) for part in parts)
     return batch
@@ -270,9 +281,9 @@ def train(args):
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(args.seed)
     players = players_of(args, args.condition, args.seed)
-    inputs = len(players[0].inputs(0, players[0].heard()[0]))
-    actor = Recurrent(inputs, args.hidden, players[0].macros)
-    critic = Recurrent(inputs, args.hidden, 1)
+    heard = players[0].heard()[0]
+    sizes = (len(players[0].inputs(0, heard)), len(heard), args.hidden)
+    actor, critic = Recurrent(*sizes, players[0].macros), Recurrent(*sizes, 1)
     optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=args.lr, eps=1e-5)
     curve, start = [], time.time()
     for number in range(1, args.updates + 1):

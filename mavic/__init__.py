@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mavic.envs.api import Env
+    from mavic.language.reader.endpoint import Endpoint
     from mavic.reporting.report import ReportPaths
     from mavic.session.loggers import OnPoint
     from mavic.session.session import Result
@@ -32,15 +33,17 @@ def make(world: str, **options: Any) -> Env:
     return api.make(world, **options)
 
 
-def load_policy(path: str | Path) -> TeamPolicy:
+def load_policy(path: str | Path, *, reader: str | Endpoint | None = None) -> TeamPolicy:
     """Return a trained team.
 
     Args:
         path: a policy file, or the name of a shipped team, such as "box_pushing/mavic".
+        reader: who reads sentences. None: the team's own reader. "http://…": an OpenAI-compatible endpoint, which is
+            given the kinds and must answer with one of them, "unsure" or "end"; anything else counts as unsure.
     """
     from mavic.teams.file import load
 
-    return load(path)
+    return load(path, reader)
 
 
 def train(

@@ -1,13 +1,12 @@
 """A team as a folder: what the runtime reads of it is what the JAX team knows."""
 
 import json
-import sys
 from itertools import product
-from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+import robot_recordings as record
 
 import mavic
 from mavic.apps.cli import main
@@ -18,9 +17,6 @@ from mavic.runtime.contract import Contract
 from mavic.runtime.folder import open_export
 from mavic.runtime.reading import reader_of
 from mavic.runtime.team import open_team
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "runtime"))
-import record
 
 DATA = record.DATA
 SENTENCES = (

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -17,6 +19,9 @@ from mavic.language.text import END, NONE, shown
 
 UNSURE = "unsure"
 LONGEST_ANSWER = 1 << 16  # bytes
+CACHED_SENTENCES = 256
+RETRY_SECONDS = 30.0  # after which a sentence that was not understood is asked again
+_FAULTS = (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, RecursionError)
 SCHEMES = ("http://", "https://")
 
 
@@ -46,20 +51,32 @@ class Endpoint:
         self.url = url.rstrip("/").removesuffix("/chat/completions") + "/chat/completions"
         self.kinds, self.model, self.seconds = dict(kinds), model, seconds
         self._key, self.why = key, ""
+        self._known: dict[str, tuple[str, str, float]] = {}  # answer, why, when
 
     def read(self, text: str) -> str:
         """Return the kind that a sentence asks for, "end", "none" or "unsure".
 
+        An answer is kept, so that a team may ask at every decision. One that is unsure is kept for half a minute.
+
         Args:
             text: the sentence. It is sent as data: one line, at most 400 characters.
         """
+        now = time.monotonic()
+        answer, why, when = self._known.get(text, (UNSURE, "", -math.inf))
+        if answer == UNSURE and now - when >= RETRY_SECONDS:
+            answer = self._read(text)
+            why = self.why
+            while len(self._known) >= CACHED_SENTENCES:
+                del self._known[next(iter(self._known))]
+            self._known[text] = (answer, why, time.monotonic())
+        self.why = why
+        return answer
+
+    def _read(self, text: str) -> str:
         try:
             answer = self._ask(shown(text, 400))
-        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        except _FAULTS as error:
             self.why = _why(error)
-            return UNSURE
-        except http.client.HTTPException as error:
-            self.why = f"the reader's answer was no HTTP ({type(error).__name__})"
             return UNSURE
         allowed = (*self.kinds, END, NONE, UNSURE)
         word = answer.strip().strip("\"'`.").strip()

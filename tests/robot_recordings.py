@@ -1,6 +1,6 @@
 """Exports two teams and records episodes that they play with JAX, for the tests that run without it.
 
-    PYTHONPATH=. python tests/runtime/record.py
+    PYTHONPATH=. python tests/robot_recordings.py
 
 Each episode is an `.npz`: what every agent saw, who decided, what was available, the kinds of both instructions, the
 random numbers, and the macros that the JAX team chose.
@@ -18,7 +18,7 @@ from mavic.bridges import team_folder
 from mavic.teams.episode import Cue
 from mavic.teams.stage import Stage, open_stage
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parent / "runtime" / "data"
 EPISODES = {
     ("overcooked", 1): [
         Cue(4, "avoid-left-board", None, 40),
