@@ -34,7 +34,7 @@ def arguments():
     parser.add_argument("--condition", default=CONDITION, help="how agents are instructed")
     parser.add_argument("--size", type=int, default=4, help="cells on a side of the grid")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--updates", type=int, default=120)
+    parser.add_argument("--updates", type=int, default=60)
     parser.add_argument("--episodes", type=int, default=128, help="of one update")
     parser.add_argument("--envs", type=int, default=32, help="that play side by side")
     parser.add_argument("--epochs", type=int, default=4)
