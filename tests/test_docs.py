@@ -34,6 +34,7 @@ PAGES = (
     "docs/play.md",
     "docs/python.md",
     "docs/reliability.md",
+    "docs/robots.md",
     "docs/words.md",
     "docs/results.md",
     "docs/studies.md",

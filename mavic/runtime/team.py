@@ -148,6 +148,11 @@ class RobotTeam:
         """The kinds of the instructions that hold, none to two."""
         return tuple(self.contract.kinds[one.kind.max()] for one in self._held if one is not None)
 
+    @property
+    def observation_size(self) -> int:
+        """How many numbers an agent sees."""
+        return self._size[1]
+
     def status(self, agent: str | int) -> str:
         """Return what an agent does: idle, running, cancelling or silent.
 
@@ -175,6 +180,7 @@ class RobotTeam:
         to: Sequence[str | int] | None = None,
         until: float | None = None,
         also: bool = False,
+        reading: Reading | None = None,
     ) -> Answer:
         """Give an instruction, or end what holds.
 
@@ -184,6 +190,7 @@ class RobotTeam:
             to: names or numbers of agents. None: all that the kind addresses.
             until: the time by the team's clock (`now`) at which it ends. None: until it is ended or replaced.
             also: it holds beside the one that holds, instead of replacing it. At most two hold at once.
+            reading: what `read` returned for the text, if it was read before; reading may take seconds.
 
         Returns:
             The commands, and how the words were understood. If the reader is unsure, nothing changes.
@@ -194,7 +201,8 @@ class RobotTeam:
         whom = self._whom(to)
         if until is not None and not until > self._time:
             raise EventError(f"until is {until}, but the team's clock is at {self._time}")
-        reading = self._read(text) if text is not None else self._named(str(kind))
+        if reading is None:
+            reading = self.read(text) if text is not None else self._named(str(kind))
         words = text if text is not None else str(kind)
         if reading.unsure:
             self._write("refused", text=words, why=reading.note or "unsure")
@@ -220,6 +228,16 @@ class RobotTeam:
             line |= {} if reading.vector is None else {"vector": reading.vector.tolist()}
         self._write("say", **line)
         return Answer(commands=commands + self._cancel_all(), kind=reading.kind)
+
+    def read(self, text: str) -> Reading:
+        """Return what the reader makes of a sentence. This may run in another thread; the team does not change.
+
+        Args:
+            text: the sentence.
+        """
+        if not isinstance(text, str):
+            raise EventError(f"text must be a sentence, not {type(text).__name__}")
+        return self._reader.read(text)
 
     def end(self) -> tuple[Command, ...]:
         """End the instructions that hold."""
@@ -358,11 +376,6 @@ class RobotTeam:
         if not whom.any():
             raise EventError("to names no agent")
         return whom
-
-    def _read(self, text: str) -> Reading:
-        if not isinstance(text, str):
-            raise EventError(f"text must be a sentence, not {type(text).__name__}")
-        return self._reader.read(text)
 
     def _named(self, kind: str) -> Reading:
         nothing = np.zeros(0, np.float32)

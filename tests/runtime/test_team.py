@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -370,6 +371,20 @@ def test_a_log_that_a_killed_process_left_is_read_and_another_file_is_not(tmp_pa
     path.write_text('{"t": 1, "event": "say"}\n', encoding="utf-8")
     with pytest.raises(logs.LogError, match=r"log\.jsonl:1"):
         list(logs.read(path))
+
+
+def test_the_page_runs(tmp_path, monkeypatch):
+    """The block of docs/robots.md, with a team that was exported without its reader."""
+    page = (ROOT / "docs" / "robots.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "team").symlink_to(DATA / "overcooked")
+    names: dict = {}
+    exec(compile(block, "docs/robots.md", "exec", dont_inherit=True), names)
+    names["team"].close()
+    assert names["team"].instructions == ("avoid-left-board", "avoid-plate-1")
+    counted = sum(int(np.load(path)["idle"].sum()) for path in RECORDED)
+    assert f"compare {counted} recorded ones" in page
 
 
 BLOCKED = """
