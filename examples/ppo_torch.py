@@ -28,7 +28,7 @@ CONDITION = "paper/add/kinds=dont-push/penalty=150/rate=0.02"
 SCALE = 100.0  # the critic's output 1 stands for this value
 
 
-def arguments():
+def arguments(given=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--correction", choices=CORRECTIONS, default="cut")
     parser.add_argument("--condition", default=CONDITION, help="how agents are instructed")
@@ -48,7 +48,7 @@ def arguments():
     parser.add_argument("--test-episodes", type=int, default=512)
     parser.add_argument("--out", type=Path, help="the folder for CORRECTION-SEED.json")
     parser.add_argument("--figure", type=Path, help="draw the runs of this folder, and stop")
-    return parser.parse_args()
+    return parser.parse_args(given)
 
 
 class Recurrent(nn.Module):
@@ -298,7 +298,7 @@ def train(args):
     quiet = args.condition.split("/rate=")[0] + "/rate=0"
     base, _ = measure(actor, args, quiet, 7)
     live, followed = measure(actor, args, args.condition, 8)
-    numbers = {name: str(v) if isinstance(v, Path) else v for name, v in vars(args).items()}
+    numbers = {name: v for name, v in vars(args).items() if name not in ("out", "figure")}
     score = dict(base=base, task_under_instructions=live, followed=followed)
     print(f"{args.correction}: without instructions {base:.2f}; instructions followed {followed}")
     return dict(**score, seconds=round(time.time() - start), curve=curve, arguments=numbers)
