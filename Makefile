@@ -20,7 +20,7 @@ TWO := -n 2 --dist loadfile --no-loadscope-reorder
 TORCH ?= torch==2.13.0
 FAULTS ?= --kills 100 --files 10000 --disk 40 --races 400
 
-.PHONY: help demo play test test-long test-wheel test-jax test-browser test-faults docs notebooks slow bench reproduce report clean
+.PHONY: help demo play test test-long test-runtime test-wheel test-jax test-browser test-faults docs notebooks slow bench reproduce report clean
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -75,6 +75,15 @@ test: $(VENV)/dev  ## Lint, types, import rules, fast tests
 test-long: $(VENV)/dev $(VENV)/sentence  ## Further cases and proofs that the fast tests leave out
 	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest $(TWO) -m 'long and not slow'
 
+.venv-runtime/ready:
+	$(PYTHON) -m venv .venv-runtime
+	@.venv-runtime/bin/pip install -q --disable-pip-version-check numpy onnxruntime tokenizers pytest
+	@touch $@
+
+test-runtime: .venv-runtime/ready  ## A team on robots, in an environment without JAX
+	@! .venv-runtime/bin/python -c 'import jax' 2> /dev/null || { echo "JAX is installed here"; exit 1; }
+	PYTHONPATH=. .venv-runtime/bin/python -m pytest --confcutdir=tests/runtime -m 'not slow' tests/runtime
+
 test-browser: $(VENV)/browser  ## The pages in a real browser; installs Debian's chromium when there is none
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
 	  { echo "no chromium here: installing Debian's (apt-get install chromium)"; \
@@ -122,4 +131,4 @@ report: $(VENV)/run  ## Remake tables and figures from the committed records
 	@$(BIN)/python -m tools.headline README.md docs/results.md docs/studies.md docs/backbones.md docs/definitions.md
 
 clean:  ## Remove .venv and caches; keeps runs/
-	rm -rf $(VENV) .venv-jax .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-jax .venv-runtime .mypy_cache .ruff_cache .pytest_cache .hypothesis

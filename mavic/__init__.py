@@ -11,13 +11,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mavic.envs.api import Env
+    from mavic.evaluation.judge import Agent, Judged
+    from mavic.language.reader.endpoint import Endpoint
     from mavic.reporting.report import ReportPaths
     from mavic.session.loggers import OnPoint
     from mavic.session.session import Result
     from mavic.teams.team import TeamPolicy
 
 __version__ = "0.3.0"
-__all__ = ["evaluate", "load_policy", "make", "report", "train"]
+__all__ = ["evaluate", "judge", "load_policy", "make", "report", "train"]
 
 
 def make(world: str, **options: Any) -> Env:
@@ -32,15 +34,17 @@ def make(world: str, **options: Any) -> Env:
     return api.make(world, **options)
 
 
-def load_policy(path: str | Path) -> TeamPolicy:
+def load_policy(path: str | Path, *, reader: str | Endpoint | None = None) -> TeamPolicy:
     """Return a trained team.
 
     Args:
         path: a policy file, or the name of a shipped team, such as "box_pushing/mavic".
+        reader: who reads sentences. None: the team's own reader. "http://…": an OpenAI-compatible endpoint, which is
+            given the kinds and must answer with one of them, "unsure" or "end"; anything else counts as unsure.
     """
     from mavic.teams.file import load
 
-    return load(path)
+    return load(path, reader)
 
 
 def train(
@@ -124,6 +128,40 @@ def evaluate(
 
     return session.evaluate_policy(
         policy, condition=condition, quick=quick, words=words, shield=shield
+    )
+
+
+def judge(
+    agent: Agent,
+    world: str,
+    *,
+    name: str = "agent",
+    condition: str = "live/by-kind",
+    episodes: int = 64,
+    out: str | Path | None = None,
+    **options: Any,
+) -> Judged:
+    """Play test episodes with any callable: a heuristic, a torch policy, a language model, a person.
+
+    It meets the episodes, instructions and metrics of trained teams, and its record is an ordinary one.
+
+    Args:
+        agent: from what is seen (`mavic.evaluation.judge.Seen`) to a macro for each agent, by its name or number;
+            "unsure" asks back.
+        world: the name of a world.
+        name: what the agent is called in records and tables.
+        condition: how it is instructed.
+        episodes: played without instructions, and as many with instructions; a quarter of it under each kind.
+        out: the folder for the record. None: write nothing.
+        options: options of the world.
+
+    Returns:
+        The score, and a `summary` of its main numbers.
+    """
+    from mavic.evaluation import judge
+
+    return judge.judge(
+        agent, world, name=name, condition=condition, episodes=episodes, out=out, **options
     )
 
 

@@ -23,13 +23,25 @@ from mavic.apps.commands.play import Play
 from mavic.apps.commands.replay import Replay
 from mavic.apps.commands.report import Report
 from mavic.apps.commands.reproduce import Reproduce
+from mavic.apps.commands.serve import Serve
 from mavic.apps.commands.train import Train
 from mavic.apps.commands.words import Words
 from mavic.apps.commands.worlds import Worlds
 from mavic.session import stopping
 
 COMMANDS = (
-    Train | Evaluate | Report | Reproduce | Replay | Play | Worlds | Words | Export | Bench | Cache
+    Train
+    | Evaluate
+    | Report
+    | Reproduce
+    | Replay
+    | Play
+    | Serve
+    | Worlds
+    | Words
+    | Export
+    | Bench
+    | Cache
 )
 
 

@@ -9,6 +9,7 @@ macro. When the instruction changes, every macro ends and every agent is idle. R
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -25,7 +26,7 @@ from mavic.experiment.task import task_of
 from mavic.rollout import step as steps
 from mavic.rollout.step import InstructedEnv
 from mavic.training.runs import make_run
-from mavic.types import Array, InstructedState, Timestep
+from mavic.types import Array, InstructedState
 
 
 def parallel_env(
@@ -102,6 +103,7 @@ class InstructedParallelEnv(ParallelEnv):
         key = jax.random.key(int(self._seeds.integers(2**31)))
         self.agents = list(self.possible_agents)
         self._state = _reset(self.instructed_env, key)
+        self._now = SimpleNamespace(**jax.device_get(_needed(self._state)))
         return self._seen(), self._infos(None)
 
     def step(self, actions: dict[str, int]) -> tuple[dict, dict, dict, dict, dict]:
@@ -110,8 +112,8 @@ class InstructedParallelEnv(ParallelEnv):
             return {}, {}, {}, {}, {}
         choice = np.array([int(actions[name]) for name in self.possible_agents], np.int32)
         self._check(choice)
-        self._state, row = _advance(self.instructed_env, self._state, choice)
-        row = jax.device_get(row)
+        self._state, shown = _advance(self.instructed_env, self._state, choice)
+        self._now, row = (SimpleNamespace(**part) for part in jax.device_get(shown))
         ended = bool(row.terminal)  # reaching the horizon is a true end in worlds that say so
         cut = bool(row.truncated) and not ended
         result = (
@@ -133,9 +135,8 @@ class InstructedParallelEnv(ParallelEnv):
         return painting.text(self.world.scene(self._state.state, macro))
 
     def _check(self, choice: np.ndarray) -> None:
-        state = self._state
-        rows = np.arange(len(choice))
-        wrong = np.asarray(state.idle) & ~np.asarray(state.available)[rows, choice]
+        now = self._now
+        wrong = now.idle & ~now.available[np.arange(len(choice)), choice]
         for agent in np.flatnonzero(wrong):
             macro = self.world.macros[agent](int(choice[agent])).name
             raise ValueError(
@@ -147,30 +148,27 @@ class InstructedParallelEnv(ParallelEnv):
 
     def _seen(self) -> dict[str, dict[str, np.ndarray]]:
         """Return what each agent sees. An instruction of zeros is silence; a busy agent can only go on."""
-        state = jax.device_get(self._state)
-        idle = np.asarray(state.idle)
-        running = np.arange(state.available.shape[1]) == np.maximum(state.macro, 0)[:, None]
-        mask = np.where(idle[:, None], state.available, running).astype(np.int8)
+        now, idle = self._now, self._now.idle
+        running = np.arange(now.available.shape[1]) == np.maximum(now.macro, 0)[:, None]
+        mask = np.where(idle[:, None], now.available, running).astype(np.int8)
         return {
             name: {
-                "observation": np.asarray(state.observation[number], np.float32),
-                "instruction": self._heard[state.instruction.phrase[number]].astype(np.float32),
+                "observation": np.asarray(now.observation[number], np.float32),
+                "instruction": self._heard[now.phrase[number]].astype(np.float32),
                 "idle": idle[number, None].astype(np.int8),
                 "action_mask": mask[number, : self._actions[name].n],
             }
             for number, name in enumerate(self.possible_agents)
         }
 
-    def _infos(self, row: Timestep | None) -> dict[str, dict[str, Any]]:
+    def _infos(self, row: SimpleNamespace | None) -> dict[str, dict[str, Any]]:
         """Return what each agent is asked for, and how the last tick went, if there was one."""
-        state = jax.device_get(self._state)
-        found = []
+        now, found = self._now, []
         for agent, macros in enumerate(self.world.macros):
-            asked = state.instruction
             info: dict[str, Any] = {
-                "kind": self.instructed_env.rules.names[int(asked.kind[agent])],
-                "instruction": self._texts[int(asked.phrase[agent])],
-                "idle": bool(state.idle[agent]),
+                "kind": self.instructed_env.rules.names[int(now.kind[agent])],
+                "instruction": self._texts[int(now.phrase[agent])],
+                "idle": bool(now.idle[agent]),
             }
             if row is not None:
                 info |= {
@@ -199,10 +197,25 @@ def _reset(env: InstructedEnv, key: Array) -> InstructedState:
     return steps.reset(env, key)
 
 
+# What agents are told. Fetching all fields of a state would take most of a tick's time.
+_SHOWN = ("macro", "idle", "observation", "available")
+_ROW = ("macro", "reward", "complied", "switched", "task_reward", "terminal", "truncated")
+
+
+def _needed(state: InstructedState) -> dict[str, Array]:
+    """Return the fields of a state in _SHOWN, and what each agent is asked for."""
+    asked = {"kind": state.instruction.kind, "phrase": state.instruction.phrase}
+    return {name: getattr(state, name) for name in _SHOWN} | asked
+
+
 @jax.jit
 def _advance(
     env: InstructedEnv, state: InstructedState, choice: Array
-) -> tuple[InstructedState, Timestep]:
-    """Run one tick with the random numbers of the rollout. Idle agents start their `choice` [N], others go on."""
+) -> tuple[InstructedState, tuple[dict[str, Array], dict[str, Array]]]:
+    """Run one tick with the random numbers of the rollout. Idle agents start their `choice` [N], others go on.
+
+    Return the state, and the parts of it and of the tick that agents are told.
+    """
     draws = steps.draws_for(state)[len(env.env.agents) :]
-    return steps.step(env, state, jnp.asarray(choice, jnp.int32), draws)
+    after, row = steps.step(env, state, jnp.asarray(choice, jnp.int32), draws)
+    return after, (_needed(after), {name: getattr(row, name) for name in _ROW})

@@ -4,6 +4,7 @@
 - `merit`: what the members of a population are chosen by.
 - `metrics`: the table of metrics.
 - `quantities`: what metrics sum over episodes.
+- `judge`: any callable plays the same episodes and gets an ordinary record.
 - `unseen_phrases`: instructions in phrases that teams were not trained on.
 - `infeasible`: requests that no team can fulfil.
 """

@@ -34,6 +34,7 @@ from mavic.learn.transitions import as_played
 from mavic.learn.update import StaticConfig, TrainState
 from mavic.learn.values import Values
 from mavic.rollout.rollout import rollout
+from mavic.rollout.step import InstructedEnv
 from mavic.training import divergence
 from mavic.training.devices import over_runs
 from mavic.training.runs import Run, rollout_policy
@@ -107,6 +108,28 @@ def _twins_of(rules: Rules, file: InstructionFile) -> Array:
     return jnp.asarray(found)
 
 
+def env_of(test: InstructedEnv, which: _WhichEpisodes) -> InstructedEnv:
+    """Return the environment of these episodes.
+
+    Args:
+        test: The environment with the instructions of its condition.
+        which: Which episodes are played.
+    """
+    rules = test.rules
+    held = replace(make_schedule(), from_start=jnp.where(which.kind > 0, 1.0, 0.0))
+    schedule = jax.tree.map(
+        lambda live, one: jnp.where(which.instructed, live, one), test.schedule, held
+    )
+    only = jnp.arange(rules.given.shape[0]) == which.kind
+    given = jnp.where(which.instructed, rules.given, only)
+    return replace(
+        test,
+        schedule=replace(schedule, shield=which.shield),
+        rules=replace(rules, given=given),
+        also=which.also,
+    )
+
+
 def rows_of(
     static: StaticConfig,
     num_envs: int,
@@ -133,17 +156,9 @@ def rows_of(
         which: Which episodes are played.
         epsilon: The exploration, by context.
     """
-    test, rules = run.test_env, run.test_env.rules
-    held = replace(make_schedule(), from_start=jnp.where(which.kind > 0, 1.0, 0.0))
-    schedule = jax.tree.map(
-        lambda live, one: jnp.where(which.instructed, live, one), test.schedule, held
-    )
-    schedule = replace(schedule, shield=which.shield)
-    only = jnp.arange(rules.given.shape[0]) == which.kind
-    given = jnp.where(which.instructed, rules.given, only)
     greedy, second = which.greedy & (run.eval_epsilon == 0), which.also is not None
     policy = rollout_policy(static, state.actor, vectors, epsilon, greedy, second)
-    env = replace(test, schedule=schedule, rules=replace(rules, given=given), also=which.also)
+    env = env_of(run.test_env, which)
     return rollout(env, policy, key, episodes=episodes, num_envs=num_envs, first=first).rows
 
 

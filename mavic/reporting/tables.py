@@ -141,8 +141,14 @@ def _column_grid(title: str, columns: Sequence[_Column], rows: Sequence[Row], ca
     )
 
 
-def _shown_in(table: str) -> list[Metric]:
-    return [metric for metric in METRICS.values() if metric.table == table]
+def _shown_in(table: str, rows: Sequence[Row]) -> list[Metric]:
+    """Return the metrics that a table has columns for."""
+
+    def known(metric: Metric) -> bool:
+        return any(math.isfinite(row.estimate(metric.name).mean) for row in rows)
+
+    own = [metric for metric in METRICS.values() if metric.table == table]
+    return [metric for metric in own if not metric.if_known or known(metric)]
 
 
 def _main(rows: Sequence[Row]) -> Grid:
@@ -156,7 +162,7 @@ def _main(rows: Sequence[Row]) -> Grid:
 
 def _task(rows: Sequence[Row]) -> Grid:
     """Return the table of the task without instructions."""
-    found = _shown_in("task")
+    found = _shown_in("task", rows)
     episodes = _Column("Episodes", lambda row: (f"{row.evaluation_episodes['base']:,}",))
     columns = (METHOD, *map(_metric, found), episodes)
     return _column_grid("Task", columns, rows, caption("task", rows, found))
@@ -164,7 +170,7 @@ def _task(rows: Sequence[Row]) -> Grid:
 
 def _compliance_table(rows: Sequence[Row]) -> Grid:
     """Return the table of compliance, measured in several ways."""
-    found = _shown_in("compliance")
+    found = _shown_in("compliance", rows)
     columns = (
         METHOD,
         *map(_metric, found),

@@ -14,6 +14,7 @@ from safetensors.numpy import load as parse_weights
 from safetensors.numpy import save as weights_bytes
 
 from mavic.language.encoder import EncoderError, encoder_hash
+from mavic.language.reader.endpoint import Endpoint
 from mavic.learn.networks import Network
 from mavic.learn.popart import Scale
 from mavic.learn.update import TrainState
@@ -53,8 +54,13 @@ def _write_facts(path: Path, facts: dict[str, Any]) -> None:
     files.write_text(shipped.notes_of(path), text)
 
 
-def load(path: str | Path) -> TeamPolicy:
-    """Return the team of a policy file or of a shipped team's name. A path may have an ending or none."""
+def load(path: str | Path, reader: str | Endpoint | None = None) -> TeamPolicy:
+    """Return the team of a policy file or of a shipped team's name.
+
+    Args:
+        path: the file, with an ending or without, or the name.
+        reader: who reads sentences: None for the team's own reader, or the address of an OpenAI-compatible endpoint.
+    """
     bare = shipped.find(path)
     path, notes = shipped.weights_of(bare), shipped.notes_of(bare)
     for needed in (path, notes):
@@ -73,7 +79,9 @@ def load(path: str | Path) -> TeamPolicy:
         )
     weights = _weights(path, facts)
     try:
-        return TeamPolicy(weights, facts, str(notes))
+        return TeamPolicy(weights, facts, str(notes), reader)
+    except PolicyError:
+        raise
     except UNREADABLE as error:
         raise PolicyError(f"{notes}: not a policy's description ({error!r})") from None
 

@@ -9,7 +9,7 @@ The playground and replays use the same object. `mavic.teams.facts` reads and ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -20,10 +20,13 @@ import numpy as np
 from mavic.envs import api
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.task import Task, task_of
+from mavic.hints import suggest
 from mavic.instruct import reward, schedule
 from mavic.instruct.pairs import conflict
 from mavic.language import heard
 from mavic.language.heard import KindsAsked
+from mavic.language.reader.endpoint import Endpoint
+from mavic.language.text import fold
 from mavic.language.vectors import vectors
 from mavic.learn import act
 from mavic.learn.popart import Scale
@@ -71,7 +74,13 @@ class Listening(NamedTuple):
 class TeamPolicy:
     """A team of trained agents. It is immutable; its memory is in the `Carry` that the caller holds."""
 
-    def __init__(self, weights: Weights, facts: dict[str, Any], source: str = "the policy") -> None:
+    def __init__(
+        self,
+        weights: Weights,
+        facts: dict[str, Any],
+        source: str = "the policy",
+        reader: str | Endpoint | None = None,
+    ) -> None:
         self.weights = weights
         self.source = source  # its file, for messages
         self.facts = facts
@@ -86,7 +95,16 @@ class TeamPolicy:
         by_kind = [[], *facts["addressed"]]
         self.addressed = np.array([[name in to for name in self.agents] for to in by_kind])
         self._networks = lru_cache(CACHED_SENTENCES)(self._project)
+        self._understood: Callable[[str], tuple[np.ndarray, int]]
         self._understood = lru_cache(CACHED_SENTENCES)(self._understand)
+        if reader is not None:
+            if self.hear != "kinds":
+                raise PolicyError(
+                    "only teams that hear kinds take a reader; this one hears vectors"
+                )
+            examples = dict(zip(self.kinds, facts["examples"], strict=True))
+            self._reader = Endpoint(reader, examples) if isinstance(reader, str) else reader
+            self._understood = self._understand_elsewhere  # it keeps its answers itself
 
     @property
     def world(self) -> str:
@@ -124,6 +142,8 @@ class TeamPolicy:
         shield: bool = False,
         effective_macros: ArrayLike | None = None,
         also: Text = None,
+        kind: Text = None,
+        also_kind: Text = None,
     ) -> tuple[Array, Carry]:
         """Return the macros [N] and the memory after the decision.
 
@@ -144,10 +164,14 @@ class TeamPolicy:
             also: a second instruction at the same time, in the same form as `text`. It may begin at any decision. An
                 agent weighs its macros under each instruction by itself, and what either makes unlikely is unlikely.
                 Teams that hear kinds refuse two that cannot hold together.
+            kind: in place of `text`, a kind's name for all agents that it addresses, or one or None for each agent;
+                for callers that understand sentences by other means.
+            also_kind: in place of `also`, likewise.
 
         A team that sees the time (ACAC) counts one tick per call.
         """
         shape = self.shape
+        text, also = self._said(text, kind), self._said(also, also_kind)
         observation = jnp.asarray(observation, jnp.float32)
         if observation.shape != (shape.agents, self.observation):
             raise PolicyError(
@@ -263,6 +287,24 @@ class TeamPolicy:
             raise PolicyError(f"{len(text)} texts for {self.shape.agents} agents")
         return tuple(text)
 
+    def _said(self, text: Text, kind: Text) -> Text:
+        """Return what is said: the text, or for each agent the example of its kind, a phrase of the training."""
+        if kind is None:
+            return text
+        if text is not None:
+            raise PolicyError("give a text or a kind, not both")
+        names = [kind] * self.shape.agents if isinstance(kind, str) else list(kind)
+        if len(names) != self.shape.agents:
+            raise PolicyError(f"{len(names)} kinds for {self.shape.agents} agents")
+        said: list[str | None] = []
+        for agent, name in enumerate(names):
+            if name is not None and name not in self.kinds:
+                raise PolicyError(f"kind {name!r} is unknown; {suggest(str(name), self.kinds)}")
+            place = -1 if name is None else self.kinds.index(name)
+            meant = place >= 0 and bool(self.addressed[1 + place, agent])
+            said.append(self.facts["examples"][place] if meant else None)
+        return said
+
     @cached_property
     def _task(self) -> Task:
         return self.origin()[1]
@@ -276,6 +318,14 @@ class TeamPolicy:
         """Return the probabilities of all kinds [C - 1] and the kind understood, 0 if the reader is unsure."""
         found: KindsAsked = heard.kinds_asked(self._task.lexicon, [text])
         return found.shares[0], int(found.kind[0])
+
+    def _understand_elsewhere(self, text: str) -> tuple[np.ndarray, int]:
+        """Return what `_understand` does, as a reader behind an address answers. Training phrases are certain."""
+        known = self._task.lexicon.known_kinds().get(fold(text))
+        if known is None:
+            answer = self._reader.read(text)
+            known = 1 + self.kinds.index(answer) if answer in self.kinds else 0
+        return np.eye(1 + len(self.kinds), dtype=np.float32)[known, 1:], known
 
     def vectors_heard(self, said: tuple[str, ...] = ()) -> np.ndarray:
         """Return what the team hears of each kind's example, then of the sentences."""

@@ -53,6 +53,8 @@ def make_run(
     """
     key = jax.random.key(seed)
     method = METHODS[config.method]
+    if method.judged:
+        raise ValueError(f"{config.method} was judged; it cannot be trained")
     trained_under = {"none": "off", "interrupt": config.schedule, "per_episode": "from_start"}
     drills = dict(drill_prob=preset.drill_prob)
     training = {

@@ -29,6 +29,7 @@ from mavic.apps.playground.workers import Workers
 from mavic.envs import api
 from mavic.language.conversation import hearing
 from mavic.language.reader import read as reader
+from mavic.runtime import sockets
 from mavic.teams.facts import PolicyError
 from mavic.teams.stage import StageError
 
@@ -945,7 +946,7 @@ def test_other_machines_need_a_token(catalog):
     ],
 )
 def test_loopback_addresses_are_recognised(host, alone):
-    assert server._is_loopback(host) is alone
+    assert sockets.is_loopback(host) is alone
 
 
 @pytest.mark.parametrize("host, alone", [("127.0.0.1", True), ("0.0.0.0", False)])
@@ -971,13 +972,13 @@ def test_only_loopback_goes_without_a_token(host, alone, catalog, monkeypatch):
 
 def test_a_port_that_is_taken_is_explained():
     with (
-        server._open_socket("127.0.0.1", 0) as one,
-        pytest.raises(RequestError, match="--port 0"),
+        sockets.open_socket("127.0.0.1", 0) as one,
+        pytest.raises(ValueError, match="--port 0"),
     ):
-        server._open_socket("127.0.0.1", one.getsockname()[1])
+        sockets.open_socket("127.0.0.1", one.getsockname()[1])
 
 
 def test_the_printed_address_can_be_typed():
-    assert server._address_of("127.0.0.1", 8642, "") == "http://127.0.0.1:8642/"
-    assert server._address_of("::1", 80, "t") == "http://[::1]:80/?token=t"
-    assert "0.0.0.0" not in server._address_of("0.0.0.0", 80, "t")
+    assert sockets.address_of("127.0.0.1", 8642) == "http://127.0.0.1:8642/"
+    assert sockets.address_of("::1", 80) == "http://[::1]:80/"
+    assert "0.0.0.0" not in sockets.address_of("0.0.0.0", 80)

@@ -209,7 +209,7 @@ def test_no_file_is_unpickled():
 
 
 def test_arrays_that_would_unpack_to_too_much_are_refused_unread(folder):
-    from mavic.storage.trees import read_npz
+    from mavic.storage.arrays import read_npz
 
     np.savez_compressed(folder / "big.npz", zeros=np.zeros(1 << 20))
     with pytest.raises(files.TooLargeError, match="more than 1 MiB"):

@@ -108,7 +108,7 @@ def test_a_model_decides_as_the_team_does(team, tmp_path):
 def test_actors_that_the_model_cannot_hold_are_refused(tmp_path, backbone, why):
     team = mavic.load_policy(untrained(tmp_path, "box_pushing", backbone=backbone))
     with pytest.raises(PolicyError, match=why):
-        bridge._model_of(team)
+        bridge.model_of(team)
 
 
 def test_the_example_needs_only_onnxruntime(tmp_path):

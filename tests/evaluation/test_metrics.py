@@ -73,6 +73,12 @@ def played() -> Tally:
         ("length", 4, 2, 2.0),
         ("per_decision", 2, 4, 0.5),
         ("per_step", 3, 5, 0.6),
+        (
+            "latency",
+            3,
+            3,
+            1.0,
+        ),  # cook 0 never obeys kind 1; cook 1 never chooses what kind 2 allows
         ("solved_instructed", 1, 2, 0.5),
         ("leak", -2, 8, -0.25),
         ("live", 10, 2, 5.0),

@@ -18,19 +18,24 @@ class Export(Command):
 
     For example:
       mavic export onnx box_pushing/mavic --out team.onnx
+      mavic export team overcooked/mavic --out team
       mavic export marl-eval results/box_pushing --out box_pushing.json
     """
 
-    format: Positional[Literal["onnx", "marl-eval"]]
-    """onnx takes a policy and writes its actors. marl-eval takes a folder of records and writes JSON."""
+    format: Positional[Literal["onnx", "team", "marl-eval"]]
+    """onnx takes a policy and writes its actors. team takes a policy and writes a folder that mavic.runtime runs
+    without JAX. marl-eval takes a folder of records and writes JSON."""
     source: Positional[Path]
     """The policy file, the name of a shipped team, or the folder of records."""
     out: Path
-    """The file to write. A model's name gets the ending .onnx."""
+    """The file to write, for team the folder. A model's name gets the ending .onnx."""
+    without_reader: bool = False
+    """For team: leave out the reader and its encoder (69 MB). The team then takes kinds and training phrases."""
 
     def run(self) -> None:
         """Carry out the command."""
-        written = self._onnx() if self.format == "onnx" else self._marl_eval()
+        write = {"onnx": self._onnx, "team": self._team, "marl-eval": self._marl_eval}
+        written = write[self.format]()
         console.OUT.print(f"wrote {written}")
 
     def _onnx(self) -> Path:
@@ -39,6 +44,14 @@ class Export(Command):
         from mavic.teams import file as policy_files
 
         return onnx.export(policy_files.load(self.source), self.out)
+
+    def _team(self) -> Path:
+        with needing("interop", "this"):
+            from mavic.bridges import team_folder
+        from mavic.teams import file as policy_files
+
+        team = policy_files.load(self.source)
+        return team_folder.export(team, self.out, reader=not self.without_reader)
 
     def _marl_eval(self) -> Path:
         import json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from tyro.conf import Positional
@@ -12,6 +12,9 @@ from tyro.conf import Positional
 from mavic.apps import console
 from mavic.apps.commands.command import Command, UserError, options_from
 from mavic.ranges import Range, Seed
+
+if TYPE_CHECKING:
+    from mavic.apps.recording import Recording
 
 Tick = Annotated[int, Range(0, 10**6)]
 Ticks = Annotated[int, Range(1, 10**6)]
@@ -24,10 +27,11 @@ class Replay(Command):
     For example:
       mavic replay box_pushing/mavic --out replay.html
       mavic replay box_pushing/mavic --against box_pushing/naive --say 3 "don't push" 12 --out r.html
+      mavic replay robots.jsonl --out robots.html
     """
 
     policy: Positional[Path]
-    """The team's policy file, or a shipped team such as box_pushing/mavic."""
+    """The team's policy file, a shipped team such as box_pushing/mavic, or the log of a team on robots (.jsonl)."""
     against: Path | None = None
     """Another team to show beside it, with the same seed and the same instructions."""
     say: tyro.conf.UseAppendAction[tuple[tuple[Tick, str, Ticks], ...]] = ()
@@ -50,22 +54,33 @@ class Replay(Command):
     def run(self) -> None:
         """Carry out the command."""
         from mavic.apps import replay
-        from mavic.apps.recording import Recording
         from mavic.storage import files
 
         if self.out.suffix not in (".html", ".gif"):
             raise UserError(f"{self.out}: must end in .html or .gif")
         files.check_writable(self.out.parent)
-        paths = [self.policy] + ([self.against] if self.against else [])
-        options = options_from(self.options)
-        made = [
-            Recording.of_policy(
-                path, self.seed, self.say, self.ticks, options, self.shield, self.also
-            )
-            for path in paths
-        ]
+        made = [self._logged()] if self.policy.suffix == ".jsonl" else self._played()
         if self.out.suffix == ".gif":
             written = replay.gif(made, self.out)
         else:
             written = replay.html(made, self.out, " and ".join(one.name for one in made))
         console.OUT.print(f"wrote {written}")
+
+    def _logged(self) -> Recording:
+        from mavic.apps import robot_log
+
+        if self.against or self.say or self.also or self.options or self.shield:
+            raise UserError("a log is shown as it is: --out and --ticks are its only options")
+        return robot_log.recording_of(self.policy, self.ticks)
+
+    def _played(self) -> list[Recording]:
+        from mavic.apps.recording import Recording
+
+        paths = [self.policy] + ([self.against] if self.against else [])
+        options = options_from(self.options)
+        return [
+            Recording.of_policy(
+                path, self.seed, self.say, self.ticks, options, self.shield, self.also
+            )
+            for path in paths
+        ]

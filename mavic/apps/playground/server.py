@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import secrets
-import socket
 import tempfile
 import threading
 import webbrowser
@@ -27,10 +25,10 @@ from mavic.apps import replay
 from mavic.apps.playground import heaps, limits
 from mavic.apps.playground.catalog import Catalog
 from mavic.apps.playground.connection import Connection
-from mavic.apps.playground.limits import RequestError
 from mavic.apps.playground.messages import Notice
 from mavic.apps.playground.session import Session
 from mavic.apps.playground.workers import Workers
+from mavic.runtime.sockets import address_of, is_loopback, open_socket
 
 LOG = logging.getLogger(__name__)
 COOKIE = "mavic_token"
@@ -51,13 +49,6 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-
-
-def _is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches the host."""
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
 
 
 def _make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> FastAPI:
@@ -97,7 +88,7 @@ def _make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fa
         origin = request.headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != host:
             return False
-        return not loopback or _is_loopback(name)
+        return not loopback or is_loopback(name)
 
     @app.middleware("http")
     async def guard(request: Request, call_next: Callable[..., Any]) -> Response:
@@ -236,7 +227,7 @@ def play(
     """
     import uvicorn
 
-    token = "" if _is_loopback(host) else secrets.token_urlsafe(16)
+    token = "" if is_loopback(host) else secrets.token_urlsafe(16)
     config = uvicorn.Config(
         _make_app(catalog, token=token, loopback=not token),
         log_level="warning",
@@ -245,27 +236,11 @@ def play(
         ws_per_message_deflate=False,  # it costs more time than it saves
         timeout_graceful_shutdown=2,
     )
-    with _open_socket(host, port) as listener:
-        address = _address_of(host, listener.getsockname()[1], token)
+    with open_socket(host, port) as listener:
+        address = address_of(host, listener.getsockname()[1])
+        address += f"?token={token}" if token else ""
         say(f"the playground is open: {address} (Ctrl-C closes it)")
         if browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         with contextlib.suppress(KeyboardInterrupt):
             asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
-
-
-def _open_socket(host: str, port: int) -> socket.socket:
-    """Return a socket that already takes connections."""
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=256)
-    except OSError as error:
-        why = error.strerror or error
-        raise RequestError(f"cannot listen on {host} port {port} ({why}); try --port 0") from None
-
-
-def _address_of(host: str, port: int, token: str) -> str:
-    """Return what to type into a browser. A host that stands for all addresses is replaced by this machine's name."""
-    name = socket.gethostname() if host in ("0.0.0.0", "::") else host
-    name = f"[{name}]" if ":" in name else name
-    return f"http://{name}:{port}/" + (f"?token={token}" if token else "")

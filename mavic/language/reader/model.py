@@ -19,7 +19,7 @@ import numpy as np
 from mavic.language.encoder import MAX_WORD_PIECES, pool
 from mavic.language.reader.spelling import words_of
 from mavic.storage import files
-from mavic.storage.trees import read_npz
+from mavic.storage.arrays import read_npz
 
 HIDDEN = 64
 CHANNELS = 128
@@ -144,6 +144,21 @@ class Head:
         members = range(len(self.weights["bias"]))
         by_member = [read.logits({k: v[m] for k, v in self.weights.items()}) for m in members]
         return mean_probabilities(by_member, self.temperature)
+
+    def in_order_of(self, names: Sequence[str], shares: np.ndarray) -> np.ndarray:
+        """Return probabilities in another order of kinds.
+
+        Args:
+            names: The kinds; the first is "none". A kind that they lack counts as "none".
+            shares: [P, C], in the order of the head's own `names`.
+
+        Returns:
+            [P, len(names)].
+        """
+        ordered = np.zeros((len(shares), len(names)), np.float32)
+        for column, name in enumerate(self.names):
+            ordered[:, list(names).index(name) if name in names else 0] += shares[:, column]
+        return ordered
 
     def save(self, path: Path) -> None:
         """Write the head. The large tables of words take 8 bits a number, other weights 16."""

@@ -16,9 +16,8 @@ from typing import Any
 
 from mavic.hints import suggest
 from mavic.instruct.spec import InstructionFile
+from mavic.language.text import END, NONE
 
-NONE = "none"  # the kind of sentences without an instruction that the world has
-END = "end"  # the kind of sentences that end the current instruction
 SETS = ("train", "development", "blind", "published")
 SENTENCE_CATEGORIES = ("novel", "instead", "infeasible", "near")
 # Sentences that speak of an act without plainly asking for it, by what they do.

@@ -19,10 +19,9 @@ from mavic.language import vectors
 from mavic.language.lexicon import Lexicon
 from mavic.language.reader.model import FORMAT, Head
 from mavic.language.reader.phrase_file import END, NONE
-from mavic.language.reader.spelling import WORD, correct
+from mavic.language.reader.spelling import correct, why_no_sentence
 from mavic.language.text import fold
 
-MAX_CHARACTERS = 400  # a longer text is no instruction
 NEAREST = 3
 ACTS_FROM = 0.8  # the least probability at which a team acts without asking back
 NOTHING_FROM = 0.8  # the least probability of "none" at which `nothing` is true
@@ -91,18 +90,18 @@ def understand_all(lexicon: Lexicon, texts: Sequence[str]) -> list[Understanding
     Returns:
         One answer for each sentence.
     """
-    notes = [_why_no_sentence(text) for text in texts]
+    notes = [why_no_sentence(text) for text in texts]
     readable = [i for i, note in enumerate(notes) if not note]
     answers = [_no_sentence(text, note) for text, note in zip(texts, notes, strict=True)]
     if not readable:
         return answers
     sentences = [texts[i] for i in readable]
     rows = vectors.vectors(sentences, lexicon.encoder)
-    head = _head_of(lexicon)
+    head = head_of(lexicon)
     same_encoder = head.encoder_hash == lexicon.encoder_hash
     corrected = [correct(sentence, head.words) for sentence in sentences]
     states = vectors.states(corrected, lexicon.encoder if same_encoder else encoders.DEFAULT)
-    shares = _in_order_of(lexicon, head, head.probabilities(corrected, states))
+    shares = head.in_order_of((*lexicon.names, END), head.probabilities(corrected, states))
     shares = _with_known_phrases(lexicon, sentences, shares)
     known, names = np.asarray(lexicon.vectors), (*lexicon.names, END)
     for row, i in enumerate(readable):
@@ -130,30 +129,13 @@ def _with_known_phrases(
     )
 
 
-def _head_of(lexicon: Lexicon) -> Head:
+def head_of(lexicon: Lexicon) -> Head:
     """Return the shipped head of the lexicon's world if it knows all kinds, else one fitted to the phrases."""
     path = vectors.shipped_path(lexicon.world, "head")
     if path.is_file() and set(lexicon.names) <= set(Head.load(path).names):
         return Head.load(path)
     phrases = tuple(lexicon.training_phrases().items())
     return _fitted(lexicon.encoder, lexicon.encoder_hash, lexicon.world, phrases)
-
-
-def _why_no_sentence(text: str) -> str:
-    """Return why a text cannot be read; empty for a sentence."""
-    folded = fold(text)
-    if not folded:
-        return "the text is empty"
-    if not any(c.isalnum() for c in folded):
-        return "the text has no letter or digit"
-    if not WORD.search(folded):
-        return "the text has no English word or number"
-    if len(folded) > MAX_CHARACTERS:
-        return (
-            f"the text is too long for an instruction "
-            f"({len(text)} characters, at most {MAX_CHARACTERS})"
-        )
-    return ""
 
 
 def _no_sentence(text: str, note: str) -> Understanding:
@@ -166,15 +148,6 @@ def _no_sentence(text: str, note: str) -> Understanding:
         probabilities={NONE: 1.0},
         note=note,
     )
-
-
-def _in_order_of(lexicon: Lexicon, head: Head, shares: np.ndarray) -> np.ndarray:
-    """Return probabilities in the lexicon's order of kinds, then of "end". A kind it lacks counts as "none"."""
-    names = (*lexicon.names, END)
-    ordered = np.zeros((len(shares), len(names)), np.float32)
-    for column, name in enumerate(head.names):
-        ordered[:, names.index(name) if name in names else 0] += shares[:, column]
-    return ordered
 
 
 def _nearest(

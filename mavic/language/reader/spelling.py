@@ -14,6 +14,7 @@ from importlib import resources
 
 from mavic.language.text import fold
 
+MAX_CHARACTERS = 400  # a longer text is no instruction
 MIN_LETTERS = 3  # shortest word that is corrected by adding, removing or swapping letters
 MIN_LETTERS_TO_REPLACE = 5  # shortest word that is corrected by replacing a letter
 CONTRACTIONS = (
@@ -58,6 +59,23 @@ def words_of(text: str) -> tuple[list[str], list[str]]:
     """Return the words of a text, and its pairs of neighbouring words; "^" is the start and "$" the end."""
     words = WORD.findall(fold(text))
     return words, [f"{a}_{b}" for a, b in zip(["^", *words], [*words, "$"], strict=True)]
+
+
+def why_no_sentence(text: str) -> str:
+    """Return why a text cannot be read; empty for a sentence."""
+    folded = fold(text)
+    if not folded:
+        return "the text is empty"
+    if not any(c.isalnum() for c in folded):
+        return "the text has no letter or digit"
+    if not WORD.search(folded):
+        return "the text has no English word or number"
+    if len(folded) > MAX_CHARACTERS:
+        return (
+            f"the text is too long for an instruction "
+            f"({len(text)} characters, at most {MAX_CHARACTERS})"
+        )
+    return ""
 
 
 def known_words(texts: Sequence[str]) -> dict[str, int]:

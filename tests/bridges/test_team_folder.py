@@ -1,0 +1,119 @@
+"""A team as a folder: what the runtime reads of it is what the JAX team knows."""
+
+import json
+from itertools import product
+
+import jax
+import numpy as np
+import pytest
+import robot_recordings as record
+
+import mavic
+from mavic.apps.cli import main
+from mavic.bridges import team_folder
+from mavic.instruct.pairs import conflict
+from mavic.instruct.reward import rules_of
+from mavic.runtime.contract import Contract
+from mavic.runtime.folder import open_export
+from mavic.runtime.reading import reader_of
+from mavic.runtime.team import open_team
+
+DATA = record.DATA
+SENTENCES = (
+    "please do not use the cutting board on the left",
+    "stop and wait where you are",
+    "nobody touches the second plate",
+    "I'd like to serve it myself",
+    "never mind",
+    "what a lovely kitchen",
+    "asdf qwer",
+)
+
+
+@pytest.fixture(scope="module")
+def cooks():
+    return mavic.load_policy("overcooked/mavic")
+
+
+@pytest.fixture(scope="module")
+def folder(cooks, tmp_path_factory):
+    return team_folder.export(cooks, tmp_path_factory.mktemp("export") / "team")
+
+
+@pytest.mark.parametrize("world", ["overcooked", "warehouse"])
+def test_the_recorded_export_is_what_is_exported_now(world, tmp_path):
+    team = mavic.load_policy(f"{world}/mavic")
+    made = open_export(team_folder.export(team, tmp_path, reader=False)).facts
+    kept = open_export(DATA / world).facts
+    assert {k: v for k, v in made.items() if k not in ("versions", "files")} == {
+        k: v for k, v in kept.items() if k not in ("versions", "files")
+    }
+    assert set(made["files"]) == set(kept["files"]) == {"actors.onnx"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("world, seed", record.EPISODES)
+def test_the_recorded_episodes_are_what_the_jax_team_plays(world, seed):
+    stage = record.open_stage(f"{world}/mavic")
+    script = record.EPISODES[world, seed]
+    played = record.episode(stage, seed, script, record.TICKS[world])
+    kept = dict(np.load(DATA / f"{world}-{seed}.npz"))
+    for name, array in kept.items():
+        np.testing.assert_allclose(played[name], array, atol=1e-6, err_msg=name)
+
+
+def test_two_instructions_conflict_where_they_do_in_training(cooks):
+    _, task, _ = cooks.origin()
+    rules = rules_of(task.env, task.file)
+    contract = Contract.of(open_export(DATA / "overcooked").facts)
+    everybody, alone = np.array([1, 1]), np.array([0, 1])
+    for one, other in product(range(len(rules.names)), repeat=2):
+        for whom in (everybody, alone):
+            pair = one * everybody, other * whom
+            assert contract.conflict(*pair) == conflict(task.env, rules, *pair)
+
+
+def test_sentences_are_read_as_the_team_reads_them(cooks, folder):
+    export = open_export(folder)
+    reader = reader_of(export, Contract.of(export.facts))
+    for text in SENTENCES:
+        shares, kind = cooks._understood(text)
+        found = reader.read(text)
+        asked = 0 if found.unsure or found.kind == "end" else 1 + cooks.kinds.index(found.kind)
+        assert asked == kind, text
+        np.testing.assert_allclose(found.shares, shares, atol=2e-3)
+    assert {reader.read(text).unsure for text in SENTENCES} == {False, True}
+    assert reader.read("never mind").kind == "end"
+    assert reader.read("?!").note == "the text is empty"
+
+
+def test_a_free_sentence_leads_to_the_same_decisions(cooks, folder):
+    """Random observations, a sentence of its own for each cook at once, sampled decisions with shared numbers."""
+    rng, said = np.random.default_rng(0), ("leave the left board alone", "don't touch plate 1")
+    draws = [0.0, 0.0]
+    team = open_team(folder, draw=lambda agent: draws[agent])
+    carry, found = cooks.start(), []
+    for tick in range(40):
+        text, also = (said[0] if tick >= 8 else None), (said[1] if tick >= 20 else None)
+        seen = rng.integers(0, 2, (2, 63)).astype(np.float32)
+        key = jax.random.fold_in(jax.random.key(3), tick)
+        draws[:] = np.asarray(jax.random.uniform(key, (2,)))
+        for agent in team.agents if tick else ():
+            team.ended(agent)
+        if tick == 8:
+            assert team.say(said[0]).kind == "avoid-left-board"
+        if tick == 20:
+            assert team.say(said[1], also=True).kind == "avoid-plate-1"
+        macro, carry = cooks.act(key, carry, seen, text, also=also)
+        starts = [team.observed(i, seen[i])[0] for i in range(2)]
+        wanted = [team.contract.macros[i][int(m)] for i, m in enumerate(macro)]
+        found.append(([start.macro for start in starts], wanted))
+    assert [pair for pair in found if pair[0] != pair[1]] == []
+
+
+def test_the_command_writes_a_folder_and_says_so(tmp_path, capsys):
+    out = tmp_path / "cooks"
+    main(["export", "team", "overcooked/mavic", "--out", str(out), "--without-reader"])
+    assert f"wrote {out}" in " ".join(capsys.readouterr().out.split())
+    assert json.loads((out / "team.json").read_text())["world"] == "overcooked"
+    assert sorted(path.name for path in out.iterdir()) == ["actors.onnx", "team.json"]

@@ -1,0 +1,129 @@
+"""Any agent judged: scripts whose scores are known, and an ordinary record."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mavic
+from mavic.experiment import records
+from mavic.experiment.methods import METHODS
+from mavic.reporting.rows import table
+from mavic.reporting.tables import group_tables
+from mavic.session import session
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "judge_agents.py"
+
+
+@pytest.fixture(scope="module")
+def examples():
+    spec = importlib.util.spec_from_file_location("judge_agents", EXAMPLE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def judged(examples, tmp_path_factory):
+    out = tmp_path_factory.mktemp("judged")
+    agents = {"script": examples.script("box_pushing", True), "network": examples.network()}
+    condition = "live/by-kind/rate=0.3"
+    return {
+        name: mavic.judge(agent, "box_pushing", name=name, episodes=4, out=out, condition=condition)
+        for name, agent in agents.items()
+    }
+
+
+def test_a_script_that_obeys_and_works_has_the_best_numbers(judged):
+    found = judged["script"].summary()
+    assert found["base"] == pytest.approx(291.98, abs=0.01)
+    assert found["share_of_optimum"] == pytest.approx(1.0, abs=1e-4)
+    assert found["followed"] == 1.0 and found["latency"] == 0.0 and found["unsure"] == 0.0
+    assert found["under_instructions"] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_an_untrained_network_has_not(judged):
+    found = judged["network"].summary()
+    assert found["base"] < 50 and found["followed"] < 0.5 and found["latency"] > 0.5
+
+
+def test_the_record_is_an_ordinary_one(judged):
+    path = judged["script"].record
+    record = records.read(path)
+    assert record.config().method == "judged-script" and record.run["judged"] == "script"
+    assert record.score["compliance"]["latency"] == [0.0]
+    (grids,) = group_tables(table(records.read_folder(path.parent))).values()
+    shown = {grid.title: grid for grid in grids.values()}
+    assert [row[0] for row in shown["Main results"].rows] == [
+        ("judged-network",),
+        ("judged-script",),
+    ]
+    assert "Latency" in shown["Compliance"].header
+
+
+def test_an_agent_that_asks_back_waits_and_is_counted():
+    found = mavic.judge(
+        lambda seen: ["unsure" if kind else "STAY" for kind in seen.kind],
+        "box_pushing",
+        name="asks",
+        episodes=1,
+        condition="live/by-kind/kinds=stay/rate=1",
+    ).summary()
+    assert found["unsure"] == 1.0 and found["followed"] == 1.0  # to stay is to wait
+
+
+def test_the_agent_sees_what_is_asked_and_has_a_memory_of_its_own():
+    times = []
+
+    def agent(seen):
+        seen.memory["calls"] = seen.memory.get("calls", 0) + 1
+        times.append((seen.time, seen.memory["calls"], seen.kind, seen.text, seen.running))
+        assert seen.observation.shape == (2, 5) and seen.available.shape == (2, 8)
+        assert int(seen.state.big) == 3  # a scripted agent may look at the state
+        return [0, 0]
+
+    mavic.judge(agent, "box_pushing", episodes=1, condition="live/by-kind/kinds=stay/rate=1")
+    begins = [one for one in times if one[0] == 0]
+    assert begins and all(
+        calls == 1 and running == (None, None) for _, calls, *_, running in begins
+    )
+    said = {(kind, text is not None) for _, _, (kind, _), (text, _), _ in times}
+    assert said == {(None, False), ("stay", True)}
+
+
+@pytest.mark.parametrize(
+    "agent, said",
+    [
+        (lambda seen: ["STAY"], "the agent chose 1 macros for 2 agents"),
+        (lambda seen: ["DANCE", "STAY"], "chose 'DANCE' for robot_0, which is not available; av"),
+        (lambda seen: [0, 99], "chose 99 for robot_1"),
+    ],
+)
+def test_a_wrong_choice_is_one_line(agent, said):
+    with pytest.raises(ValueError) as error:
+        mavic.judge(agent, "box_pushing", episodes=1)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [({"name": "A b"}, "use small letters"), ({"episodes": 0}, "episodes must be 1 or more")],
+)
+def test_wrong_arguments_are_one_line(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        mavic.judge(lambda seen: [0, 0], "box_pushing", **wrong)
+
+
+def test_a_judged_agent_cannot_be_trained():
+    assert METHODS["judged-script"].judged and "judged-script" not in list(METHODS)
+    with pytest.raises(ValueError, match="was judged; it cannot be trained"):
+        session.train("box_pushing", method="judged-script", seeds=1, episodes=128)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("world, optimum", [("warehouse", 533.0), ("overcooked", 156.6119)])
+def test_scripts_of_the_other_worlds(examples, world, optimum):
+    deaf = mavic.judge(examples.script(world, False), world, name="deaf", episodes=2)
+    assert deaf.summary()["base"] == pytest.approx(optimum, abs=0.01)
+    assert np.isfinite(deaf.summary()["latency"])

@@ -1,0 +1,68 @@
+"""Exports two teams and records episodes that they play with JAX, for the tests that run without it.
+
+    PYTHONPATH=. python tests/robot_recordings.py
+
+Each episode is an `.npz`: what every agent saw, who decided, what was available, the kinds of both instructions, the
+random numbers, and the macros that the JAX team chose.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import mavic
+from mavic.bridges import team_folder
+from mavic.teams.episode import Cue
+from mavic.teams.stage import Stage, open_stage
+
+DATA = Path(__file__).parent / "runtime" / "data"
+EPISODES = {
+    ("overcooked", 1): [
+        Cue(4, "avoid-left-board", None, 40),
+        Cue(9, "avoid-plate-1", None, 20, True),
+        Cue(60, "stay", ["cook_0"], 8),
+    ],
+    ("overcooked", 2): [Cue(0, "partner-chops", ["cook_1"], 30), Cue(50, "get-tomato", None, 10)],
+    ("warehouse", 3): [
+        Cue(2, "fetch-tool-1-first"),
+        Cue(30, "none"),
+        Cue(40, "fetch-tool-2-first"),
+    ],
+}
+TICKS = {"overcooked": 90, "warehouse": 70}
+
+
+def episode(stage: Stage, seed: int, script: list[Cue], ticks: int) -> dict[str, np.ndarray]:
+    """Play an episode by a script. Return its arrays [T, ...]."""
+    agents = len(stage.env.agents)
+    rows: dict[str, list] = {}
+    for before, moment in stage.play(jax.random.key(seed), script, ticks):
+        state = before.state
+        if before.over or before.time >= ticks:
+            break
+        key = jax.random.fold_in(state.key, state.time)
+        also = np.zeros(agents) if state.also is None else state.also.kind
+        row = dict(
+            observation=np.asarray(state.observation, np.float32),
+            idle=state.idle,
+            available=state.available,
+            kind=np.asarray(state.instruction.kind, np.int8),
+            also=np.asarray(also, np.int8),
+            draws=jax.random.uniform(key, (agents,)),
+            macro=np.asarray(moment.macro, np.int8),
+        )
+        for name, value in row.items():
+            rows.setdefault(name, []).append(np.asarray(value))
+    return {name: np.stack(values) for name, values in rows.items()}
+
+
+if __name__ == "__main__":
+    for world in ("overcooked", "warehouse"):
+        team_folder.export(mavic.load_policy(f"{world}/mavic"), DATA / world, reader=False)
+    for (world, seed), script in EPISODES.items():
+        played = episode(open_stage(f"{world}/mavic"), seed, script, TICKS[world])
+        np.savez_compressed(DATA / f"{world}-{seed}.npz", **played)
+        print(world, seed, played["macro"].shape, int(played["idle"].sum()), "decisions")

@@ -1,0 +1,457 @@
+"""A team on robots. These tests also run where JAX is not installed (`make test-runtime`)."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mavic.runtime import log as logs
+from mavic.runtime.again import again
+from mavic.runtime.folder import ExportError
+from mavic.runtime.reading import Reading
+from mavic.runtime.team import Cancel, EventError, RobotTeam, Start, open_team
+
+DATA = Path(__file__).parent / "data"
+ROOT = Path(__file__).parents[2]
+RECORDED = sorted(DATA.glob("*.npz"))
+
+
+class Clock:
+    """A clock that goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def cooks(clock):
+    return open_team(DATA / "overcooked", clock=clock, silent_after=10.0)
+
+
+def sees(team: RobotTeam) -> np.ndarray:
+    return np.zeros(team._size[1])
+
+
+def play(team: RobotTeam, rows: dict[str, np.ndarray], tick: list[int]) -> list[tuple]:
+    """Give a team the events of a recorded episode. Return each decision beside the recorded one."""
+    found, before = [], [np.zeros(len(team.agents), int)] * 2
+    for t in range(len(rows["macro"])):
+        tick[0] = t
+        held = [rows["kind"][t], rows["also"][t]]
+        if any((one != old).any() for one, old in zip(held, before, strict=True)):
+            say(team, held)
+            before = held
+        for agent in np.flatnonzero(rows["idle"][t]):
+            if team.status(int(agent)) != "idle":
+                team.ended(int(agent))
+        for agent in np.flatnonzero(rows["idle"][t]):
+            seen = rows["observation"][t, agent]
+            (start,) = team.observed(int(agent), seen, rows["available"][t, agent])
+            found.append((start.macro, team.contract.macros[agent][rows["macro"][t, agent]]))
+    return found
+
+
+def say(team: RobotTeam, held: list[np.ndarray]) -> None:
+    """Give the instructions that hold, as a person would."""
+    if not any(one.any() for one in held):
+        team.end()
+        return
+    for place, kinds in enumerate(held):
+        if kinds.any():
+            to = np.flatnonzero(kinds).tolist()
+            team.say(kind=team.contract.kinds[kinds.max()], to=to, also=bool(place))
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_decisions_are_those_of_the_jax_team(path):
+    rows, tick = dict(np.load(path)), [0]
+    team = open_team(
+        DATA / path.stem.split("-")[0], draw=lambda agent: rows["draws"][tick[0], agent]
+    )
+    found = play(team, rows, tick)
+    assert len(found) == rows["idle"].sum() > 60
+    assert [one for one in found if one[0] != one[1]] == []
+
+
+def test_the_recordings_have_two_instructions_at_once_and_three_agents():
+    arrays = [dict(np.load(path)) for path in RECORDED]
+    assert any((rows["kind"].any(1) & rows["also"].any(1)).sum() >= 10 for rows in arrays)
+    assert {rows["macro"].shape[1] for rows in arrays} == {2, 3}
+
+
+def test_another_instruction_leads_to_other_decisions():
+    """The comparison above would see a team that does not hear."""
+    rows, tick = dict(np.load(DATA / "overcooked-1.npz")), [0]
+    rows["kind"] = np.zeros_like(rows["kind"])
+    team = open_team(DATA / "overcooked", draw=lambda agent: rows["draws"][tick[0], agent])
+    assert any(one != other for one, other in play(team, rows, tick))
+
+
+def test_an_agent_decides_when_it_is_idle_and_sees(cooks):
+    (start,) = cooks.observed("cook_0", sees(cooks))
+    assert isinstance(start, Start) and start.agent == "cook_0" and start.number == 1
+    assert start.macro in cooks.contract.macros[0]
+    assert cooks.observed("cook_0", sees(cooks)) == ()  # it runs: this is a sign of life
+    assert cooks.status("cook_0") == "running" and cooks.status("cook_1") == "idle"
+    assert cooks.ended("cook_0") == ()
+    (start,) = cooks.observed("cook_0", sees(cooks))
+    assert start.number == 2
+    (start,) = cooks.ended("cook_0", sees(cooks), number=2)
+    assert start.number == 3
+
+
+def test_an_instruction_cancels_everything_and_everybody_decides_anew(cooks):
+    for agent in cooks.agents:
+        cooks.observed(agent, sees(cooks))
+    answer = cooks.say(kind="stay", to=["cook_1"])
+    assert answer.commands == (Cancel("cook_0"), Cancel("cook_1")) and answer.kind == "stay"
+    assert cooks.observed("cook_0", sees(cooks)) == ()  # it has not stopped yet
+    (start,) = cooks.ended("cook_1", sees(cooks))
+    assert start.macro == "STAY"
+    assert cooks.instructions == ("stay",)
+
+
+def test_a_deadline_ends_an_instruction(cooks, clock):
+    cooks.say(kind="stay", until=5.0)
+    cooks.observed("cook_0", sees(cooks))
+    clock.time = 4.9
+    assert cooks.tick() == () and cooks.instructions == ("stay",)
+    clock.time = 5.0
+    assert cooks.tick() == (Cancel("cook_0"),) and cooks.instructions == ()
+    with pytest.raises(EventError, match=r"until is 4\.0"):
+        cooks.say(kind="stay", until=4.0)
+
+
+def test_two_instructions_at_once(cooks, clock):
+    cooks.say(kind="avoid-left-board", until=5.0)
+    cooks.say(kind="avoid-plate-1", also=True)
+    assert cooks.instructions == ("avoid-left-board", "avoid-plate-1")
+    with pytest.raises(EventError, match="two instructions hold already"):
+        cooks.say(kind="avoid-plate-2", also=True)
+    clock.time = 6.0
+    cooks.tick()
+    assert cooks.instructions == ("avoid-plate-1",)
+    with pytest.raises(EventError, match="avoid-plate-1 holds already"):
+        cooks.say(kind="avoid-plate-1", also=True)
+    cooks.say(kind="stay")
+    assert cooks.instructions == ("stay",)
+    with pytest.raises(EventError, match="leave cook_0 nothing to do"):
+        cooks.say(kind="get-tomato", also=True)
+
+
+def test_a_silent_robot_is_given_up_and_comes_back(cooks, clock):
+    for agent in cooks.agents:
+        cooks.observed(agent, sees(cooks))
+    clock.time = 8.0
+    cooks.observed("cook_1", sees(cooks))
+    clock.time = 11.0
+    assert cooks.tick() == (Cancel("cook_0"),)
+    assert cooks.tick() == () and cooks.status("cook_0") == "silent"
+    (start,) = cooks.ended("cook_1", sees(cooks))  # its teammate goes on
+    assert start.agent == "cook_1"
+    (start,) = cooks.observed("cook_0", sees(cooks))  # it is back, and idle
+    assert start.agent == "cook_0" and cooks.status("cook_0") == "running"
+
+
+def test_a_failed_macro_is_not_offered_at_the_next_decision(cooks):
+    greedy = open_team(DATA / "overcooked", greedy=True)
+    (first,) = greedy.observed("cook_0", sees(greedy))
+    other = np.zeros(len(greedy.contract.macros[0]), bool)
+    other[[greedy.contract.macros[0].index(first.macro), 0]] = True
+    (second,) = greedy.failed("cook_0", "the gripper slipped", sees(greedy), other)
+    assert second.macro == greedy.contract.macros[0][0] != first.macro
+
+
+def test_the_shield_makes_what_is_forbidden_unavailable():
+    team = open_team(DATA / "overcooked", shield=True)
+    team.say(kind="stay")
+    only = np.zeros(len(team.contract.macros[0]), bool)
+    only[[0, 5]] = True
+    starts = [team.observed("cook_0", sees(team), only)[0]]
+    starts += [team.ended("cook_0", sees(team), only)[0] for _ in range(20)]
+    assert {start.macro for start in starts} == {"STAY"}
+
+
+class Deaf:
+    """A reader that understands one sentence."""
+
+    def read(self, text: str) -> Reading:
+        shares = np.zeros(15, np.float32)
+        if text != "stop there":
+            return Reading(kind="none", unsure=True, shares=shares, note="what?")
+        shares[2] = 1
+        return Reading(kind="stay", unsure=False, shares=shares)
+
+
+def test_words_that_are_not_understood_change_nothing():
+    team = open_team(DATA / "overcooked", reader=Deaf())
+    team.observed("cook_0", sees(team))
+    answer = team.say("colourless green ideas")
+    assert answer.unsure and answer.note == "what?" and answer.commands == ()
+    assert team.instructions == () and team.status("cook_0") == "running"
+    assert team.say("stop there").kind == "stay"
+    assert team.say(kind="end").kind == "end" and team.instructions == ()
+
+
+def test_a_training_phrase_needs_no_encoder_and_another_sentence_says_what_is_missing(cooks):
+    assert cooks.say("don't use the left cutting board").kind == "avoid-left-board"
+    with pytest.raises(ExportError, match="without its reader: say a kind"):
+        cooks.say("the board on the left is off limits")
+    assert cooks.instructions == ("avoid-left-board",)
+
+
+@pytest.mark.parametrize(
+    "event, said",
+    [
+        (lambda team: team.observed("cook_9", [0.0]), "agent 'cook_9' is unknown; did you mean"),
+        (lambda team: team.observed(7, [0.0]), "agent 7 is unknown"),
+        (lambda team: team.observed("cook_0", [0.0] * 3), "observation has shape (3,); this team"),
+        (lambda team: team.observed("cook_0", "north"), "observation must be numbers"),
+        (lambda team: team.observed("cook_0", [np.nan] * 63), "numbers that are not finite"),
+        (lambda team: team.observed("cook_0", [0] * 63, [1, 0]), "available must be 21 booleans"),
+        (lambda team: team.ended("cook_0"), "cook_0 ended, but it runs nothing"),
+        (lambda team: team.failed("cook_1", "why"), "cook_1 failed, but it runs nothing"),
+        (lambda team: team.say(kind="sing"), "kind 'sing' is unknown; "),
+        (lambda team: team.say(), "say takes a text or a kind"),
+        (lambda team: team.say("stay", kind="stay"), "say takes a text or a kind"),
+        (lambda team: team.say(kind="stay", to=["cook_7"]), "agent 'cook_7' is unknown"),
+        (lambda team: team.say(kind="stay", to="cook_0"), "to must be a list of agents"),
+        (lambda team: team.say(kind="stay", to=[]), "to names no agent"),
+        (lambda team: team.say(3), "text must be a sentence, not int"),
+    ],
+)
+def test_a_wrong_event_is_one_clear_line_and_the_rest_goes_on(cooks, event, said):
+    with pytest.raises(EventError) as error:
+        event(cooks)
+    assert said in str(error.value) and "\n" not in str(error.value)
+    assert len(cooks.observed("cook_1", sees(cooks))) == 1
+
+
+def test_a_report_about_an_earlier_start_is_refused(cooks):
+    cooks.observed("cook_0", sees(cooks))
+    cooks.ended("cook_0", sees(cooks))
+    with pytest.raises(EventError, match="cook_0 ended number 1, but its last start is number 2"):
+        cooks.ended("cook_0", number=1)
+    assert cooks.status("cook_0") == "running"
+
+
+def test_another_job_begins_with_an_empty_memory(cooks):
+    fresh = open_team(DATA / "overcooked", seed=3)
+    used = open_team(DATA / "overcooked", seed=3)
+    used.say(kind="stay")
+    for _ in range(3):
+        used.observed("cook_0", sees(used)) or used.ended("cook_0")
+    assert used.begin() == (Cancel("cook_0"),) or used.status("cook_0") != "running"
+    assert used.instructions == () and not used._memory.any()
+    assert fresh._memory.shape == used._memory.shape
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """A copy of the exported team that a test may damage."""
+    folder = tmp_path / "team"
+    folder.mkdir()
+    for path in (DATA / "overcooked").iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+def test_a_damaged_export_names_the_file(copied):
+    facts = copied / "team.json"
+    text = facts.read_text(encoding="utf-8")
+    for wrong, said in (
+        (text[:-40], "not JSON"),
+        (text.replace('"format": 1', '"format": 9'), "format 9, this version of mavic reads"),
+        (text.replace('"observation": 63', '"observation": 62'), "damaged or edited"),
+        (text.replace('"agents": [', '"agents": [3, '), "agents[0] must be a text"),
+    ):
+        facts.write_text(wrong, encoding="utf-8")
+        with pytest.raises(ExportError) as error:
+            open_team(copied)
+        assert said in str(error.value) and str(facts) in str(error.value)
+    facts.write_text(text, encoding="utf-8")
+    actors = copied / "actors.onnx"
+    actors.write_bytes(actors.read_bytes()[:-1] + b"?")
+    with pytest.raises(ExportError, match=r"actors\.onnx: damaged"):
+        open_team(copied)
+    actors.unlink()
+    with pytest.raises(ExportError, match=r"actors\.onnx: cannot be read"):
+        open_team(copied)
+    with pytest.raises(ExportError, match="mavic export team"):
+        open_team(copied / "nowhere")
+
+
+def a_day(team: RobotTeam, clock: Clock, ticks: int, seed: int = 0) -> int:
+    """Let robots work, fail, fall silent and be instructed for many ticks. Return the number of decisions."""
+    rng, busy, decisions = np.random.default_rng(seed), {}, 0
+    size = team._size[1]
+    for _ in range(ticks):
+        clock.time += 1.0
+        commands = list(team.tick())
+        if rng.random() < 0.01:
+            kind = team.contract.kinds[rng.integers(1, len(team.contract.kinds))]
+            until = clock.time + float(rng.integers(3, 20))
+            commands += team.say(kind=kind, until=until).commands
+        for agent in [one for one, left in busy.items() if left <= clock.time]:
+            del busy[agent]
+            if rng.random() < 0.02:
+                commands += team.failed(agent, "stuck")
+            else:
+                commands += team.ended(agent)
+        while commands:
+            command = commands.pop()
+            if isinstance(command, Cancel):
+                busy.pop(command.agent, None)
+                if team.status(command.agent) == "cancelling":
+                    commands += team.ended(command.agent)
+            else:
+                decisions += 1
+                busy[command.agent] = clock.time + float(rng.integers(1, 30))
+        for agent in team.agents:
+            silent = team.status(agent) == "silent"
+            if agent not in busy and rng.random() < (0.05 if silent else 0.9):
+                for command in team.observed(agent, rng.integers(0, 2, size)):
+                    if isinstance(command, Start):
+                        decisions += 1
+                        busy[command.agent] = clock.time + float(rng.integers(1, 30))
+    return decisions
+
+
+def test_the_same_events_lead_to_the_same_decisions(tmp_path, clock):
+    path = tmp_path / "day.jsonl"
+    team = open_team(DATA / "warehouse", clock=clock, silent_after=20.0, log=path, seed=5)
+    decisions = a_day(team, clock, 400)
+    team.close()
+    events = {line["event"] for line in logs.read(path)}
+    assert {
+        "open",
+        "say",
+        "end",
+        "observed",
+        "ended",
+        "start",
+        "cancel",
+        "silent",
+        "back",
+    } <= events
+    assert again(DATA / "warehouse", path) == (decisions, ())
+    lines = path.read_text(encoding="utf-8").splitlines()
+    place = next(n for n, text in enumerate(lines) if '"event":"start"' in text)
+    line = json.loads(lines[place])
+    other = next(m for m in team.contract.macros[0] if m != line["macro"])
+    lines[place] = json.dumps(line | {"macro": other})
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    count, differences = again(DATA / "warehouse", path)
+    assert count == decisions and len(differences) == 1 and other in differences[0]
+
+
+def test_a_log_that_a_killed_process_left_is_read_and_another_file_is_not(tmp_path, clock):
+    path = tmp_path / "log.jsonl"
+    team = open_team(DATA / "overcooked", clock=clock, log=path)
+    team.observed("cook_0", sees(team))
+    text = path.read_text(encoding="utf-8")  # each line is written at once
+    team.close()
+    path.write_text(text + '{"t": 3, "eve', encoding="utf-8")
+    assert [line["event"] for line in logs.read(path)] == ["open", "observed", "start"]
+    assert again(DATA / "overcooked", path) == (1, ())
+    path.write_text('{"t": 1, "event": "say"}\n', encoding="utf-8")
+    with pytest.raises(logs.LogError, match=r"log\.jsonl:1"):
+        list(logs.read(path))
+
+
+def test_the_page_runs(tmp_path, monkeypatch):
+    """The block of docs/robots.md, with a team that was exported without its reader."""
+    page = (ROOT / "docs" / "robots.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "team").symlink_to(DATA / "overcooked")
+    names: dict = {}
+    exec(compile(block, "docs/robots.md", "exec", dont_inherit=True), names)
+    names["team"].close()
+    assert names["team"].instructions == ("avoid-left-board", "avoid-plate-1")
+    counted = sum(int(np.load(path)["idle"].sum()) for path in RECORDED)
+    assert f"compare {counted} recorded ones" in page
+
+
+BLOCKED = """
+import sys
+for name in ("jax", "jaxlib", "optax", "scipy", "torch", "onnx", "fastapi"):
+    sys.modules[name] = None
+import time
+start = time.perf_counter()
+from mavic.runtime.team import open_team
+team = open_team(sys.argv[1])
+started = time.perf_counter() - start
+import numpy, pathlib
+for agent in team.agents:
+    team.observed(agent, numpy.zeros(team._size[1]))
+spent = time.process_time()
+for _ in range(300):
+    for agent in team.agents:
+        team.ended(agent, numpy.zeros(team._size[1]))
+spent = (time.process_time() - spent) / 300
+peak = next(line for line in pathlib.Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+memory = int(peak.split()[1]) / 1024
+others = {name.split(".")[0] for name in sys.modules if sys.modules[name] is not None}
+others -= set(sys.stdlib_module_names) | {"__main__"}
+print(started, spent, memory, *sorted(others))
+"""
+
+
+def measured(team: str) -> tuple[float, float, float, set[str]]:
+    """Seconds to start, seconds of one core for a decision of all agents, MB, and the packages that were imported."""
+    ran = subprocess.run(
+        [sys.executable, "-c", BLOCKED, str(DATA / team)],
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+    start, spent, memory, *others = ran.stdout.split()
+    return float(start), float(spent), float(memory), set(others)
+
+
+def test_it_runs_with_numpy_and_onnxruntime_alone_and_in_little_memory():
+    _, spent, memory, others = measured("warehouse")
+    assert {"mavic", "numpy", "onnxruntime"} <= others
+    assert not others & {"jax", "jaxlib", "optax", "scipy", "torch", "onnx", "fastapi", "rich"}
+    assert memory < 200
+    assert spent < 0.02  # 2 ms on a calm core; the long test checks that
+
+
+@pytest.mark.long
+def test_start_up_and_decisions_are_fast():
+    """The best of three, since other processes may use the core."""
+    found = [measured("warehouse") for _ in range(3)]
+    assert min(start for start, *_ in found) < 1.0
+    assert min(spent for _, spent, *_ in found) < 0.002
+
+
+def resident() -> float:
+    """The memory of this process now, in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 2**20
+
+
+@pytest.mark.parametrize(
+    "ticks",
+    [pytest.param(20_000, marks=pytest.mark.long), pytest.param(1_000_000, marks=pytest.mark.slow)],
+)
+def test_a_day_of_operation_without_growth(ticks, clock):
+    team = open_team(DATA / "warehouse", clock=clock, silent_after=50.0)
+    a_day(team, clock, 5_000)
+    before = resident()
+    decisions = a_day(team, clock, ticks, seed=1)
+    assert decisions > ticks / 20
+    assert resident() - before < 8
