@@ -73,8 +73,8 @@ def rollout(
         jnp.arange(count)
     )
 
-    def start(number: Array) -> InstructedState:
-        return begin(instructed, jax.tree.map(lambda leaf: leaf[number], drawn))
+    def start(number: Array, state: Any = None) -> InstructedState:
+        return begin(instructed, jax.tree.map(lambda leaf: leaf[number], drawn), state)
 
     like = jax.eval_shape(start, jnp.int32(0))
     agents = like.macro.shape[0]
@@ -86,8 +86,14 @@ def rollout(
         over = alive & (row.terminal | row.truncated)
         return state_packing.pack(after), row_packing.pack(replace(row, alive=alive)), over
 
+    restart = getattr(instructed.env, "restart", None)  # only simulators on the host have it
+
     def start_anew(done: Array, number: Array, state: Any) -> Any:
-        first, going = start(number), state_packing.unpack(state)
+        going, begun = state_packing.unpack(state), None
+        if restart is not None:
+            queued = True if first_to_finish else number < episodes
+            begun = restart(drawn.state[number], going.state, done & queued)
+        first = start(number, begun)
         return state_packing.pack(jax.tree.map(lambda a, b: jnp.where(done, a, b), first, going))
 
     go_on, start_anew = (number_by_number(f) for f in (go_on, start_anew))
@@ -124,6 +130,8 @@ def rollout(
     carry = (jnp.int32(0), state, draws, memory, number, jnp.int32(num_envs), rows)
     carry = jax.lax.while_loop(unfinished, tick, carry)
     rows = row_packing.unpack(carry[-1])
+    if restart is not None:
+        rows = _without_failed(rows)
     if first_to_finish:
         over = rows.alive & (rows.terminal | rows.truncated)
         rows = replace(rows, alive=_first_finished(over, episodes))
@@ -141,12 +149,29 @@ def _first_finished(over: Bool[Array, "T W"], episodes: int) -> Bool[Array, "T W
     `over` marks last ticks of episodes. If several environments end in that tick, the episodes that ended first are
     left out, as in the reference's buffer.
     """
-    ticks = over.shape[0]
     done = jnp.cumsum(over.sum(1))
     counted = over & ((done - over.sum(1)) < episodes)[:, None]
     rank = jnp.cumsum(counted.reshape(-1)).reshape(over.shape)
     kept = counted & (rank > counted.sum() - episodes)
-    clock = jnp.where(counted, jnp.arange(ticks)[:, None], ticks)
-    following = jax.lax.cummin(clock, axis=0, reverse=True)  # the last tick of each tick's episode
-    kept = jnp.concatenate([kept, jnp.zeros_like(kept[:1])])
-    return jnp.take_along_axis(kept, following, axis=0)
+    return _at_last_tick(kept, counted)
+
+
+def _at_last_tick(values: Bool[Array, "T W"], last: Bool[Array, "T W"]) -> Bool[Array, "T W"]:
+    """Return for each tick the value at the next tick that is marked as `last`; False if there is none."""
+    ticks = last.shape[0]
+    clock = jnp.where(last, jnp.arange(ticks)[:, None], ticks)
+    following = jax.lax.cummin(clock, axis=0, reverse=True)
+    values = jnp.concatenate([values, jnp.zeros_like(values[:1])])
+    return jnp.take_along_axis(values, following, axis=0)
+
+
+def _without_failed(rows: Timestep) -> Timestep:
+    """Return the ticks with those of failed episodes not alive. The last reward of a failed episode is nan."""
+    over = rows.alive & (rows.terminal | rows.truncated)
+    failed = jnp.isnan(rows.task_reward)
+    return replace(
+        rows,
+        alive=rows.alive & ~_at_last_tick(failed, over),
+        reward=jnp.where(failed[..., None], 0.0, rows.reward),
+        task_reward=jnp.where(failed, 0.0, rows.task_reward),
+    )

@@ -19,6 +19,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from mavic.envs import api
 from mavic.evaluation import evaluate
 from mavic.experiment.task import Task, task_of
 from mavic.learn.update import StaticConfig, TrainState
@@ -103,10 +104,13 @@ def train_group(
             with stopping.after_this(waits=compiled), memory.explained(len(runs.key)):
                 state, metrics = train.train_updates(*program, state)
                 jax.block_until_ready(state)
+                api.raise_failure(task.env)  # before anything is saved
                 seconds = time.perf_counter() - began
                 alive = _alive(group, curve, state, metrics, points, console)
                 state = divergence.cleared(state, alive)
                 point = _point(static, num_envs, task, runs, state, metrics, seconds)
+                api.raise_failure(task.env)
+                point |= _told(task.env, console)
                 curve.append(divergence.blank_point(point, alive))
                 if folder is not None:
                     checkpoint.save(folder, group, state, curve)
@@ -137,6 +141,14 @@ def train_group(
         curve=curve,
         steps_per_second=float(np.median(rates)),  # without the first point, which compiles
     )
+
+
+def _told(env: api.Env, console: Console) -> dict[str, int]:
+    """Say what happened in a world's simulators since the last point. Return how many episodes were dropped, if any."""
+    lines, dropped = api.simulator_reports(env)
+    for line in lines:
+        console.print(line, style="yellow", highlight=False, soft_wrap=True)
+    return {"dropped_episodes": dropped} if dropped else {}
 
 
 def _label(group: Group) -> str:
