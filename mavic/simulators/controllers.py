@@ -7,6 +7,7 @@ no word: the next macro begins, and the memory is dropped.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -24,6 +25,12 @@ class Status(IntEnum):
     RUNNING = 0
     ENDED = 1
     FAILED = 2
+
+
+@functools.lru_cache(1024)
+def macro_enum(names: tuple[str, ...]) -> type[IntEnum]:
+    """Return the enum of an agent's macros. Equal names give the same enum."""
+    return IntEnum("Macro", {name: number for number, name in enumerate(names)})  # type: ignore[return-value]
 
 
 class Controller:

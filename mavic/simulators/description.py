@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from mavic.simulators import adapters
-from mavic.simulators.controllers import Controller
+from mavic.simulators.controllers import Controller, macro_enum
 
 FAILED = "macro-failed"  # an event of every world with controllers
 Controllers = Mapping[str, Controller]
@@ -67,13 +67,7 @@ class Description:
     @functools.cached_property
     def macros(self) -> tuple[type[IntEnum], ...]:
         """One enum of macros for each agent."""
-        made: dict[tuple[str, ...], type[IntEnum]] = {}
-        for controllers in self.controllers:
-            names = tuple(controllers)
-            if names not in made:
-                members = {name: number for number, name in enumerate(names)}
-                made[names] = IntEnum("Macro", members)  # type: ignore[assignment]
-        return tuple(made[tuple(controllers)] for controllers in self.controllers)
+        return tuple(macro_enum(tuple(own)) for own in self.controllers)
 
     @functools.cached_property
     def events(self) -> tuple[str, ...]:

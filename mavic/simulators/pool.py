@@ -92,8 +92,8 @@ class _Process:
         assert self.connection is not None
         try:
             self.connection.send((request.method, request.args))
-        except OSError as error:
-            raise self._lost(f"died ({error})") from None
+        except OSError:
+            raise self._died() from None
 
     def receive(self) -> Any:
         """Return the answer. `_Lost`: there is none, and the process is ended."""
@@ -118,8 +118,11 @@ class _Process:
                 raise self._lost(f"hung: no answer within {seconds:g} seconds")
             return self.connection.recv()
         except (EOFError, OSError):
-            assert self.process is not None
-            raise self._lost(f"died (exit status {self.process.wait()})") from None
+            raise self._died() from None
+
+    def _died(self) -> _Lost:
+        assert self.process is not None
+        return self._lost(f"died (exit status {self.process.wait()})")
 
     def _lost(self, why: str) -> _Lost:
         self.stop()
@@ -277,7 +280,7 @@ class Pool:
         """Return the picture of a state: a `Scene`, an image [H, W, 3], or None."""
         key = (int(handle[0]), int(handle[1]), int(handle[2]))
         with self._lock:
-            if key not in self._pictures:
+            if key not in self._pictures and not self._is_finished(key):
                 self._replay(*key, pictures=True)
             return self._pictures.get(key)
 
@@ -483,10 +486,9 @@ class Pool:
 
     def _keep(self, worker: int, request: _Request, answer: Answer) -> None:
         self._rows[request.numbers] = answer.rows
-        for place, number in enumerate(request.numbers):
-            if answer.pictures[place] is not None:
-                key = (number, int(self._episode[number]), int(self._time[number]))
-                self._pictures[key] = answer.pictures[place]
+        for number, picture in zip(request.numbers, answer.pictures, strict=False):
+            key = (number, int(self._episode[number]), int(self._time[number]))
+            self._pictures[key] = picture
         while len(self._pictures) > PICTURES:
             self._pictures.popitem(last=False)
         for place, why in answer.failed.items():

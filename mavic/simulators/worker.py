@@ -23,7 +23,8 @@ from mavic.simulators.macro_simulator import MacroSimulator
 
 
 class Answer(NamedTuple):
-    """The rows [k, F] of some simulators, those that failed (place in the request → why), and the seconds it took."""
+    """The rows [k, F] of some simulators, those that failed (place in the request → why), the seconds it took, and
+    pictures, if they were asked for."""
 
     rows: np.ndarray
     failed: dict[int, str]
@@ -95,7 +96,7 @@ class Holder:
         for place, number in enumerate(numbers):
             try:
                 rows[place] = call(place, number)
-                drawn.append(self.held[number].picture() if pictures else None)
+                drawn += [self.held[number].picture()] if pictures else []
             except SimulatorError:
                 raise
             except SimulatorFailure as failure:
@@ -103,7 +104,7 @@ class Holder:
             except Exception as error:  # a simulator may raise anything
                 failed[place] = f"crashed: {_raised(error)}"
             if place in failed:
-                drawn.append(None)
+                drawn += [None] if pictures else []
                 self.held.pop(number, None)
         return Answer(rows, failed, time.perf_counter() - began, drawn)
 

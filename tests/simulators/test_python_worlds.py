@@ -95,6 +95,7 @@ def test_runs_side_by_side_do_not_touch_each_other(compiled):
     same(played(compiled, runs=2), played(clock_world(workers=0), runs=2))
 
 
+@pytest.mark.long
 def test_first_to_finish_plays_the_same_too(compiled):
     env = clock_world(workers=0)
     same(played(compiled, first_to_finish=True), played(env, first_to_finish=True))
@@ -174,7 +175,7 @@ def test_a_simulator_may_cut_its_episode():
         schedule=corridor.schedule.make_schedule(),
         phrases=corridor.PHRASES,
     )
-    rows = rollout(place, STAY, KEY, episodes=2, num_envs=2).rows
+    rows = jax.jit(lambda: rollout(place, STAY, KEY, episodes=2, num_envs=2).rows)()
     assert rows.truncated[2].all() and not rows.terminal.any() and rows.alive.sum() == 6
 
 
@@ -192,7 +193,7 @@ def test_options_reach_the_simulator_and_wrong_ones_are_named():
     make = python_world("line", toys.crashing, horizon=9, actions=toys.ACTIONS, workers=0)
     assert make(tick=5).description is make(tick=5).description
     assert make(tick=5).description is not make(tick=6).description
-    with pytest.raises(SimulatorError, match="line does not take the options {'speed': 2}"):
+    with pytest.raises(SimulatorError, match=r"line does not take the options .*speed"):
         make(speed=2)
 
 
