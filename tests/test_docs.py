@@ -33,6 +33,7 @@ PAGES = (
     "docs/play.md",
     "docs/python.md",
     "docs/reliability.md",
+    "docs/simulator.md",
     "docs/words.md",
     "docs/results.md",
     "docs/studies.md",

@@ -18,6 +18,7 @@ from mavic.apps.commands.cache import Cache, keep_compiled
 from mavic.apps.commands.command import Command, UserError
 from mavic.apps.commands.evaluate import Evaluate
 from mavic.apps.commands.export import Export
+from mavic.apps.commands.new import New
 from mavic.apps.commands.options import join_lines
 from mavic.apps.commands.play import Play
 from mavic.apps.commands.replay import Replay
@@ -29,7 +30,18 @@ from mavic.apps.commands.worlds import Worlds
 from mavic.session import stopping
 
 COMMANDS = (
-    Train | Evaluate | Report | Reproduce | Replay | Play | Worlds | Words | Export | Bench | Cache
+    Train
+    | Evaluate
+    | Report
+    | Reproduce
+    | Replay
+    | Play
+    | Worlds
+    | Words
+    | New
+    | Export
+    | Bench
+    | Cache
 )
 
 

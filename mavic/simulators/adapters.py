@@ -25,7 +25,7 @@ class SimulatorFailure(RuntimeError):
 class Stepped(NamedTuple):
     """What one primitive step returned."""
 
-    rewards: np.ndarray  # [N]
+    rewards: list[float]  # [N]
     terminated: bool
     truncated: bool
     info: Any
@@ -45,6 +45,7 @@ class Adapter:
         self.name, self.raw, self.agents = name, raw, agents
         self.inner = getattr(raw, "unwrapped", raw)
         self.time = 0
+        self.looks = True  # False: the world has its own `observe`, and what the simulator returns is not read
         self.seen: list[np.ndarray] = []
         self.masks: list[np.ndarray | None] = [None] * len(agents)
 
@@ -86,18 +87,18 @@ class Adapter:
         """Keep the observations and action masks of all agents."""
         raise NotImplementedError
 
-    def _rewards(self, rewards: Any) -> np.ndarray:
+    def _rewards(self, rewards: Any) -> list[float]:
         """Return the rewards [N] of a number, a sequence or a dict."""
         if isinstance(rewards, Mapping):
             values = [rewards.get(agent, 0.0) for agent in self.agents]
-        elif np.ndim(rewards) == 0:
+        elif isinstance(rewards, float | int) or np.ndim(rewards) == 0:
             values = [rewards] * len(self.agents)
         else:
             values = list(rewards)
         if len(values) != len(self.agents):
             raise self.error(None, f"{len(values)} rewards for {len(self.agents)} agents")
         try:
-            return np.asarray(values, np.float64)
+            return [float(value) for value in values]
         except (TypeError, ValueError):
             raise self.error(None, f"the rewards {rewards!r} are not numbers") from None
 
@@ -248,7 +249,8 @@ class _Gymnasium(_Spaces):
     def _take(self, seen: Any, info: Any) -> None:
         if len(seen) != len(self.agents):
             raise self.error(None, f"{len(seen)} observations for {len(self.agents)} agents")
-        self.seen = [self._flat(agent, one, None) for agent, one in enumerate(seen)]
+        if self.looks:
+            self.seen = [self._flat(agent, one, None) for agent, one in enumerate(seen)]
         masks = info.get(MASK) if isinstance(info, Mapping) else None
         if masks is not None:
             self.masks = [np.asarray(mask, bool) for mask in masks]
@@ -304,10 +306,14 @@ class _Plain(Adapter):
                 if name not in seen:
                     raise self.error(agent, "the simulator returned no observation of this agent")
             seen = [seen[name] for name in self.agents]
-        if np.ndim(seen) == 0 or len(seen) != len(self.agents):
-            count = 0 if np.ndim(seen) == 0 else len(seen)
+        try:
+            count = len(seen)
+        except TypeError:
+            count = 0
+        if count != len(self.agents):
             raise self.error(None, f"{count} observations for {len(self.agents)} agents")
-        self.seen = [self._vector(agent, one) for agent, one in enumerate(seen)]
+        if self.looks:
+            self.seen = [self._vector(agent, one) for agent, one in enumerate(seen)]
         masks = getattr(self.raw, MASK, None)
         if masks is not None:
             self.masks = [np.asarray(mask, bool) for mask in masks]

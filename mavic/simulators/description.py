@@ -93,4 +93,6 @@ class Description:
 
     def simulator(self) -> adapters.Adapter:
         """Return a new simulator behind the common interface."""
-        return adapters.adapt(self.name, self.make(**self.options), self.agents)
+        made = adapters.adapt(self.name, self.make(**self.options), self.agents)
+        made.looks = self.see is None
+        return made

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # north, east, south, west
-FAR = 1 << 20  # the distance of cells that cannot be reached
+FAR = 1 << 24  # the distance of cells that cannot be reached
 
 Cell = tuple[int, int]
 
@@ -67,21 +67,38 @@ def next_direction(
         target: Where it goes.
         heading: Where it looks. None: turning costs nothing.
     """
-    for open_cells in (free & ~taken, free):
-        ways = distances(open_cells, target)
-        best, chosen = FAR * 8, None
-        for way, (down, right) in enumerate(MOVES):
-            row, column = position[0] + down, position[1] + right
-            if not (0 <= row < free.shape[0] and 0 <= column < free.shape[1]):
-                continue
+    without_others = _first_step(distances(free, target), position, heading)
+    if without_others is None:
+        return None
+    if not _leads_past(distances(free, target), taken, position, without_others):
+        return without_others  # the way around others cannot be shorter
+    around_others = _first_step(distances(free & ~taken, target), position, heading)
+    way = without_others if around_others is None else around_others
+    row, column = position[0] + MOVES[way][0], position[1] + MOVES[way][1]
+    return None if taken[row, column] else way
+
+
+def _first_step(ways: np.ndarray, position: Cell, heading: int | None) -> int | None:
+    """Return the direction of the neighbour that is nearest to the target; None if none is connected to it."""
+    best, chosen = FAR, None
+    height, width = ways.shape
+    for way, (down, right) in enumerate(MOVES):
+        row, column = position[0] + down, position[1] + right
+        if 0 <= row < height and 0 <= column < width and (far := int(ways[row, column])) < FAR:
             turns = 0 if heading is None else (0, 1, 2, 1)[(way - heading) % 4]
-            cost = int(ways[row, column]) * 8 + turns
-            if ways[row, column] < FAR and cost < best:
+            if (cost := 8 * far + turns) < best:
                 best, chosen = cost, way
-        if chosen is not None:
-            row, column = position[0] + MOVES[chosen][0], position[1] + MOVES[chosen][1]
-            return None if taken[row, column] else chosen
-    return None
+    return chosen
+
+
+def _leads_past(ways: np.ndarray, taken: np.ndarray, position: Cell, way: int) -> bool:
+    """Return whether a shortest path that begins with a direction leads through a cell that is taken."""
+    cell = (position[0] + MOVES[way][0], position[1] + MOVES[way][1])
+    while ways[cell] > 0:
+        if taken[cell]:
+            return True
+        cell = min(around(cell, ways.shape), key=ways.__getitem__)
+    return bool(taken[cell])
 
 
 def around(cell: Cell, shape: tuple[int, ...]) -> list[Cell]:

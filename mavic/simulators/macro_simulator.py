@@ -47,7 +47,7 @@ class MacroSimulator:
         self._simulator.reset(seed)
         agents = len(self.description.agents)
         self._memory = [None] * agents
-        return self._row(np.zeros(agents), np.ones(agents, bool), False, False, None)
+        return self._row([0.0] * agents, [True] * agents, False, False, None)
 
     def tick(self, macro: Sequence[int], fresh: Sequence[bool]) -> np.ndarray:
         """Run one tick and return its row.
@@ -69,16 +69,11 @@ class MacroSimulator:
                 )
             actions.append(int(action))
         stepped = self._simulator.step(actions)
-        if not np.isfinite(stepped.rewards).all():
-            agent = int(np.flatnonzero(~np.isfinite(stepped.rewards))[0])
-            raise SimulatorFailure(
-                f"the reward of {self.description.agents[agent]} is {stepped.rewards[agent]}"
-            )
         status = [
             controller.status(world, agent, self._memory[agent])
             for agent, controller in enumerate(running)
         ]
-        ended = np.array([one != Status.RUNNING for one in status])
+        ended = [one != Status.RUNNING for one in status]
         failed = sum(one == Status.FAILED for one in status)
         return self._row(
             stepped.rewards, ended, stepped.terminated, stepped.truncated, stepped.info, failed
@@ -95,33 +90,38 @@ class MacroSimulator:
 
     def _row(
         self,
-        rewards: np.ndarray,
-        ended: np.ndarray,
+        rewards: Sequence[float],
+        ended: Sequence[bool],
         terminated: bool,
         truncated: bool,
         info: Any,
         failed: int = 0,
     ) -> np.ndarray:
         sizes = self.description.sizes
-        row = Row(np.zeros(sizes.row, np.float32), sizes)
+        vector = np.zeros(sizes.row, np.float32)
+        start, size = 0, sizes.observation
         for agent, seen in enumerate(observations(self._simulator, self.description.see)):
-            if len(seen) > sizes.observation:
+            if len(seen) > size:
                 raise self._simulator.error(
-                    agent, f"the observation has {len(seen)} numbers, at first {sizes.observation}"
+                    agent, f"the observation has {len(seen)} numbers, at first {size}"
                 )
-            if not np.isfinite(seen).all():
-                raise SimulatorFailure(
-                    f"the observation of {self.description.agents[agent]} is not finite"
-                )
-            row.observation[agent, : len(seen)] = seen
-        row.reward[:], row.ended[:] = rewards, ended
-        row.over[:] = terminated, truncated and not terminated
-        row.events[:] = self._events(terminated, info, failed)
-        row.available[:] = self._available()
-        row.facts[:] = [
-            bool(f(self.world)) for f in self.description.precondition_functions.values()
-        ]
-        return row.vector
+            vector[start : start + len(seen)] = seen
+            start += size
+        parts = [*rewards, *ended, terminated, truncated and not terminated]
+        parts += self._events(terminated, info, failed)
+        parts += self._available()
+        parts += [bool(f(self.world)) for f in self.description.precondition_functions.values()]
+        vector[start:] = parts
+        if not np.isfinite(vector).all():
+            self._name_what_is_not_finite(Row(vector, sizes))
+        return vector
+
+    def _name_what_is_not_finite(self, row: Row) -> None:
+        for what, part in (("reward", row.reward), ("observation", row.observation)):
+            bad = ~np.isfinite(part.reshape(len(self.description.agents), -1)).all(-1)
+            if bad.any():
+                agent = self.description.agents[int(np.flatnonzero(bad)[0])]
+                raise SimulatorFailure(f"not finite: the {what} of {agent}")
 
     def _events(self, terminated: bool, info: Any, failed: int) -> list[float]:
         if self._simulator.time == 0:
@@ -135,19 +135,22 @@ class MacroSimulator:
                 )
         return [found[name] for name in self.description.events]
 
-    def _available(self) -> np.ndarray:
-        found = np.zeros((len(self._controllers), self.description.sizes.macros), bool)
+    def _available(self) -> list[bool]:
+        """Return which macros can start, for all agents in order, padded."""
+        found: list[bool] = []
         for agent, controllers in enumerate(self._controllers):
             mask = self._simulator.masks[agent]
-            for number, controller in enumerate(controllers):
-                if isinstance(controller, Action) and mask is not None:
-                    found[agent, number] = mask[controller.action]
-                else:
-                    found[agent, number] = controller.can_start(self.world, agent)
-            if not found[agent].any():
+            own = [
+                bool(mask[controller.action])
+                if mask is not None and isinstance(controller, Action)
+                else bool(controller.can_start(self.world, agent))
+                for controller in controllers
+            ]
+            if not any(own):
                 raise self._simulator.error(
                     agent, "no macro can start; give one that always can, such as Wait"
                 )
+            found += own + [False] * (self.description.sizes.macros - len(own))
         return found
 
 

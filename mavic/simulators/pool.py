@@ -261,11 +261,11 @@ class Pool:
             macro: [..., N] the macros that agents run.
             fresh: [..., N] whether they begin now.
         """
-        began = time.perf_counter()
         front, agents = handles.shape[:-1], macro.shape[-1]
         handles = handles.reshape(-1, 3).copy()
         macro, fresh = macro.reshape(-1, agents), fresh.reshape(-1, agents)
         with self._lock:
+            began = time.perf_counter()
             self._calls += 1
             places = self._to_step(handles, macro, fresh)
             numbers = handles[places, 0]
@@ -275,6 +275,19 @@ class Pool:
             self._tell_at_once(front, rows)
             self.seconds["asking"] += time.perf_counter() - began
         return handles.reshape(*front, 3), rows.reshape(*front, -1)
+
+    def alone(self, count: int, ticks: int) -> float:
+        """Return the steps per second of simulators with random primitive actions, without macros or a team.
+
+        Args:
+            count: How many simulators each worker steps.
+            ticks: How many steps each of them makes.
+        """
+        with self._lock:
+            for worker in self._workers:
+                worker.send(_Request("alone", [], (count, ticks)))
+            seconds = max(worker.receive().seconds for worker in self._workers)
+        return count * ticks * len(self._workers) / seconds
 
     def picture(self, handle: np.ndarray) -> Any:
         """Return the picture of a state: a `Scene`, an image [H, W, 3], or None."""

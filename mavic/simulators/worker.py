@@ -58,7 +58,7 @@ class Holder:
 
         def go_on(place: int, number: int) -> np.ndarray:
             if number not in self.held:
-                raise SimulatorFailure("the simulator was lost")
+                raise SimulatorFailure("crashed: the simulator was lost")
             return self.held[number].tick(chosen[place], starts[place])
 
         return self._each(numbers, go_on, pictures)
@@ -76,6 +76,26 @@ class Holder:
             return row
 
         return self._each([number], again, pictures)
+
+    def alone(self, count: int, ticks: int) -> Answer:
+        """Step new simulators with random primitive actions, one after another: what the machine could do at most."""
+        simulators = [self.description.simulator() for _ in range(count)]
+        random = np.random.default_rng(0)
+        actions = random.integers(
+            0, self.description.actions, (ticks, len(self.description.agents))
+        )
+        for number, simulator in enumerate(simulators):
+            simulator.reset(number)
+        began = time.perf_counter()
+        for chosen in actions.tolist():
+            for simulator in simulators:
+                stepped = simulator.step(chosen)
+                if stepped.terminated or stepped.truncated:
+                    simulator.reset(simulator.time)
+        seconds = time.perf_counter() - began
+        for simulator in simulators:
+            simulator.close()
+        return Answer(np.zeros((0, self.description.sizes.row), np.float32), {}, seconds, [])
 
     def difference(self) -> str:
         """Return where two episodes of the same seed and macros differ; empty if they agree or if one fails."""
@@ -100,7 +120,7 @@ class Holder:
             except SimulatorError:
                 raise
             except SimulatorFailure as failure:
-                failed[place] = f"not finite: {failure}"
+                failed[place] = str(failure)
             except Exception as error:  # a simulator may raise anything
                 failed[place] = f"crashed: {_raised(error)}"
             if place in failed:
@@ -118,7 +138,8 @@ def _raised(error: BaseException) -> str:
 
 def main() -> None:
     """Serve the pool over the connection whose file descriptor is the first argument."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the pool's process decides when to stop
+    for number in (signal.SIGINT, signal.SIGTERM):  # the pool's process decides when to stop
+        signal.signal(number, signal.SIG_IGN)
     connection = Connection(int(sys.argv[1]))
     sys.path[:] = connection.recv()
     try:

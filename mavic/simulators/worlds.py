@@ -47,7 +47,7 @@ def python_world(
     *,
     horizon: int,
     horizon_ends: bool = False,
-    agents: Sequence[str] | None = None,
+    agents: Sequence[str] | Callable[..., Sequence[str]] | None = None,
     actions: Sequence[str] | None = None,
     macros: Mapping[str, Any] | Callable[..., Mapping[str, Any]] | None = None,
     events: Mapping[str, Callable[[Any, Any], Any]] | None = None,
@@ -69,7 +69,8 @@ def python_world(
             options of the world.
         horizon: The ticks after which an episode is cut.
         horizon_ends: Whether reaching the horizon is a true end (value 0 afterwards).
-        agents: The agents' names. None: those that the simulator gives them, else agent_0, agent_1, …
+        agents: The agents' names, or a function from the options to them. None: those that the simulator gives them,
+            else agent_0, agent_1, …
         actions: The names of the primitive actions. They are the macros, each of one tick, if no `macros` are given.
         macros: Macro name → `Controller`, for all agents alike; or agent → such a mapping; or a function from the
             options to either.
@@ -90,7 +91,7 @@ def python_world(
         more=dict(
             horizon=horizon,
             horizon_ends=horizon_ends,
-            agents=agents,
+            agents=_Late(agents) if callable(agents) else agents,
             actions=actions,
             macros=_Late(macros) if callable(macros) else macros,
             events=events or {},
