@@ -227,7 +227,7 @@ class Grid:
     right: int = 0
 
     def action(self, state: Any, agent: int, way: Array) -> Array:
-        """Return the action that goes in a direction, or turns towards it; -1: stand still."""
+        """Return the action that goes in a direction, or turns towards it; a negative one: stand still."""
         if self.moves is not None:
             towards = jnp.array(self.moves)[way]
         else:
@@ -260,18 +260,14 @@ class GoTo(Controller):
         free, taken = grid.free(state, agent), grid.taken(state, agent)
         way = grids.compiled_next_direction(free, taken, position, memory[:2], heading)
         there = (position == memory[:2]).all()
-        return grid.action(state, agent, jnp.where(there, -1, way)), memory
+        way = jnp.where(there, grids.WAIT, way)
+        return grid.action(state, agent, way), memory.at[2].set(way == grids.LOST)
 
     def status(self, state: Any, agent: int, memory: Array) -> Array:
-        """Return that it ended at the place, and that it failed if no path leads there."""
-        position = self.grid.position(state, agent)
-        ways = grids.compiled_distances(self.grid.free(state, agent), memory[:2])
-        near = jnp.pad(ways, 1, constant_values=grids.FAR)
-        around = jax.lax.dynamic_slice(near, position, (3, 3))
-        cross = jnp.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], bool)
-        lost = jnp.where(cross, around, grids.FAR).min() >= grids.FAR
-        on_the_way = jnp.where(lost, Status.FAILED, Status.RUNNING)
-        return jnp.where((position == memory[:2]).all(), Status.ENDED, on_the_way)
+        """Return that it ended at the place, and that it failed if no path led there."""
+        there = (self.grid.position(state, agent) == memory[:2]).all()
+        on_the_way = jnp.where(there, Status.ENDED, Status.RUNNING)
+        return jnp.where(memory[2] > 0, Status.FAILED, on_the_way)
 
 
 @record

@@ -179,9 +179,9 @@ class Grid:
     left: int = 0
     right: int = 0
 
-    def action(self, world: Any, agent: int, way: int | None) -> int:
-        """Return the action that goes in a direction, or turns towards it; None: stand still."""
-        if way is None:
+    def action(self, world: Any, agent: int, way: int) -> int:
+        """Return the action that goes in a direction, or turns towards it; a negative one: stand still."""
+        if way < 0:
             return self.stay
         if self.moves is not None:
             return self.moves[way]
@@ -202,31 +202,28 @@ class GoTo(Controller):
         """Return whether there is a place to go to."""
         return self.target(world, agent) is not None
 
-    def begin(self, world: Any, agent: int) -> Cell | None:
-        """Return the place."""
-        return self.target(world, agent)
+    def begin(self, world: Any, agent: int) -> tuple[Cell | None, bool]:
+        """Return the place, and that a path may lead there."""
+        return self.target(world, agent), False
 
     def act(self, world: Any, agent: int, memory: Any) -> tuple[int, Any]:
         """Take the next step of the path."""
-        grid = self.grid
+        grid, (target, _) = self.grid, memory
         position = grid.position(world, agent)
-        if memory is None or position == memory:
+        if target is None or position == target:
             return grid.stay, memory
         free = grid.free(world, agent)
         taken = np.zeros_like(free)
         for cell in grid.others(world, agent):
             taken[cell] = True
         heading = None if grid.heading is None else grid.heading(world, agent)
-        way = grids.next_direction(free, taken, position, memory, heading)
-        return grid.action(world, agent, way), memory
+        way = grids.next_direction(free, taken, position, target, heading)
+        return grid.action(world, agent, way), (target, way == grids.LOST)
 
     def status(self, world: Any, agent: int, memory: Any) -> Status:
-        """Return that it ended at the place, and that it failed if no path leads there."""
-        if memory is None:
+        """Return that it ended at the place, and that it failed if no path led there."""
+        target, lost = memory
+        if target is None or lost:
             return Status.FAILED
-        position = self.grid.position(world, agent)
-        if position == memory:
-            return Status.ENDED
-        ways = grids.distances(self.grid.free(world, agent), memory)
-        near = [ways[cell] for cell in (position, *grids.around(position, ways.shape))]
-        return Status.RUNNING if min(near) < grids.FAR else Status.FAILED
+        there = self.grid.position(world, agent) == target
+        return Status.ENDED if there else Status.RUNNING

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # north, east, south, west
+WAIT, LOST = -1, -2  # no direction: others are in the way, or no path leads there
 FAR = 1 << 24  # the distance of cells that cannot be reached
 
 Cell = tuple[int, int]
@@ -54,8 +55,8 @@ def _distances(free: bytes, shape: tuple[int, int], target: Cell) -> np.ndarray:
 
 def next_direction(
     free: np.ndarray, taken: np.ndarray, position: Cell, target: Cell, heading: int | None
-) -> int | None:
-    """Return the direction of the next step on a shortest path; None: wait, because another agent is in the way.
+) -> int:
+    """Return the direction of the next step on a shortest path, WAIT if another agent is in the way, or LOST.
 
     The path leads around cells that others take. If there is none, it is the one that would be shortest without
     them. Of equal directions the one with fewest turns comes first, then the first of north, east, south and west.
@@ -67,15 +68,16 @@ def next_direction(
         target: Where it goes.
         heading: Where it looks. None: turning costs nothing.
     """
-    without_others = _first_step(distances(free, target), position, heading)
+    ways = distances(free, target)
+    without_others = _first_step(ways, position, heading)
     if without_others is None:
-        return None
-    if not _leads_past(distances(free, target), taken, position, without_others):
+        return LOST
+    if not _leads_past(ways, taken, position, without_others):
         return without_others  # the way around others cannot be shorter
     around_others = _first_step(distances(free & ~taken, target), position, heading)
     way = without_others if around_others is None else around_others
     row, column = position[0] + MOVES[way][0], position[1] + MOVES[way][1]
-    return None if taken[row, column] else way
+    return WAIT if taken[row, column] else way
 
 
 def _first_step(ways: np.ndarray, position: Cell, heading: int | None) -> int | None:
@@ -132,7 +134,7 @@ def compiled_distances(free: Any, target: Any) -> Any:
 
 
 def compiled_next_direction(free: Any, taken: Any, position: Any, target: Any, heading: Any) -> Any:
-    """Return `next_direction` as a JAX function of arrays; -1: wait. A heading of -1: turning costs nothing."""
+    """Return `next_direction` as a JAX function of arrays. A heading of -1: turning costs nothing."""
     import jax.numpy as jnp
 
     height, width = free.shape
@@ -152,5 +154,5 @@ def compiled_next_direction(free: Any, taken: Any, position: Any, target: Any, h
     around, some = best(free & ~taken)
     through, any_path = best(free)
     way = jnp.where(some, around, through)
-    blocked = taken[at][way] | ~(some | any_path)
-    return jnp.where(blocked, -1, way).astype(jnp.int32)
+    way = jnp.where(taken[at][way], WAIT, way)
+    return jnp.where(some | any_path, way, LOST).astype(jnp.int32)

@@ -51,7 +51,9 @@ def played(env, episodes=12):
     return jax.tree.map(np.asarray, play(place))
 
 
-@pytest.mark.parametrize("how", ["raise", "nan", "blind"])
+@pytest.mark.parametrize(
+    "how", ["raise", *(pytest.param(how, marks=pytest.mark.long) for how in ("nan", "blind"))]
+)
 def test_a_failed_episode_is_named_dropped_and_counted(how):
     env = world(how=how, chance=0.3)
     rows = played(env)
@@ -71,6 +73,7 @@ def test_a_failed_episode_is_named_dropped_and_counted(how):
     assert all(what[how] in line for line in told)
 
 
+@pytest.mark.long
 def test_dead_workers_are_replaced_and_only_their_episodes_are_dropped():
     """The simulators of three episodes in ten end their process."""
     env = world(workers=2, how="die", chance=0.3)
@@ -110,6 +113,7 @@ def test_a_worker_that_hangs_is_ended():
     env.pool.close()
 
 
+@pytest.mark.long
 def test_training_stops_if_every_episode_fails():
     env = world(how="raise")
     played(env, episodes=40)

@@ -298,7 +298,7 @@ def test_paths_go_around_others_and_wait_where_there_is_no_way_around():
     assert grids.next_direction(free, nobody, (0, 1), (2, 1), None) == 2
     door = nobody.copy()
     door[1, 1] = True
-    assert grids.next_direction(free, door, (0, 1), (2, 1), None) is None
+    assert grids.next_direction(free, door, (0, 1), (2, 1), None) == grids.WAIT
     open_floor = np.ones((3, 3), bool)
     assert grids.next_direction(open_floor, door, (0, 1), (2, 1), None) in (1, 3)
     assert grids.next_direction(open_floor, nobody, (0, 0), (2, 2), 1) == 1  # no turn is needed
@@ -317,7 +317,16 @@ def test_a_place_that_no_path_leads_to_fails():
         **MOVES,
     )
     go, floor = controllers.GoTo(grid, lambda world, i: (2, 5)), Floor(((0, 0), (0, 1)))
-    assert go.status(floor, 0, go.begin(floor, 0)) == Status.FAILED
+    action, memory = go.act(floor, 0, go.begin(floor, 0))
+    assert action == MOVES["stay"] and go.status(floor, 0, memory) == Status.FAILED
+    lost = grids.compiled_next_direction(
+        jnp.asarray(cut),
+        jnp.zeros((3, 6), bool),
+        jnp.array([0, 0]),
+        jnp.array([2, 5]),
+        jnp.int32(-1),
+    )
+    assert lost == grids.LOST
     assert not controllers.GoTo(grid, lambda world, i: None).can_start(floor, 0)
 
 
