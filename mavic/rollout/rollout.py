@@ -66,7 +66,8 @@ def rollout(
     if first_to_finish:
         count = numbers_used(episodes, num_envs)
     else:
-        num_envs = min(num_envs, episodes)
+        most = getattr(instructed.env, "side_by_side", None)  # a world may have few simulators
+        num_envs = min(num_envs, episodes, most or episodes)
     ticks = -(-episodes // num_envs) * instructed.env.horizon  # the queue cannot take longer
 
     drawn = jax.vmap(lambda number: draw_episode(threefry.fold_in(key, first + number)))(

@@ -88,6 +88,11 @@ class PythonEnv:
         return ()
 
     @property
+    def side_by_side(self) -> int | None:
+        """How many simulators of one training play at once at most."""
+        return self.description.side_by_side
+
+    @property
     def pool(self) -> Pool:
         """The simulators."""
         return pool_of(self.description)

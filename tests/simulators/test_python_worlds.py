@@ -95,6 +95,14 @@ def test_the_host_plays_the_episodes_that_a_compiled_world_plays(compiled):
 
 
 @pytest.mark.long
+def test_a_world_may_limit_how_many_simulators_play_at_once(compiled):
+    env = clock_world(workers=0, side_by_side=2)
+    rows = played(env)
+    assert rows.alive.shape[1] == 2 and len(env.pool._over) == 2
+    assert rows.alive.sum() == played(compiled).alive.sum()
+
+
+@pytest.mark.long
 def test_worker_processes_play_the_same(compiled):
     env = clock_world(workers=2)
     same(played(compiled), played(env))
