@@ -10,6 +10,7 @@ the playground need no second driver.
 - `controllers`: macros for Python simulators: go to a place, wait, a sequence, a timeout.
 - `macro_simulator`: a simulator and its controllers, tick by tick.
 - `worker`: the process that steps simulators.
+- `processes`: where simulators are held: in workers, or in this process.
 - `pool`: all simulators of a world, their processes, and what becomes of those that fail.
 - `env`: the environment that asks the pool.
 - `check`: tries a simulator before it is used.

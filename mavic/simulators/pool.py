@@ -8,16 +8,10 @@ replaying its episode, so states can be kept and returned to, as with compiled e
 from __future__ import annotations
 
 import atexit
-import os
-import pickle
-import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter, OrderedDict
-from multiprocessing.connection import Connection
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,150 +19,13 @@ from mavic.simulators.adapters import SimulatorError
 from mavic.simulators.check import SEED
 from mavic.simulators.description import Description
 from mavic.simulators.macro_simulator import Row
-from mavic.simulators.worker import Answer, Holder
+from mavic.simulators.processes import Here, Lost, Process, Request
+from mavic.simulators.worker import Answer
 
 FAILURES_IN_A_ROW = 20  # without an episode that ends well; then training stops
-START_SECONDS = 120.0  # for a worker to import the user's module
 LEAST = 64  # simulators that are kept before the least recently used one is given up
 PAST = 512  # episodes that can be replayed after their simulator began another
 PICTURES = 2048
-_START = (
-    "from mavic.simulators.worker import main; main()"  # not -m: answers must name their module
-)
-
-
-class _Request(NamedTuple):
-    """What a worker does: a method of `Holder` and its arguments, for some simulators."""
-
-    method: str
-    numbers: list[int]
-    args: tuple[Any, ...]
-
-
-class _Lost(Exception):
-    """A worker died or hung. The message says which."""
-
-
-class _Process:
-    """A worker in a process of its own."""
-
-    def __init__(self, description: Description, number: int) -> None:
-        self.description, self.number = description, number
-        self.process: subprocess.Popen | None = None
-        self.connection: Connection | None = None
-
-    def start(self) -> None:
-        """Start the process, unless it runs."""
-        if self.process is not None:
-            return
-        ours, theirs = socket.socketpair()
-        with theirs:
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-            environment["JAX_PLATFORMS"] = "cpu"  # the device belongs to the training
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", _START, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-            )
-        self.connection = Connection(ours.detach())
-        self.connection.send(sys.path)
-        self.connection.send_bytes(_pickled(self.description))
-        try:
-            found = self._receive(START_SECONDS)
-        except _Lost as lost:
-            raise SimulatorError(
-                f"{self.description.name}: worker {self.number} did not start: {lost}"
-            ) from None
-        if found is not None:
-            self.stop()
-            raise SimulatorError(
-                f"{self.description.name}: a worker cannot import the world: {found}"
-            )
-
-    def send(self, request: _Request) -> None:
-        """Ask for something. The answer comes by `receive`."""
-        self.start()
-        assert self.connection is not None
-        try:
-            self.connection.send((request.method, request.args))
-        except OSError:
-            raise self._died() from None
-
-    def receive(self) -> Any:
-        """Return the answer. `_Lost`: there is none, and the process is ended."""
-        answer = self._receive(self.description.timeout)
-        if isinstance(answer, SimulatorError):
-            raise answer
-        return answer
-
-    def stop(self) -> None:
-        """End the process."""
-        if self.connection is not None:
-            self.connection.close()
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-        self.process = self.connection = None
-
-    def _receive(self, seconds: float) -> Any:
-        assert self.connection is not None
-        try:
-            if not self.connection.poll(seconds):
-                raise self._lost(f"hung: no answer within {seconds:g} seconds")
-            return self.connection.recv()
-        except (EOFError, OSError):
-            raise self._died() from None
-
-    def _died(self) -> _Lost:
-        assert self.process is not None
-        return self._lost(f"died (exit status {self.process.wait()})")
-
-    def _lost(self, why: str) -> _Lost:
-        self.stop()
-        return _Lost(why)
-
-
-class _Here:
-    """The place of simulators that run in this process. Errors and hangs of theirs are those of the program."""
-
-    number = 0
-
-    def __init__(self, description: Description) -> None:
-        self.holder = Holder(description)
-        self.answer: Any = None
-
-    def start(self) -> None:
-        """Do nothing: it is always there."""
-
-    def send(self, request: _Request) -> None:
-        """Do what is asked at once."""
-        self.answer = getattr(self.holder, request.method)(*request.args)
-
-    def receive(self) -> Any:
-        """Return the answer."""
-        return self.answer
-
-    def stop(self) -> None:
-        """Close the simulators."""
-        for simulator in self.holder.held.values():
-            simulator.close()
-        self.holder.held.clear()
-
-
-def _pickled(description: Description) -> bytes:
-    """Return a description as bytes. cloudpickle, if it is installed, also takes functions of a script or notebook."""
-    try:
-        from cloudpickle import dumps
-    except ImportError:
-        dumps = pickle.dumps
-    try:
-        return dumps(description)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise SimulatorError(
-            f"{description.name}: the world cannot be sent to a worker process ({error}); put its functions at the top "
-            "level of a module, or give workers=0"
-        ) from None
 
 
 class Pool:
@@ -184,9 +41,9 @@ class Pool:
         self._reports: list[str] = []
         self._lock = threading.RLock()
         count = description.workers
-        self._workers: list[_Process | _Here] = [
-            _Process(description, number) for number in range(count)
-        ] or [_Here(description)]
+        self._workers: list[Process | Here] = [
+            Process(description, number) for number in range(count)
+        ] or [Here(description)]
         self._rows = np.zeros((0, description.sizes.row), np.float32)
         self._episode = np.zeros(0, np.int32)  # of each simulator
         self._time = np.zeros(0, np.int32)
@@ -285,7 +142,7 @@ class Pool:
         """
         with self._lock:
             for worker in self._workers:
-                worker.send(_Request("alone", [], (count, ticks)))
+                worker.send(Request("alone", [], (count, ticks)))
             seconds = max(worker.receive().seconds for worker in self._workers)
         return count * ticks * len(self._workers) / seconds
 
@@ -305,12 +162,12 @@ class Pool:
             return
         self._tried = True
         try:
-            self._workers[0].send(_Request("difference", [], ()))
+            self._workers[0].send(Request("difference", [], ()))
             if line := self._workers[0].receive():
                 self._reports.append(line)
         except SimulatorError as error:
             self.error = error
-        except _Lost as lost:
+        except Lost as lost:
             self._reports.append(
                 f"{self.description.name}, worker 0, seed {SEED}: {lost}, when it was tried"
             )
@@ -368,7 +225,7 @@ class Pool:
         agents = len(self.description.agents)
         macro = np.array([m for m, _ in played], np.int32).reshape(tick, agents)
         fresh = np.array([f for _, f in played], bool).reshape(tick, agents)
-        request = _Request("replay", [place], (place, seed, macro, fresh, pictures))
+        request = Request("replay", [place], (place, seed, macro, fresh, pictures))
         self._run({place % len(self._workers): request})
         self._time[place], self._played[place] = tick, list(played)
         if pictures:
@@ -435,7 +292,7 @@ class Pool:
         for worker, mine in self._by_worker(places).items():
             given = [seeds[place] for place in mine]
             request = (places[mine].tolist(), given, pictures)
-            requests[worker] = _Request("reset", request[0], request)
+            requests[worker] = Request("reset", request[0], request)
         self._run(requests)
 
     def _step(
@@ -449,7 +306,7 @@ class Pool:
         requests = {}
         for worker, mine in self._by_worker(numbers).items():
             args = (numbers[mine].tolist(), macro[mine], fresh[mine], pictures)
-            requests[worker] = _Request("tick", args[0], args)
+            requests[worker] = Request("tick", args[0], args)
         self._run(requests)
         over = Row(self._rows[numbers], self.description.sizes).over.any(-1)
         ended = over | (self._time[numbers] >= self.description.horizon)
@@ -466,27 +323,27 @@ class Pool:
             if (workers == worker).any()
         }
 
-    def _run(self, requests: dict[int, _Request]) -> None:
+    def _run(self, requests: dict[int, Request]) -> None:
         """Send requests to workers, and keep the rows that they answer."""
         if self.error is not None:
             for request in requests.values():
                 self._blank(request.numbers)
             return
         slowest = 0.0
-        sent: dict[int, _Request] = {}
+        sent: dict[int, Request] = {}
         try:
             for number, request in requests.items():
                 try:
                     self._workers[number].send(request)
                     sent[number] = request
-                except _Lost as lost:
+                except Lost as lost:
                     self._lose(number, request, str(lost))
             for number, request in list(sent.items()):
                 try:
                     answer = self._workers[number].receive()
                     slowest = max(slowest, answer.seconds)
                     self._keep(number, request, answer)
-                except _Lost as lost:
+                except Lost as lost:
                     self._lose(number, request, str(lost))
                 del sent[number]
         except SimulatorError as error:
@@ -497,7 +354,7 @@ class Pool:
                 self._blank(request.numbers)
         self.seconds["stepping"] += slowest
 
-    def _keep(self, worker: int, request: _Request, answer: Answer) -> None:
+    def _keep(self, worker: int, request: Request, answer: Answer) -> None:
         self._rows[request.numbers] = answer.rows
         for number, picture in zip(request.numbers, answer.pictures, strict=False):
             key = (number, int(self._episode[number]), int(self._time[number]))
@@ -507,7 +364,7 @@ class Pool:
         for place, why in answer.failed.items():
             self._drop(worker, request.numbers[place], why)
 
-    def _lose(self, worker: int, request: _Request, why: str) -> None:
+    def _lose(self, worker: int, request: Request, why: str) -> None:
         """Drop the episodes of all simulators that a worker held. It is started again by the next request."""
         held = np.arange(len(self._over))
         lost = held[(held % len(self._workers) == worker) & ~self._over]
