@@ -45,6 +45,11 @@ $(VENV)/sentence: pyproject.toml | $(VENV)/dev
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[sentence]' '$(TORCH)'
 	@touch $@
 
+$(VENV)/worlds: pyproject.toml | $(VENV)/dev
+	@echo "installing the simulators of the examples (once)…"
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[worlds]'
+	@touch $@
+
 demo: $(VENV)/run  ## Train MAVIC, naive and vanilla on Box Pushing; table, figures, a replay (under 6 minutes)
 	@$(BIN)/mavic train box_pushing --method $(METHODS) --seeds 2 --episodes 52000 --out runs/demo --quick --overwrite
 	@$(BIN)/mavic replay $(DEMO)/mavic-tuned-residual-live-by-kind --against $(DEMO)/naive-tuned-residual-live-by-kind \
@@ -72,7 +77,7 @@ test: $(VENV)/dev  ## Lint, types, import rules, fast tests
 	$(BIN)/lint-imports
 	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest $(TWO) --durations=10
 
-test-long: $(VENV)/dev $(VENV)/sentence  ## Further cases and proofs that the fast tests leave out
+test-long: $(VENV)/dev $(VENV)/sentence $(VENV)/worlds  ## Further cases and proofs that the fast tests leave out
 	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest $(TWO) -m 'long and not slow'
 
 .venv-runtime/ready:

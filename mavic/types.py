@@ -84,6 +84,9 @@ class Tick:
     terminal: Array  # [] bool: the task is over; the horizon never sets it
     events: Array  # [V] float: how often each event happened in this tick
     effective_macro: Array  # [N] int: the macro whose work was done: the running one, or another that would do the same
+    truncated: Array | None = (
+        None  # [] bool: a simulator cuts the episode before the horizon; None: it never does
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -122,6 +125,7 @@ class Scene:
     sprites: tuple[Sprite, ...]
     notes: tuple[str, ...] = ()  # lines of text below the picture
     steps: tuple[Step, ...] = ()  # the team's work, part by part
+    image: str = ""  # a picture below the sprites, as a data address (PNG); worlds that render pixels have one
 
 
 @record

@@ -35,6 +35,7 @@ PAGES = (
     "docs/python.md",
     "docs/reliability.md",
     "docs/robots.md",
+    "docs/simulator.md",
     "docs/words.md",
     "docs/results.md",
     "docs/studies.md",

@@ -18,6 +18,7 @@ from mavic.apps.commands.cache import Cache, keep_compiled
 from mavic.apps.commands.command import Command, UserError
 from mavic.apps.commands.evaluate import Evaluate
 from mavic.apps.commands.export import Export
+from mavic.apps.commands.new import New
 from mavic.apps.commands.options import join_lines
 from mavic.apps.commands.play import Play
 from mavic.apps.commands.replay import Replay
@@ -39,6 +40,7 @@ COMMANDS = (
     | Serve
     | Worlds
     | Words
+    | New
     | Export
     | Bench
     | Cache

@@ -158,7 +158,8 @@ def _scene_of(frame: Frame) -> Scene:
     """Return the frame's scene without notes, for the painters of `mavic.envs.painting`."""
     scene = frame["scene"]
     sprites = tuple(Sprite(**sprite) for sprite in scene["sprites"])
-    return Scene(width=scene["width"], height=scene["height"], sprites=sprites)
+    size = {"width": scene["width"], "height": scene["height"]}
+    return Scene(**size, sprites=sprites, image=scene.get("image", ""))
 
 
 def gif(
@@ -239,7 +240,7 @@ def _ground_of(recording: Recording) -> _Ground:
             break
         same += 1
     figure, axes, _ = _sheet(scenes[0], len(recording.agents))
-    painting.draw(dataclasses.replace(scenes[0], sprites=scenes[0].sprites[:same]), axes)
+    painting.draw(dataclasses.replace(scenes[0], sprites=scenes[0].sprites[:same], image=""), axes)
     figure.canvas.draw()
     return _Ground(same, np.asarray(figure.canvas.buffer_rgba()).copy())
 

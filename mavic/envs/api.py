@@ -35,6 +35,9 @@ class Env(Protocol):
 
     One more method is optional. `effective_macros(state) -> int [N, M]` returns the effective macro of each choice
     (`Tick.effective_macro`) if teammates stay still. Without it every macro counts as itself.
+
+    Worlds whose ticks the host runs (`mavic.simulators.env`) have three more: `restart`, `raise_failure` and
+    `simulator_reports`.
     """
 
     @property
@@ -108,6 +111,22 @@ def effective_macros(env: Env, state: Any) -> Array:
         return own(state)
     macros = jnp.arange(macro_count(env), dtype=jnp.int32)
     return jnp.broadcast_to(macros, (len(env.agents), len(macros)))
+
+
+def raise_failure(env: Env) -> None:
+    """Raise what went wrong in the simulators of a world, if it has simulators and they cannot go on."""
+    own = getattr(env, "raise_failure", None)
+    if own is not None:
+        own()
+
+
+def simulator_reports(env: Env) -> tuple[list[str], int]:
+    """Return what there is to say of a world's simulators since the last call, and how many episodes were dropped.
+
+    Compiled worlds have nothing to say.
+    """
+    own = getattr(env, "simulator_reports", None)
+    return own() if own is not None else ([], 0)
 
 
 def options_of(env: Env) -> dict[str, Any]:

@@ -7,6 +7,8 @@ fill. Solid things have a black outline, so no information depends on hue alone.
 
 from __future__ import annotations
 
+import base64
+import io
 from typing import TYPE_CHECKING, Any
 
 from mavic.types import Scene, Sprite
@@ -123,6 +125,11 @@ def draw_sprites(scene: Scene, axes: Axes, first: int = 0) -> None:
     axes.set_xlim(0, scene.width)
     axes.set_ylim(scene.height, 0)
     axes.set_aspect("equal")
+    if scene.image:
+        from matplotlib.image import imread
+
+        pixels = imread(io.BytesIO(base64.b64decode(scene.image.partition(",")[2])), format="png")
+        axes.imshow(pixels, extent=(0, scene.width, scene.height, 0), zorder=1)
     places = [(s.x, s.y) for s in scene.sprites if s.shape == "robot"]
     drawn: list[tuple[float, float]] = []
     for number, sprite in enumerate(scene.sprites):

@@ -65,15 +65,16 @@ def rollout(
     if first_to_finish:
         count = numbers_used(episodes, num_envs)
     else:
-        num_envs = min(num_envs, episodes)
+        most = getattr(instructed.env, "side_by_side", None)  # a world may have few simulators
+        num_envs = min(num_envs, episodes, most or episodes)
     ticks = -(-episodes // num_envs) * instructed.env.horizon  # the queue cannot take longer
 
     drawn = jax.vmap(lambda number: draw_episode(threefry.fold_in(key, first + number)))(
         jnp.arange(count)
     )
 
-    def start(number: Array) -> InstructedState:
-        return begin(instructed, jax.tree.map(lambda leaf: leaf[number], drawn))
+    def start(number: Array, state: Any = None) -> InstructedState:
+        return begin(instructed, jax.tree.map(lambda leaf: leaf[number], drawn), state)
 
     like = jax.eval_shape(start, jnp.int32(0))
     agents = like.macro.shape[0]
@@ -83,8 +84,15 @@ def rollout(
         after, row = step(instructed, state, choice, draws)
         return after, replace(row, alive=alive), alive & (row.terminal | row.truncated)
 
+    restart = getattr(instructed.env, "restart", None)  # only simulators on the host have it
+
     def start_anew(done: Array, number: Array, state: Any) -> Any:
-        return jax.tree.map(lambda a, b: jnp.where(done, a, b), start(number), state)
+        begun = None
+        if restart is not None:
+            queued = True if first_to_finish else number < episodes
+            begun = restart(drawn.state[number], state.state, done & queued)
+        first = start(number, begun)
+        return jax.tree.map(lambda a, b: jnp.where(done, a, b), first, state)
 
     def tick(carry: tuple) -> tuple:
         t, state, draws, memory, number, queued, rows = carry
@@ -116,6 +124,8 @@ def rollout(
     carry = (jnp.int32(0), state, draws, memory, number, jnp.int32(num_envs), rows)
     carry = jax.lax.while_loop(unfinished, tick, carry)
     rows = carry[-1]
+    if restart is not None:
+        rows = _without_failed(rows)
     if first_to_finish:
         over = rows.alive & (rows.terminal | rows.truncated)
         rows = replace(rows, alive=_first_finished(over, episodes))
@@ -133,12 +143,29 @@ def _first_finished(over: Bool[Array, "T W"], episodes: int) -> Bool[Array, "T W
     `over` marks last ticks of episodes. If several environments end in that tick, the episodes that ended first are
     left out, as in the reference's buffer.
     """
-    ticks = over.shape[0]
     done = jnp.cumsum(over.sum(1))
     counted = over & ((done - over.sum(1)) < episodes)[:, None]
     rank = jnp.cumsum(counted.reshape(-1)).reshape(over.shape)
     kept = counted & (rank > counted.sum() - episodes)
-    clock = jnp.where(counted, jnp.arange(ticks)[:, None], ticks)
-    following = jax.lax.cummin(clock, axis=0, reverse=True)  # the last tick of each tick's episode
-    kept = jnp.concatenate([kept, jnp.zeros_like(kept[:1])])
-    return jnp.take_along_axis(kept, following, axis=0)
+    return _at_last_tick(kept, counted)
+
+
+def _at_last_tick(values: Bool[Array, "T W"], last: Bool[Array, "T W"]) -> Bool[Array, "T W"]:
+    """Return for each tick the value at the next tick that is marked as `last`; False if there is none."""
+    ticks = last.shape[0]
+    clock = jnp.where(last, jnp.arange(ticks)[:, None], ticks)
+    following = jax.lax.cummin(clock, axis=0, reverse=True)
+    values = jnp.concatenate([values, jnp.zeros_like(values[:1])])
+    return jnp.take_along_axis(values, following, axis=0)
+
+
+def _without_failed(rows: Timestep) -> Timestep:
+    """Return the ticks with those of failed episodes not alive. The last reward of a failed episode is nan."""
+    over = rows.alive & (rows.terminal | rows.truncated)
+    failed = jnp.isnan(rows.task_reward)
+    return replace(
+        rows,
+        alive=rows.alive & ~_at_last_tick(failed, over),
+        reward=jnp.where(failed[..., None], 0.0, rows.reward),
+        task_reward=jnp.where(failed, 0.0, rows.task_reward),
+    )

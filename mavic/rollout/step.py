@@ -77,15 +77,16 @@ def reset(instructed: InstructedEnv, key: Array) -> InstructedState:
     return begin(instructed, draw_episode(key))
 
 
-def begin(instructed: InstructedEnv, drawn: _EpisodeDraws) -> InstructedState:
+def begin(instructed: InstructedEnv, drawn: _EpisodeDraws, state: Any = None) -> InstructedState:
     """Return the first state of an episode.
 
     Args:
         instructed: The environment and its instructions.
         drawn: The episode's first random numbers, from `draw_episode`.
+        state: The environment's first state; None: it is made here.
     """
     env = instructed.env
-    state = env.reset(drawn.state)
+    state = env.reset(drawn.state) if state is None else state
     no_macro = jnp.full(len(env.agents), -1, jnp.int32)
     instruction = schedule.begin(
         drawn.draws,
@@ -212,7 +213,8 @@ def step(
     complied = tuple(reward.comply(one, macro, tick.effective_macro, rules) for one in held)
     paid = reward.pay(held, tick.reward, complied, state.idle, tick.events, rules)
 
-    truncated = ~tick.terminal & (state.time + 1 >= env.horizon)
+    cut = state.time + 1 >= env.horizon
+    truncated = ~tick.terminal & (cut if tick.truncated is None else cut | tick.truncated)
     over = tick.terminal | truncated
     clocks = _clock_updates(instructed, held, complied, state.idle, tick, over, draws)
     after_tick = tuple(clock.instruction for clock in clocks)

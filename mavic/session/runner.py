@@ -19,6 +19,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from mavic.envs import api
 from mavic.evaluation import evaluate, merit
 from mavic.experiment.methods import METHODS
 from mavic.experiment.task import task_of
@@ -119,13 +120,15 @@ def train_group(
             with stopping.after_this(waits=compiled), memory.explained(len(runs.key)):
                 state, metrics = at_once(program, runs, state)
                 jax.block_until_ready(state)
+                api.raise_failure(task.env)  # before anything is saved
                 seconds = time.perf_counter() - began
                 names = _names(group, choices)
                 alive = _alive(names, curve, state, metrics, points, console)
                 state = divergence.cleared(state, alive)
                 progress_of = partial(evaluate.progress, static, num_envs, task.vectors)
                 shown = at_once(progress_of, runs, state)
-                point = _point(shown, state, metrics, seconds)
+                api.raise_failure(task.env)
+                point = _point(shown, state, metrics, seconds) | _told(task.env, console)
                 curve.append(divergence.blank_point(point, alive))
                 left = planned.get(len(curve))
                 if left is not None:
@@ -216,6 +219,14 @@ def _leaders(point: dict[str, Any], cells: int) -> dict[str, Any]:
     base = np.nan_to_num(np.asarray(point["base"], float), nan=-np.inf).reshape(cells, -1)
     places = np.arange(cells) * base.shape[1] + base.argmax(1)
     return {k: v if k in divergence.SHARED else np.asarray(v)[places] for k, v in point.items()}
+
+
+def _told(env: api.Env, console: Console) -> dict[str, int]:
+    """Say what happened in a world's simulators since the last point. Return how many episodes were dropped, if any."""
+    lines, dropped = api.simulator_reports(env)
+    for line in lines:
+        console.print(line, style="yellow", highlight=False, soft_wrap=True)
+    return {"dropped_episodes": dropped} if dropped else {}
 
 
 def _label(group: Group) -> str:

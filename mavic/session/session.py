@@ -16,6 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
+from mavic.envs import api
 from mavic.evaluation import evaluate, infeasible, unseen_phrases
 from mavic.experiment import records
 from mavic.experiment.axes import AXES
@@ -142,7 +143,12 @@ def run(
     by_phrase = unseen_phrases.evaluate(trained, scale=scale) if words else {}
     by_request = infeasible.evaluate(trained, scale=scale) if words else {}
     more = not brief
-    for config, score in evaluate.evaluate(trained, scale=scale, shield=more, pairs=more).items():
+    scores = evaluate.evaluate(trained, scale=scale, shield=more, pairs=more)
+    api.raise_failure(trained.task.env)
+    if console is not None:
+        for line in api.simulator_reports(trained.task.env)[0]:
+            console.print(line, style="yellow", highlight=False, soft_wrap=True)
+    for config, score in scores.items():
         for name, found in (("words", by_phrase), ("requests", by_request)):
             score[name] = divergence.blank_score(found.get(config, {}), trained.diverged(config))
         yield _result(trained, config, score, folder)
@@ -252,6 +258,7 @@ def evaluate_policy(
     trained = trained_of(policy, condition)
     (config,) = trained.group.configs
     score = evaluate.evaluate(trained, scale=scale, shield=shield)[config]
+    api.raise_failure(trained.task.env)
     if shield:
         score |= score.pop("shield")
     if words:

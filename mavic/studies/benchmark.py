@@ -25,6 +25,7 @@ from mavic.experiment.methods import preset_of
 from mavic.experiment.task import task_of
 from mavic.learn.backbones import BACKBONES
 from mavic.session import runner
+from mavic.simulators.env import PythonEnv
 from mavic.training import train
 from mavic.training.devices import over_runs
 from mavic.training.runs import Run, make_run
@@ -35,6 +36,7 @@ CORE_ENVS = 1024  # per core; the states of more do not stay in its cache
 CHUNK_TICKS = 320_000  # of a run in one timed chunk, if its episodes last to the horizon
 UPDATES = 25  # at most, in one timed chunk
 WARM_UP = 400  # updates before timing, so that episodes are as short as those of a trained team
+SIMULATORS, ALONE_TICKS = 8, 100  # of a Python world, for each worker
 PATIENCE = 60.0  # seconds after which the warm-up ends in any case
 
 
@@ -96,6 +98,9 @@ def measure(
     devices = jax.local_device_count()
     num_envs = CORE_ENVS if jax.default_backend() == "cpu" else DEVICE_ENVS
 
+    if isinstance(env, PythonEnv):
+        return _measure_simulators(env, found, seeds, repeats, changes, console)
+
     def play() -> Array:
         key = jax.random.split(jax.random.key(next(keys)), devices)
         return _environment_ticks(env, key, num_envs, ENV_TICKS)
@@ -137,6 +142,64 @@ def measure(
                 f"compile and first call {entry['compile_seconds']} s",
                 highlight=False,
             )
+    found["peak_memory_mib"] = _peak_memory()
+    console.print(f"peak memory {found['peak_memory_mib']:,} MiB", highlight=False)
+    return found
+
+
+def _measure_simulators(
+    env: PythonEnv,
+    found: dict[str, Any],
+    seeds: int,
+    repeats: int,
+    changes: dict[str, Any],
+    console: Console,
+) -> dict[str, Any]:
+    """Measure a Python world: its simulators alone, a training, and what a tick of the training costs in each part."""
+    updates = 1
+    job, steps = _training(env.name, DEFAULT_BACKBONE, "protected", seeds, updates, changes)
+    with console.status("training: compiling…"):
+        began = time.perf_counter()
+        jax.block_until_ready(job())
+        found["compile_seconds"] = round(time.perf_counter() - began, 2)
+    alone, rates, parts = [], [], []
+    for repeat in range(repeats):
+        with console.status(f"repeat {repeat + 1} of {repeats}"):
+            alone.append(env.pool.alone(SIMULATORS, ALONE_TICKS))
+            before, began = dict(env.pool.seconds), time.perf_counter()
+            ticks = steps(jax.block_until_ready(job()))
+            seconds = time.perf_counter() - began
+        stepping, asking = (
+            env.pool.seconds[name] - before[name] for name in ("stepping", "asking")
+        )
+        rates.append(ticks / seconds)
+        shares = (stepping, asking - stepping, max(0.0, seconds - asking))
+        parts.append([1e6 * share / ticks for share in shares])
+    env.raise_failure()
+    found["simulators alone"] = {
+        "rates": alone,
+        "steps_per_second": round(statistics.median(alone)),
+    }
+    found["training, protected"] = {
+        "rates": rates,
+        "steps_per_second": round(statistics.median(rates)),
+        "updates_a_repeat": updates,
+    }
+    names = ("simulators and macros", "processes", "deciding, paying and learning")
+    costs = [round(statistics.median(part), 1) for part in zip(*parts, strict=True)]
+    found["microseconds_a_tick"] = dict(zip(names, costs, strict=True))
+    found["share_of_alone"] = statistics.median(rates) / statistics.median(alone)
+    console.print(
+        f"simulators alone, random actions: {found['simulators alone']['steps_per_second']:,} steps/s\n"
+        f"training: {found['training, protected']['steps_per_second']:,} steps/s, {found['share_of_alone']:.0%} of it; "
+        f"compile and first call {found['compile_seconds']} s\n"
+        "a tick of training costs "
+        + ", ".join(
+            f"{cost:,.0f} µs in {name}" for name, cost in found["microseconds_a_tick"].items()
+        ),
+        highlight=False,
+        soft_wrap=True,
+    )
     found["peak_memory_mib"] = _peak_memory()
     console.print(f"peak memory {found['peak_memory_mib']:,} MiB", highlight=False)
     return found

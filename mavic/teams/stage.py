@@ -131,7 +131,8 @@ class Stage:
         Args:
             key: the random numbers. The same key gives the same episode as the rollout.
         """
-        state = _reset(self.instructed_env, key)
+        state = jax.block_until_ready(_reset(self.instructed_env, key))
+        api.raise_failure(self.env)
         empty = schedule.no_instruction(len(self.env.agents))
         episode = Episode(state=state, carry=self.team.start(), instruction=jax.device_get(empty))
         return episode.now(*jax.device_get((state.instruction, state.also)))
@@ -207,6 +208,7 @@ class Stage:
         made = _played(self, episode, *heard, seated, wish, rest)
         shown = made.row, made.before, made.instruction, made.also, made.values
         row, before, instruction, also, values = jax.tree.map(np.asarray, shown)
+        api.raise_failure(self.env)
         row = SimpleNamespace(**row)
         told, complied = row.kind > 0, row.complied
         if row.also is not None:

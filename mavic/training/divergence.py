@@ -13,7 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-SHARED = ("episodes", "seconds", "steps_per_second")  # entries of a point that all runs share
+SHARED = (  # entries of a point that all runs share
+    *("episodes", "seconds", "steps_per_second", "dropped_episodes"),
+)
 
 
 class DivergenceError(ValueError):

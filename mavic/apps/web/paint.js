@@ -87,7 +87,8 @@ const MavicPaint = (() => {
       pen.setTransform(1, 0, 0, 1, 0, 0);
       pen.fillStyle = theme().floor || look.paper;
       pen.fillRect(0, 0, canvas.width, canvas.height);
-      if (lines) grid(brush, scene);
+      if (scene.image) image(canvas, scene, () => draw(canvas, scene, unit, agents, lines, marks));
+      else if (lines) grid(brush, scene);
       const places = scene.sprites.filter((s) => s.shape === "robot").map(place);
       const drawn = [];
       const robots = [];
@@ -116,6 +117,22 @@ const MavicPaint = (() => {
     }
 
     return { draw, look };
+  }
+
+  // Draws the picture that a simulator rendered. One that is not decoded yet is drawn when it is, unless another one
+  // was asked for in the meantime.
+  const decoded = new Map();
+
+  function image(canvas, scene, again) {
+    canvas.dataset.image = scene.image;
+    let picture = decoded.get(scene.image);
+    if (!picture) {
+      picture = new Image();
+      picture.src = scene.image;
+      decoded.set(scene.image, picture);
+    }
+    if (picture.complete) canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+    else picture.addEventListener("load", () => canvas.dataset.image === scene.image && again(), { once: true });
   }
 
   const place = (sprite) => sprite.x.toFixed(3) + " " + sprite.y.toFixed(3);

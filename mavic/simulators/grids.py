@@ -1,0 +1,158 @@
+"""Shortest paths on a grid, in NumPy and in JAX. Both return the same distances.
+
+Cells are (row, column); row 0 is the northern one. Directions are 0 north, 1 east, 2 south, 3 west.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # north, east, south, west
+WAIT, LOST = -1, -2  # no direction: others are in the way, or no path leads there
+FAR = 1 << 24  # the distance of cells that cannot be reached
+
+Cell = tuple[int, int]
+
+
+def distances(free: np.ndarray, target: Cell) -> np.ndarray:
+    """Return int [H, W]: the steps from each cell to the target; `FAR` where there is no path.
+
+    Args:
+        free: bool [H, W], the cells that can be entered. The target counts as free.
+        target: The cell.
+    """
+    return _distances(free.astype(bool).tobytes(), free.shape, (int(target[0]), int(target[1])))
+
+
+@functools.lru_cache(4096)
+def _distances(free: bytes, shape: tuple[int, int], target: Cell) -> np.ndarray:
+    height, width = shape
+    found = [FAR] * (height * width)
+    start = target[0] * width + target[1]
+    found[start] = 0
+    edge = [start]
+    steps = 0
+    while edge:
+        steps += 1
+        following = []
+        for place in edge:
+            row, column = divmod(place, width)
+            for near, inside in (
+                (place - width, row > 0),
+                (place + 1, column < width - 1),
+                (place + width, row < height - 1),
+                (place - 1, column > 0),
+            ):
+                if inside and free[near] and found[near] == FAR:
+                    found[near] = steps
+                    following.append(near)
+        edge = following
+    return np.array(found, np.int32).reshape(shape)
+
+
+def next_direction(
+    free: np.ndarray, taken: np.ndarray, position: Cell, target: Cell, heading: int | None
+) -> int:
+    """Return the direction of the next step on a shortest path, WAIT if another agent is in the way, or LOST.
+
+    The path leads around cells that others take. If there is none, it is the one that would be shortest without
+    them. Of equal directions the one with fewest turns comes first, then the first of north, east, south and west.
+
+    Args:
+        free: bool [H, W], the cells that can be entered.
+        taken: bool [H, W], the cells where other agents are.
+        position: Where the agent is.
+        target: Where it goes.
+        heading: Where it looks. None: turning costs nothing.
+    """
+    ways = distances(free, target)
+    without_others = _first_step(ways, position, heading)
+    if without_others is None:
+        return LOST
+    if not _leads_past(ways, taken, position, without_others):
+        return without_others  # the way around others cannot be shorter
+    around_others = _first_step(distances(free & ~taken, target), position, heading)
+    way = without_others if around_others is None else around_others
+    row, column = position[0] + MOVES[way][0], position[1] + MOVES[way][1]
+    return WAIT if taken[row, column] else way
+
+
+def _first_step(ways: np.ndarray, position: Cell, heading: int | None) -> int | None:
+    """Return the direction of the neighbour that is nearest to the target; None if none is connected to it."""
+    best, chosen = FAR, None
+    height, width = ways.shape
+    for way, (down, right) in enumerate(MOVES):
+        row, column = position[0] + down, position[1] + right
+        if 0 <= row < height and 0 <= column < width and (far := int(ways[row, column])) < FAR:
+            turns = 0 if heading is None else (0, 1, 2, 1)[(way - heading) % 4]
+            if (cost := 8 * far + turns) < best:
+                best, chosen = cost, way
+    return chosen
+
+
+def _leads_past(ways: np.ndarray, taken: np.ndarray, position: Cell, way: int) -> bool:
+    """Return whether a shortest path that begins with a direction leads through a cell that is taken."""
+    cell = (position[0] + MOVES[way][0], position[1] + MOVES[way][1])
+    while ways[cell] > 0:
+        if taken[cell]:
+            return True
+        cell = min(around(cell, ways.shape), key=ways.__getitem__)
+    return bool(taken[cell])
+
+
+def around(cell: Cell, shape: tuple[int, ...]) -> list[Cell]:
+    """Return the neighbours of a cell that lie on the grid."""
+    found = [(cell[0] + down, cell[1] + right) for down, right in MOVES]
+    return [(r, c) for r, c in found if 0 <= r < shape[0] and 0 <= c < shape[1]]
+
+
+def compiled_distances(free: Any, target: Any) -> Any:
+    """Return `distances` as a JAX function of arrays: free bool [H, W], target int [2]."""
+    import jax
+    import jax.numpy as jnp
+
+    height, width = free.shape
+    rows, columns = jnp.arange(height)[:, None], jnp.arange(width)[None]
+    goal = (rows == target[0]) & (columns == target[1])
+    start = jnp.where(goal, 0, FAR)
+
+    def spread(carry: tuple) -> tuple:
+        ways, _ = carry
+        padded = jnp.pad(ways, 1, constant_values=FAR)
+        near = jnp.minimum(
+            jnp.minimum(padded[:-2, 1:-1], padded[2:, 1:-1]),
+            jnp.minimum(padded[1:-1, :-2], padded[1:-1, 2:]),
+        )
+        after = jnp.where(goal, 0, jnp.where(free, jnp.minimum(ways, near + 1), FAR))
+        after = jnp.minimum(after, FAR)
+        return after, (after != ways).any()
+
+    return jax.lax.while_loop(lambda carry: carry[1], spread, (start, jnp.bool_(True)))[0]
+
+
+def compiled_next_direction(free: Any, taken: Any, position: Any, target: Any, heading: Any) -> Any:
+    """Return `next_direction` as a JAX function of arrays. A heading of -1: turning costs nothing."""
+    import jax.numpy as jnp
+
+    height, width = free.shape
+    moves = jnp.array(MOVES)
+    cells = position[None] + moves
+    inside = (cells >= 0).all(1) & (cells[:, 0] < height) & (cells[:, 1] < width)
+    at = (jnp.clip(cells[:, 0], 0, height - 1), jnp.clip(cells[:, 1], 0, width - 1))
+    turns = jnp.array([0, 1, 2, 1])[(jnp.arange(4) - heading) % 4]
+    turns = jnp.where(heading < 0, 0, turns)
+
+    def best(open_cells: Any) -> tuple[Any, Any]:
+        ways = compiled_distances(open_cells, target)[at]
+        cost = jnp.where(inside & (ways < FAR), ways * 8 + turns, FAR * 8)
+        way = jnp.argmin(cost)
+        return way, cost[way] < FAR * 8
+
+    around, some = best(free & ~taken)
+    through, any_path = best(free)
+    way = jnp.where(some, around, through)
+    way = jnp.where(taken[at][way], WAIT, way)
+    return jnp.where(some | any_path, way, LOST).astype(jnp.int32)

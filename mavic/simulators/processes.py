@@ -1,0 +1,154 @@
+"""Where simulators are held: in worker processes, or in this process."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import subprocess
+import sys
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
+
+from mavic.simulators.adapters import SimulatorError
+from mavic.simulators.description import Description
+from mavic.simulators.worker import Holder
+
+START_SECONDS = 120.0  # for a worker to import the user's module
+_START = (
+    "from mavic.simulators.worker import main; main()"  # not -m: answers must name their module
+)
+
+
+class Request(NamedTuple):
+    """What a worker does: a method of `Holder` and its arguments, for some simulators."""
+
+    method: str
+    numbers: list[int]
+    args: tuple[Any, ...]
+
+
+class Lost(Exception):
+    """A worker died or hung. The message says which."""
+
+
+class Process:
+    """A worker in a process of its own."""
+
+    def __init__(self, description: Description, number: int) -> None:
+        self.description, self.number = description, number
+        self.process: subprocess.Popen | None = None
+        self.connection: Connection | None = None
+
+    def start(self) -> None:
+        """Start the process, unless it runs."""
+        if self.process is not None:
+            return
+        ours, theirs = socket.socketpair()
+        with theirs:
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+            environment["JAX_PLATFORMS"] = "cpu"  # the device belongs to the training
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _START, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+            )
+        self.connection = Connection(ours.detach())
+        self.connection.send(sys.path)
+        self.connection.send_bytes(_pickled(self.description))
+        try:
+            found = self._receive(START_SECONDS)
+        except Lost as lost:
+            raise SimulatorError(
+                f"{self.description.name}: worker {self.number} did not start: {lost}"
+            ) from None
+        if found is not None:
+            self.stop()
+            raise SimulatorError(
+                f"{self.description.name}: a worker cannot import the world: {found}"
+            )
+
+    def send(self, request: Request) -> None:
+        """Ask for something. The answer comes by `receive`."""
+        self.start()
+        assert self.connection is not None
+        try:
+            self.connection.send((request.method, request.args))
+        except OSError:
+            raise self._died() from None
+
+    def receive(self) -> Any:
+        """Return the answer. `Lost`: there is none, and the process is ended."""
+        answer = self._receive(self.description.timeout)
+        if isinstance(answer, SimulatorError):
+            raise answer
+        return answer
+
+    def stop(self) -> None:
+        """End the process."""
+        if self.connection is not None:
+            self.connection.close()
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+        self.process = self.connection = None
+
+    def _receive(self, seconds: float) -> Any:
+        assert self.connection is not None
+        try:
+            if not self.connection.poll(seconds):
+                raise self._lost(f"hung: no answer within {seconds:g} seconds")
+            return self.connection.recv()
+        except (EOFError, OSError):
+            raise self._died() from None
+
+    def _died(self) -> Lost:
+        assert self.process is not None
+        return self._lost(f"died (exit status {self.process.wait()})")
+
+    def _lost(self, why: str) -> Lost:
+        self.stop()
+        return Lost(why)
+
+
+class Here:
+    """The place of simulators that run in this process. Errors and hangs of theirs are those of the program."""
+
+    number = 0
+
+    def __init__(self, description: Description) -> None:
+        self.holder = Holder(description)
+        self.answer: Any = None
+
+    def start(self) -> None:
+        """Do nothing: it is always there."""
+
+    def send(self, request: Request) -> None:
+        """Do what is asked at once."""
+        self.answer = getattr(self.holder, request.method)(*request.args)
+
+    def receive(self) -> Any:
+        """Return the answer."""
+        return self.answer
+
+    def stop(self) -> None:
+        """Close the simulators."""
+        for simulator in self.holder.held.values():
+            simulator.close()
+        self.holder.held.clear()
+
+
+def _pickled(description: Description) -> bytes:
+    """Return a description as bytes. cloudpickle, if it is installed, also takes functions of a script or notebook."""
+    try:
+        from cloudpickle import dumps
+    except ImportError:
+        dumps = pickle.dumps
+    try:
+        return dumps(description)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise SimulatorError(
+            f"{description.name}: the world cannot be sent to a worker process ({error}); put its functions at the top "
+            "level of a module, or give workers=0"
+        ) from None

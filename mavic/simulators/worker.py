@@ -1,0 +1,159 @@
+"""The process that steps simulators: it holds some of them, and answers what the pool asks.
+
+`Holder` does the work. The pool uses it directly where simulators run in its own process.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mavic.simulators import check
+from mavic.simulators.adapters import SimulatorError, SimulatorFailure
+from mavic.simulators.description import Description
+from mavic.simulators.macro_simulator import MacroSimulator
+
+
+class Answer(NamedTuple):
+    """The rows [k, F] of some simulators, those that failed (place in the request → why), the seconds it took, and
+    pictures, if they were asked for."""
+
+    rows: np.ndarray
+    failed: dict[int, str]
+    seconds: float
+    pictures: list[Any]
+
+
+class Holder:
+    """Simulators by number. One that fails is dropped, and made anew when its next episode begins."""
+
+    def __init__(self, description: Description) -> None:
+        """Hold no simulators of the world yet."""
+        self.description = description
+        self.held: dict[int, MacroSimulator] = {}
+
+    def reset(self, numbers: Sequence[int], seeds: Sequence[int], pictures: bool) -> Answer:
+        """Begin episodes."""
+
+        def begin(place: int, number: int) -> np.ndarray:
+            if number not in self.held:
+                self.held[number] = MacroSimulator(self.description)
+            return self.held[number].reset(int(seeds[place]))
+
+        return self._each(numbers, begin, pictures)
+
+    def tick(
+        self, numbers: Sequence[int], macro: np.ndarray, fresh: np.ndarray, pictures: bool
+    ) -> Answer:
+        """Run one tick of each simulator. `macro` and `fresh` are [k, N]."""
+        chosen, starts = macro.tolist(), fresh.tolist()
+
+        def go_on(place: int, number: int) -> np.ndarray:
+            if number not in self.held:
+                raise SimulatorFailure("crashed: the simulator was lost")
+            return self.held[number].tick(chosen[place], starts[place])
+
+        return self._each(numbers, go_on, pictures)
+
+    def replay(
+        self, number: int, seed: int, macro: np.ndarray, fresh: np.ndarray, pictures: bool
+    ) -> Answer:
+        """Bring a simulator to where an episode was, by its seed and its macros [T, N]."""
+
+        def again(place: int, number: int) -> np.ndarray:
+            del place
+            row = self.reset([number], [seed], False).rows[0]
+            for chosen, starts in zip(macro.tolist(), fresh.tolist(), strict=True):
+                row = self.held[number].tick(chosen, starts)
+            return row
+
+        return self._each([number], again, pictures)
+
+    def alone(self, count: int, ticks: int) -> Answer:
+        """Step new simulators with random primitive actions, one after another: what the machine could do at most."""
+        simulators = [self.description.simulator() for _ in range(count)]
+        random = np.random.default_rng(0)
+        actions = random.integers(
+            0, self.description.actions, (ticks, len(self.description.agents))
+        )
+        for number, simulator in enumerate(simulators):
+            simulator.reset(number)
+        began = time.perf_counter()
+        for chosen in actions.tolist():
+            for simulator in simulators:
+                stepped = simulator.step(chosen)
+                if stepped.terminated or stepped.truncated:
+                    simulator.reset(simulator.time)
+        seconds = time.perf_counter() - began
+        for simulator in simulators:
+            simulator.close()
+        return Answer(np.zeros((0, self.description.sizes.row), np.float32), {}, seconds, [])
+
+    def difference(self) -> str:
+        """Return where two episodes of the same seed and macros differ; empty if they agree or if one fails."""
+        try:
+            return check.difference(self.description)
+        except SimulatorError:
+            raise
+        except Exception as error:  # it is told when it happens in an episode
+            return (
+                f"{self.description.name}, seed {check.SEED}: {_raised(error)}, when it was tried"
+            )
+
+    def _each(self, numbers: Sequence[int], call: Any, pictures: bool) -> Answer:
+        began = time.perf_counter()
+        rows = np.zeros((len(numbers), self.description.sizes.row), np.float32)
+        failed: dict[int, str] = {}
+        drawn: list[Any] = []
+        for place, number in enumerate(numbers):
+            try:
+                rows[place] = call(place, number)
+                drawn += [self.held[number].picture()] if pictures else []
+            except SimulatorError:
+                raise
+            except SimulatorFailure as failure:
+                failed[place] = str(failure)
+            except Exception as error:  # a simulator may raise anything
+                failed[place] = f"crashed: {_raised(error)}"
+            if place in failed:
+                drawn += [None] if pictures else []
+                self.held.pop(number, None)
+        return Answer(rows, failed, time.perf_counter() - began, drawn)
+
+
+def _raised(error: BaseException) -> str:
+    """Return an error in one line, with the file and line that raised it."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text} ({last.filename.rsplit('/', 1)[-1]}:{last.lineno})"
+
+
+def main() -> None:
+    """Serve the pool over the connection whose file descriptor is the first argument."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # the pool's process decides when to stop
+        signal.signal(number, signal.SIG_IGN)
+    connection = Connection(int(sys.argv[1]))
+    sys.path[:] = connection.recv()
+    try:
+        holder = Holder(pickle.loads(connection.recv_bytes()))
+        connection.send(None)
+    except BaseException as error:
+        connection.send(_raised(error))
+        return
+    while True:
+        try:
+            name, args = connection.recv()
+        except (EOFError, OSError):  # the pool is gone
+            return
+        try:
+            connection.send(getattr(holder, name)(*args))
+        except SimulatorError as error:
+            connection.send(error)
