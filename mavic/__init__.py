@@ -53,6 +53,7 @@ def train(
     brief: bool = False,
     words: bool = False,
     overwrite: bool = False,
+    precheck: bool = True,
     initial: str | Path | None = None,
     on_point: OnPoint | Sequence[OnPoint] = (),
     console: Console | None = None,
@@ -71,6 +72,7 @@ def train(
         brief: evaluate without pairs of prohibitions and without the shield.
         words: also evaluate with unseen phrases.
         overwrite: replace records that were made with other seeds, numbers or options.
+        precheck: check the instructions of a world of your own first, as `mavic check` does. An error stops.
         initial: a policy file or shipped team whose weights all seeds start from.
         on_point: called with every `mavic.session.loggers.Point` of the learning curves.
         console: a rich console for progress. None: silence.
@@ -92,6 +94,7 @@ def train(
         brief=brief,
         words=words,
         overwrite=overwrite,
+        precheck=precheck,
         initial=initial,
         on_point=on_point,
         console=console,

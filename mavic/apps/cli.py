@@ -15,6 +15,7 @@ from mavic import __version__
 from mavic.apps import console
 from mavic.apps.commands.bench import Bench
 from mavic.apps.commands.cache import Cache, keep_compiled
+from mavic.apps.commands.check import Check
 from mavic.apps.commands.command import Command, UserError
 from mavic.apps.commands.evaluate import Evaluate
 from mavic.apps.commands.export import Export
@@ -29,7 +30,18 @@ from mavic.apps.commands.worlds import Worlds
 from mavic.session import stopping
 
 COMMANDS = (
-    Train | Evaluate | Report | Reproduce | Replay | Play | Worlds | Words | Export | Bench | Cache
+    Train
+    | Check
+    | Evaluate
+    | Report
+    | Reproduce
+    | Replay
+    | Play
+    | Worlds
+    | Words
+    | Export
+    | Bench
+    | Cache
 )
 
 

@@ -74,6 +74,8 @@ class Train(Command):
     """Replace records and policies that were made with other seeds, numbers or options. File names tell the
     method, preset, backbone, network, hearing and condition."""
 
+    precheck: bool = True
+    """Check the instructions of a world of your own first, as `mavic check` does. An error stops the command."""
     initial: Path | None = None
     """Continue from the weights of this policy file or shipped team, such as box_pushing/mavic. All seeds start from
     them; exploration and optimizers begin anew. Networks and hearing must be the same."""
@@ -140,6 +142,8 @@ class Train(Command):
         if self.print_config:
             print(resolved)
             return
+        if self.precheck:
+            session.check_first(groups, console.OUT)
         calls = self._loggers(folder)
         with session.holding(folder, groups, overwrite=self.overwrite, say=_warn):
             files.write_text(folder / CONFIG, resolved + "\n")
