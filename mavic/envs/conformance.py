@@ -83,7 +83,10 @@ def _check_names(env: Any) -> None:
     )
     for method in STATE_METHODS:
         inputs = list(inspect.signature(getattr(env, method)).parameters)
-        _require(inputs == ["state"], f"{method} must depend on the state alone, takes {inputs}")
+        _require(
+            len(inputs) == 1,
+            f"{method} must depend on the state alone, takes {inputs or 'nothing'}",
+        )
 
 
 def _check_shapes(env: Env, key: Array) -> Any:

@@ -157,7 +157,7 @@ def _result(
         records.write(record, trained.record_lines(config, score))
         if trained.finite_seeds(config) and not METHODS[config.method].random:
             seed = trained.median_seed(score)
-            policy = trained.save_team(folder / config.name(), config, seed)
+            policy = trained.save_team(folder / config.short_name(), config, seed)
     return Result(config=config, score=score, trained=trained, record=record, policy=policy)
 
 
