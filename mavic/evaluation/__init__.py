@@ -2,6 +2,7 @@
 
 - `evaluate`: plays the episodes and makes the score lines.
 - `metrics`: the table of metrics.
+- `collapse`: kinds under which a team hardly does its task any more.
 - `quantities`: what metrics sum over episodes.
 - `unseen_phrases`: instructions in phrases that teams were not trained on.
 - `infeasible`: requests that no team can fulfil.

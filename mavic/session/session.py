@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
-from mavic.evaluation import evaluate, infeasible, unseen_phrases
+from mavic.evaluation import collapse, evaluate, infeasible, unseen_phrases
 from mavic.experiment import check, records
 from mavic.experiment.axes import AXES
 from mavic.experiment.config import ExperimentConfig
@@ -157,7 +157,9 @@ def _result(
         records.write(record, trained.record_lines(config, score))
         if trained.finite_seeds(config) and not METHODS[config.method].random:
             seed = trained.median_seed(score)
-            policy = trained.save_team(folder / config.short_name(), config, seed)
+            found = collapse.collapses(score, trained.group.seeds.index(seed))
+            more = {"collapsed": found} if found else {}
+            policy = trained.save_team(folder / config.short_name(), config, seed, **more)
     return Result(config=config, score=score, trained=trained, record=record, policy=policy)
 
 

@@ -195,6 +195,7 @@ class Train(Command):
 
     def _train(self, group: Group, folder: Path, calls: list[OnPoint]) -> None:
         """Train and evaluate a group. If the user stops it, say where the training is saved."""
+        from mavic.evaluation import collapse
         from mavic.session import session
         from mavic.training import checkpoint
 
@@ -205,6 +206,9 @@ class Train(Command):
         try:
             for result in session.run(group, folder, console=console.OUT, **options):
                 console.OUT.print(_summary(result.config.name(), result.score))
+                for kind, share in collapse.collapses(result.score).items():
+                    line = f"  {collapse.sentence(kind, share)}"
+                    console.OUT.print(line, style="yellow", soft_wrap=True)
                 if any(point is not None for point in result.diverged):
                     lost = _losses(group.seeds, result.diverged)
                     console.OUT.print(lost, style="yellow")
@@ -241,8 +245,22 @@ def _summary(name: str, score: dict[str, Any]) -> str:
         return f"{name}: no seed has a score"
     return (
         f"{name}: base {np.nanmean(base):.2f} (min {np.nanmin(base):.2f}) · "
-        f"compliance {np.nanmean(followed):.2%} (min {np.nanmin(followed):.2%})"
+        f"compliance {np.nanmean(followed):.2%} (min {np.nanmin(followed):.2%}){_under(score)}"
     )
+
+
+def _under(score: dict[str, Any]) -> str:
+    """Return the part of the line on the task under a held instruction; empty if its share is unknown."""
+    from mavic.evaluation import collapse
+
+    shares = collapse.shares_of_base(score)
+    if not shares:
+        return ""
+    worst = min(shares, key=shares.__getitem__)
+    best = score.get("optimum") is not None
+    what = "what is possible" if best else "base"
+    mean = sum(shares.values()) / len(shares)
+    return f" · task under an instruction {mean:.0%} of {what} (worst {worst} {shares[worst]:.0%})"
 
 
 def _losses(seeds: Sequence[int], points: Sequence[int | None]) -> str:
