@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 
     from mavic.envs.api import Env
     from mavic.reporting.report import ReportPaths
+    from mavic.rollout.plan import Plan
     from mavic.session.loggers import OnPoint
     from mavic.session.session import Result
     from mavic.teams.team import TeamPolicy
 
 __version__ = "0.3.0"
-__all__ = ["evaluate", "load_policy", "make", "report", "train"]
+__all__ = ["evaluate", "load_policy", "make", "plan", "report", "train"]
 
 
 def make(world: str, **options: Any) -> Env:
@@ -41,6 +42,38 @@ def load_policy(path: str | Path) -> TeamPolicy:
     from mavic.teams.file import load
 
     return load(path)
+
+
+def plan(
+    world: str,
+    kind: str | None = None,
+    *,
+    gamma: float | None = None,
+    most: float | None = None,
+    width: int = 50_000,
+    **options: Any,
+) -> Plan | None:
+    """Search for the best plan of a small world without chance, such as `mavic.plan("box_pushing", most=300)`.
+
+    Args:
+        world: the name of a world.
+        kind: the kind that the plan obeys from the start. None: no instruction; "KIND+KIND": both.
+        gamma: the discount. None: that of the world's default preset.
+        most: the most that can still be earned in any state, a mean over agents. It ends the search early.
+        width: how many situations are kept in a tick. With more of them the plan may not be the best.
+        options: options of the world.
+
+    Returns:
+        The plan: its value, whether it is exact, and its macros. None if the kind replaces the task, and if no plan
+        obeys it.
+    """
+    from mavic.envs import api
+    from mavic.experiment.axes import Axes
+    from mavic.experiment.methods import preset_of
+    from mavic.rollout import plan as search
+
+    gamma = preset_of(Axes().preset, world).gamma if gamma is None else gamma
+    return search.plan(api.make(world, **options), kind, gamma=gamma, most=most, width=width)
 
 
 def train(

@@ -24,7 +24,7 @@ def test_without_a_planner_the_base_return_is_the_measure():
 
 
 def test_what_obeying_must_cost_is_no_collapse():
-    """The best obedient plan earns half of the best plan, so a quarter of the base return is half of what is possible."""
+    """The best obedient plan earns half of the best plan, so a quarter of the base return is half of it."""
     score = score_of([100.0], [1], [0], optimum=300.0)
     assert collapse.shares_of_base(score) == {FIRST: pytest.approx(0.5)}
     assert collapse.collapses(score) == {}
