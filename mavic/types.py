@@ -164,6 +164,11 @@ class Rules:
     given: Array  # [C] bool: whether the schedule gives it
     weight: Array  # [C] how often it is given, compared with the others that are possible
     names: tuple[str, ...] = static()
+    predicate: Array | None = None
+    """[C] 0, or 1 + the index of the predicate on which it depends whether a choice is forbidden, or allowed. None: no
+    kind depends on one."""
+    negated: Array | None = None
+    """[C] bool: it depends on the predicate's not holding."""
 
 
 @record
@@ -225,6 +230,8 @@ class InstructedState:
     time: Array  # [] ticks so far
     key: Array  # the episode's key
     also: Instruction | None = None  # a second one that holds beside it; None: compiled without one
+    holds: Array | None = None
+    """[N, M, Q] bool: the predicates that held of each choice then. None: no kind depends on one."""
 
 
 @record

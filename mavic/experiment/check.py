@@ -256,7 +256,9 @@ def _twin_is_no_way_out(kind: Kind, case: _Case) -> Iterator[Finding]:
     if kind.allow is not None or other.allow is not None:
         why = "a twin forbids the same elsewhere, and one of the two kinds lists what is allowed"
         yield _finding(ERROR, kind, f"twin = {kind.twin!r}: {why}", "leave twin out")
-    elif kind is other or np.array_equal(own, its):
+    elif kind is other or (
+        np.array_equal(own, its) and (kind.when, kind.unless) == (other.when, other.unless)
+    ):
         why = "it forbids the same macros, so neither can be used instead"
         yield _finding(
             ERROR, kind, f"twin = {kind.twin!r}: {why}", "name the kind of the other thing"
@@ -429,8 +431,9 @@ def _ask_the_same(case: _Case) -> Iterator[Finding]:
     """Return pairs of kinds that differ in nothing but their names and phrases."""
     rules = case.rules
     fields = ("allowed", "lists_allowed", "addressed", "replaces", "outcome", "precondition")
+    asks = [*fields, "effect", *(("predicate", "negated") if rules.predicate is not None else ())]
     demands = [
-        tuple(np.asarray(getattr(rules, name)[number]).tobytes() for name in (*fields, "effect"))
+        tuple(np.asarray(getattr(rules, name)[number]).tobytes() for name in asks)
         for number in range(len(rules.names))
     ]
     for one, other in combinations(case.file.kinds, 2):

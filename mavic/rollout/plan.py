@@ -225,9 +225,10 @@ def _move(
     effects = (rules.effect[one.kind] for one in instructions)
     effect = functools.reduce(jnp.maximum, effects, zeros)
     tick = env.tick(jax.random.key(0), state, macro, fresh, effect)
+    holds = reward.predicates_in(env, state, rules)
     broken, resolved = jnp.asarray(False), []
     for i, (kind, one) in enumerate(zip(asked.kinds, instructions, strict=True)):
-        complied = reward.comply(one, macro, tick.effective_macro, rules)
+        complied = reward.comply(one, macro, tick.effective_macro, rules, holds)
         sign = jnp.where(held[i], reward.verdict(jnp.asarray(kind), tick.events, rules), 0)
         broken |= (fresh & ~complied).any() | (sign < 0)
         resolved.append(sign != 0)

@@ -185,10 +185,11 @@ def _try_again(
     def one(kind: Array, snap: _Snapshot) -> tuple[Array, Array]:
         asked = replace(none, kind=jnp.where(rules.addressed[kind], kind, 0))
         effect = rules.effect[asked.kind]
+        holds = reward.predicates_in(env, snap.state, rules)
 
         def outcome(macro: Array, fresh: Array) -> Any:
             tick = env.tick(key, snap.state, macro, fresh, effect)
-            met = reward.comply(asked, macro, tick.effective_macro, rules)[snap.agent]
+            met = reward.comply(asked, macro, tick.effective_macro, rules, holds)[snap.agent]
             result = (env.observe(tick.state), tick.events, tick.reward)
             return result, tick.ended[snap.agent], met
 
