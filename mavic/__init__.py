@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from mavic.envs.api import Env
     from mavic.reporting.report import ReportPaths
-    from mavic.rollout.plan import Plan
+    from mavic.rollout.plan import Most, Plan
     from mavic.session.loggers import OnPoint
     from mavic.session.session import Result
     from mavic.teams.team import TeamPolicy
@@ -49,7 +49,7 @@ def plan(
     kind: str | None = None,
     *,
     gamma: float | None = None,
-    most: float | None = None,
+    most: Most | None = None,
     width: int = 50_000,
     **options: Any,
 ) -> Plan | None:
@@ -59,7 +59,8 @@ def plan(
         world: the name of a world.
         kind: the kind that the plan obeys from the start. None: no instruction; "KIND+KIND": both.
         gamma: the discount. None: that of the world's default preset.
-        most: the most that can still be earned in any state, a mean over agents. It ends the search early.
+        most: the most that can still be earned, a mean over agents: a number, or a function of a state and gamma. It
+            ends the search early.
         width: how many situations are kept in a tick. With more of them the plan may not be the best.
         options: options of the world.
 

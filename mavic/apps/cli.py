@@ -111,6 +111,9 @@ def _run(command: Command) -> None:
     from mavic.language.encoder import ALLOW_DOWNLOAD, EncoderError
 
     command.check()
+    from mavic.language.reader import read
+
+    read.LISTENERS[:] = [lambda text: console.ERR.print(text, style="dim")]
     if isinstance(command, Train | Bench):
         from mavic.training import devices
 

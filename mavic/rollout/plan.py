@@ -26,7 +26,9 @@ from mavic.instruct.pairs import JOINED
 from mavic.instruct.reward import rules_of
 from mavic.types import Array, Rules, replace
 
+Most = float | Callable[[Any, float], Array]
 WIDTH = 50_000
+QUICK_WIDTH = 500
 CHUNK = 4096  # situations that one compiled call moves on
 SLACK = 1e-6  # a bound that is not larger by this cannot beat the best plan
 TRIED = 64  # ticks of random play that look for randomness
@@ -89,7 +91,7 @@ def plan(
     kind: str | None = None,
     *,
     gamma: float,
-    most: float | None = None,
+    most: Most | None = None,
     width: int = WIDTH,
     rules: Rules | None = None,
 ) -> Plan | None:
@@ -99,8 +101,9 @@ def plan(
         env: The environment. Its first state and its ticks must not be random.
         kind: The kind that the plan obeys; None: no instruction; "KIND+KIND": both.
         gamma: The discount.
-        most: The most that can still be earned in any state, as an undiscounted mean over agents. Situations that
-            cannot beat the best plan found are then dropped, and the search ends early.
+        most: The most that can still be earned, as a mean over agents: a number for any state, or a function of a state
+            and gamma, discounted from that state on. Situations that cannot beat the best plan found are then dropped,
+            and the search ends early.
         width: How many situations are kept in a tick. If there are more, those that earned least are dropped, and the
             plan may not be the best.
         rules: What each kind asks for. None: by the instruction file of the world.
@@ -115,11 +118,21 @@ def plan(
     if asked is not None and np.asarray(asked.rules.replaces)[asked.kinds].any():
         return None
     _check_deterministic(env)
-    return _search(env, asked, gamma, math.inf if most is None else most, width)
+    bound = most if callable(most) else _constant(math.inf if most is None else most)
+    quick = None
+    if most is not None and width > QUICK_WIDTH:  # a plan to beat makes the long search shorter
+        quick = _search(env, asked, gamma, bound, QUICK_WIDTH)
+        if quick is not None and quick.exact:
+            return quick
+    return _search(env, asked, gamma, bound, width, quick)
+
+
+def _constant(most: float) -> Callable[[Any, float], Array]:
+    return lambda state, gamma: jnp.float32(most)
 
 
 def searched(
-    *, most: float | None = None, width: int = WIDTH
+    *, most: Most | None = None, width: int = WIDTH
 ) -> Callable[[Env, float, str | None], float | None]:
     """Return a function for the field `optimum` of a world: the return of the best plan, or None if it is not exact.
 
@@ -164,8 +177,17 @@ def _rules_of(env: Env, kind: str) -> Rules:
     return rules_of(env, path, extras=True)
 
 
-def _search(env: Env, asked: _Asked | None, gamma: float, most: float, width: int) -> Plan | None:
+def _search(
+    env: Env,
+    asked: _Asked | None,
+    gamma: float,
+    most: Callable[[Any, float], Array],
+    width: int,
+    known: Plan | None = None,
+) -> Plan | None:
+    """Return the best plan, or `known` if none is better."""
     move = jax.jit(jax.vmap(functools.partial(_move, env, asked)))
+    ahead = jax.jit(jax.vmap(lambda state: most(state, gamma)))
     available = jax.jit(jax.vmap(env.available))
     first = jax.tree.map(lambda leaf: np.asarray(leaf)[None], env.reset(jax.random.key(0)))
     agents = len(env.agents)
@@ -176,7 +198,9 @@ def _search(env: Env, asked: _Asked | None, gamma: float, most: float, width: in
         held=_given(env, asked)[None],
         value=np.zeros(1),
     )
-    best, end, dropped = -math.inf, (0, 0), -math.inf
+    best = -math.inf if known is None else known.value
+    end: tuple[int, int] | None = None
+    dropped = -math.inf
     history: list[_Layer] = []
     for time in range(env.horizon):
         offered = _in_chunks(lambda part: available(part.state), nodes)
@@ -191,20 +215,22 @@ def _search(env: Env, asked: _Asked | None, gamma: float, most: float, width: in
             best = float(value[ended].max())
             end = (time, int(ended[value[ended].argmax()]))
         going = kept[~last[kept]]
-        future = gamma ** (time + 1) * most
-        going = going[value[going] + future > best + SLACK]
-        nodes, left = _distinct(moved, macro, value, going)  # those that earned most first
-        if len(left) > width:
-            dropped = max(dropped, float(nodes.value[width]) + future)
-            nodes, left = nodes.at(slice(width)), left[:width]
+        nodes, left = _distinct(moved, macro, value, going)
+        if len(left):
+            future = _in_chunks(lambda part: ahead(part.state), nodes)
+            hope = nodes.value + gamma ** (time + 1) * np.asarray(future, float)
+            order = np.lexsort((-nodes.value, -hope))  # of equal hopes, what earned most first
+            order = order[hope[order] > best + SLACK]
+            dropped = max([dropped, *hope[order[width : width + 1]].tolist()])
+            nodes, left = nodes.at(order[:width]), left[order[:width]]
         history.append(_Layer(source=rows, macro=macro, left=left))
         if not len(left):
             break
-    if not math.isfinite(best):
-        return None
     bound = max(best, dropped)
-    macros = _retrace(history, end, env)
-    return Plan(value=best, exact=bound <= best + SLACK, bound=bound, macros=macros)
+    exact = bound <= best + SLACK
+    if end is not None:
+        return Plan(value=best, exact=exact, bound=bound, macros=_retrace(history, end, env))
+    return None if known is None else known._replace(exact=exact, bound=bound)
 
 
 def _move(
