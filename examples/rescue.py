@@ -172,12 +172,13 @@ class Rescue:
             Place.ROOM_B: (4.5, 1.8),
             Place.OUT: (0.5, 2.6),
         }
+        colours = ["green" if found else "grey" for found in state.searched.tolist()]
         things = [
             Sprite(shape="zone", x=0, y=0.5, width=2, height=1.9, name="hall", label="hall"),
             Sprite(shape="zone", x=2, y=0.4, width=2, height=0.6, name="left corridor"),
             Sprite(shape="zone", x=2, y=2.0, width=2, height=0.6, name="right corridor"),
-            Sprite(shape="zone", x=4, y=0, width=2, height=1.4, name="room a", label="A", colour="green" if state.searched[0] else "grey"),
-            Sprite(shape="zone", x=4, y=1.6, width=2, height=1.4, name="room b", label="B", colour="green" if state.searched[1] else "grey"),
+            Sprite(shape="zone", x=4, y=0, width=2, height=1.4, name="room a", label="A", colour=colours[0]),
+            Sprite(shape="zone", x=4, y=1.6, width=2, height=1.4, name="room b", label="B", colour=colours[1]),
             Sprite(shape="station", x=0, y=0.5, width=0.5, height=0.5, name="charger", label="⚡"),
         ]  # fmt: skip
         if not state.lifted:
@@ -187,7 +188,10 @@ class Rescue:
         ):
             x, y = spots[Place(place)]
             things.append(
-                Sprite(shape="robot", x=x + 0.45 * i - 0.3, y=min(y, 2.6), width=0.4, height=0.4, label=str(i), holds=f"battery {battery}")
+                Sprite(
+                    shape="robot", x=x + 0.45 * i - 0.3, y=y, width=0.4, height=0.4,
+                    label=str(i), holds=f"battery {battery}",
+                )
             )  # fmt: skip
         work = (
             Step(name="search room A", done=int(state.searched[0])),
@@ -217,5 +221,6 @@ register(
     job="The robots search both rooms, lift the beam together and leave.",
     optimum=searched(most=most),
     macro_words={"LEFT": "cross the left corridor", "RIGHT": "cross the right corridor", "DOOR": "go through the door"},
-    macro_things={"LEFT": "left corridor", "RIGHT": "right corridor", "LIFT": "beam", "to-the-charger": "charger", "to-the-hall": "hall"},
+    macro_things={"LEFT": "left corridor", "RIGHT": "right corridor", "LIFT": "beam",
+    "to-the-charger": "charger", "to-the-hall": "hall"},
 )  # fmt: skip

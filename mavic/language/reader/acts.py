@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mavic.language.reader.phrase_file import END, NONE, Example
-from mavic.language.reader.spelling import WORD, in_vocabulary
+from mavic.language.reader.spelling import in_vocabulary
 from mavic.language.text import fold
 from mavic.language.vectors import FOLDER
 
@@ -115,22 +115,26 @@ _BEFORE_NAMES |= {
 }
 _COURTESY = re.compile(
     r"^(?:(?:please|now|hey|ok|okay|guys|everyone|everybody|somebody|both of you|all of you|two of you|you two|go and|"
-    r"come and|just|kindly|could you|can you|would you|will you)[, ]+)+|(?:[, ]+(?:please|now|right now|at once|for now))+$"
+    r"come and|just|kindly|could you|can you|would you|will you)[, ]+)+|(?:[, ]+(?:please|now"
+    r"|right now|at once|for now))+$"
 )
 _DONT = re.compile(
-    r"^(?:don't|do not|never|you must not|you mustn't|you may not|you can't|you shouldn't|nobody may|no one may) (?P<do>.+)$"
+    r"^(?:don't|do not|never|you must not|you mustn't|you may not|you can't|you shouldn't"
+    r"|nobody may|no one may) (?P<do>.+)$"
 )
 _NO_DOING = re.compile(
     r"^(?:stop|quit|avoid|no|no more|refrain from|cease) (?P<doing>\w+ing)(?P<rest>(?: .+)?)$"
 )
 _AVOID = re.compile(
     r"^(?:avoid|skip|leave|(?:stay|keep|steer) (?:away from|out of|off|clear of)|hands off|(?:work|do) without|"
-    r"keep your hands off|no (?:one|robots?|carts?|trucks?) (?:enters|in|into|uses)|nobody (?:enters|uses|goes (?:near|into|to))|"
+    r"keep your hands off|no (?:one|robots?|carts?|trucks?) (?:enters|in|into|uses)"
+    r"|nobody (?:enters|uses|goes (?:near|into|to))|"
     r"no one (?:goes (?:near|into|to))|not through|never use|don't use|do not use|don't touch|do not touch)"
     r" (?P<x>.+?)(?: alone| free| clear| to me| dry| closed| shut| in peace)?$"
 )
 _IS_CLOSED = re.compile(
-    r"^(?P<x>(?:the )?[\w' ]+?) (?:is|are|stays?|must be) (?:now )?(?:off limits|closed|blocked|broken|mine|taken|forbidden|"
+    r"^(?P<x>(?:the )?[\w' ]+?) (?:is|are|stays?|must be) (?:now )?(?:off limits|closed"
+    r"|blocked|broken|mine|taken|forbidden|"
     r"reserved|occupied|free|quiet|out of order|in use|in quarantine|not allowed|not available|being \w+)$"
 )
 
@@ -345,8 +349,3 @@ def _fits(act: Act, needs: Collection[str], done: Sequence[Act]) -> bool:
         "other": bool(_others(act, done)),
     }
     return all(has[need] for need in needs)
-
-
-def words_of_text(text: str) -> list[str]:
-    """Return the words of a text in lower case."""
-    return WORD.findall(fold(text))

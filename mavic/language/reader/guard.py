@@ -1,8 +1,8 @@
-"""What a sentence does with an act, read from its form: a release, thanks, the past, a question, a postponement, a report.
+"""What a sentence does with an act, read from its form: a release, thanks, the past, a question, a postponement.
 
-A head that was fitted to a few phrases hears what a sentence is about better than what it does with it. So for such heads
-the probability of prohibitions goes to "end" where a sentence plainly releases, and that of all kinds to "none" where it
-plainly asks for nothing.
+A head that was fitted to a few phrases hears what a sentence is about better than what it does with it. So for such
+heads the probability of prohibitions goes to "end" where a sentence plainly releases, and that of all kinds to "none"
+where it plainly asks for nothing.
 """
 
 from __future__ import annotations
@@ -16,32 +16,47 @@ from mavic.language.reader.phrase_file import END, NONE
 from mavic.language.text import fold
 
 _RELEASES = re.compile(
-    r"\b(?:you|we|they|robots|everyone|everybody|all of you) (?:can|may|could|might)\b|\bcan be \w+ed\b|\ballowed (?:to|again)\b"
-    r"|\bfeel free\b|\b(?:ok|okay|fine|safe|all right) to\b|\bgo ahead\b|\bby all means\b|\bno need to (?:avoid|stay|keep)\b"
-    r"|\b(?:is|are|has been|have been) (?:\w+ ){0,2}(?:open|free|clear|available|yours|safe|repaired|fixed|cleared|reopened|"
+    r"\b(?:you|we|they|robots|everyone|everybody|all of you) (?:can|may|could|might)\b"
+    r"|\bcan be \w+ed\b|\ballowed (?:to|again)\b"
+    r"|\bfeel free\b|\b(?:ok|okay|fine|safe|all right) to\b|\bgo ahead\b|\bby all means\b"
+    r"|\bno need to (?:avoid|stay|keep)\b"
+    r"|\b(?:is|are|has been|have been) (?:\w+ ){0,2}(?:open|free|clear|available|yours|safe"
+    r"|repaired|fixed|cleared|reopened|"
     r"unblocked|finished|released|back in (?:use|service))\b|\b(?:works?|working|open|free|allowed|available) again\b"
-    r"|\buse \w+ again\b|\bnot (?:off limits|forbidden|closed|blocked) any ?more\b|\bno longer (?:off limits|forbidden|closed|"
-    r"blocked|broken|reserved|mine|taken)\b|\b(?:don't|do not|needn't|need not|no longer) (?:have to |need to )?(?:avoid|stay away|"
+    r"|\buse \w+ again\b|\bnot (?:off limits|forbidden|closed|blocked) any ?more\b"
+    r"|\bno longer (?:off limits|forbidden|closed|"
+    r"blocked|broken|reserved|mine|taken)\b|\b(?:don't|do not|needn't|need not"
+    r"|no longer) (?:have to |need to )?(?:avoid|stay away|"
     r"stay out|keep away|keep out|keep off)\b|\bstop avoiding\b"
 )
 _HARMLESS = re.compile(
-    r"\bno longer\b|\bany ?more\b|\bno need\b|\bno problem\b|\bdon't (?:have|need) to\b|\bnot (?=\w+ any ?more)|\bno longer\b"
+    r"\b(?:don't|do not|needn't|need not|no longer|no need to) (?:have to |need to )?(?:avoid|stay|keep|leave)\b|"
+    r"\bno longer\b|\bany ?more\b|\bno need\b|\bno problem\b|\bdon't (?:have|need) to\b"
+    r"|\bnot (?=\w+ any ?more)|\bno longer\b"
     r"|\bstop avoiding\b|\bstay (?:away|out)\b|\bkeep (?:away|out|off)\b|\boff limits\b"
 )
 _NEGATES = re.compile(
-    r"\b(?:don't|do not|not|never|no|nobody|no one|nothing|none|neither|mustn't|can't|cannot|shouldn't|isn't|aren't|without|"
+    r"\b(?:don't|do not|not|never|no|nobody|no one|nothing|none|neither|mustn't|can't|cannot"
+    r"|shouldn't|isn't|aren't|without|"
     r"only|except|avoid|stop|leave|skip)\b"
 )
 _ASKS_NOTHING = re.compile(
-    r"^(?:\w+,? )?(?:thanks|thank you|cheers|many thanks|well done|good job|good work|nice work|nice job|great work|great job) "
+    r"^(?:\w+,? )?(?:thanks|thank you|cheers|many thanks|well done|good job|good work"
+    r"|nice work|nice job|great work|great job) "
     r"(?:for|with|on|at)\b|\bthank you for\b|\bthanks for\b|\bi (?:appreciate|liked|love|like)\b"
-    r"|^(?:so |and |but |hey,? |ok,? )?(?:who|what|why|when|where|how|which|whose|is|are|was|were|did|does|has|have you|do you|"
+    r"|^(?:so |and |but |hey,? |ok,? )?(?:who|what|why|when|where|how|which|whose|is|are|was"
+    r"|were|did|does|has|have you|do you|"
     r"do we|are you|may i|can i|should i|isn't|aren't|didn't)\b(?! about (?!the))"
-    r"|\b(?:yesterday|last (?:night|week|time|year|month|round|shift|monday)|an? (?:hour|minute|week|while) ago|the other day|back then)\b"
-    r"|\b(?:you|we|they|he|she|somebody|someone|the \w+) (?:just |already |once |really )?(?!need)\w{3,}ed (?:the|all|it|them|a|an|"
-    r"room|ward|bed|crane|oven|aisle|that|too|very)\b|\b(?:you|we|they|he|she) (?:went|took|did|had|were|was|used to|left|put|brought)\b"
-    r"|\b(?:later|tomorrow|tonight|this evening|this afternoon|next (?:week|time|month|round|shift|year)|another time|someday)\b"
-    r"|\bin (?:a|an|one|two|five|ten|half an|\d+) (?:hours?|minutes?|bit|while|moment)\b|\bafter (?:lunch|dinner|the break|i |we |this)"
+    r"|\b(?:yesterday|last (?:night|week|time|year|month|round|shift|monday)|an? (?:hour"
+    r"|minute|week|while) ago|the other day|back then)\b"
+    r"|\b(?:you|we|they|he|she|somebody|someone|the \w+) (?:just |already |once "
+    r"|really )?(?!need)\w{3,}ed (?:the|all|it|them|a|an|"
+    r"room|ward|bed|crane|oven|aisle|that|too|very)\b|\b(?:you|we|they|he|she) (?:went|took"
+    r"|did|had|were|was|used to|left|put|brought)\b"
+    r"|\b(?:later|tomorrow|tonight|this evening|this afternoon|next (?:week|time|month|round"
+    r"|shift|year)|another time|someday)\b"
+    r"|\bin (?:a|an|one|two|five|ten|half an|\d+) (?:hours?|minutes?|bit|while|moment)\b"
+    r"|\bafter (?:lunch|dinner|the break|i |we |this)"
     r"|\bwhen (?:i|we|everyone|everything|it) |\bonce (?:i|we|this|everything|everyone) |\b(?:can|could) wait\b"
     r"|\b(?:told|asked|said|says|heard that|tells|asks)\b|\b(?:tell|ask) (?:him|her|them|my|your)\b"
 )

@@ -1,8 +1,9 @@
 """The training set of an instruction file of one's own, made from its phrases alone.
 
-The phrases are taken apart into acts (`acts.from_phrases`). The acts fill ways to ask, ways to forbid, and the frames that
-speak of an act without asking for it: releases, thanks, the past, questions, postponements, words to others. Siblings
-that the file does not have ("room c" beside rooms a and b) and things of other places are requests for nothing.
+The phrases are taken apart into acts (`acts.from_phrases`). The acts fill ways to ask, ways to forbid, and the frames
+that speak of an act without asking for it: releases, thanks, the past, questions, postponements, words to others.
+Siblings that the file does not have ("room c" beside rooms a and b) and things of other places are requests for
+nothing.
 """
 
 from __future__ import annotations
@@ -28,14 +29,19 @@ EVERYDAY = 260
 COPIES = 1
 TYPOS = 0.12
 ASK = (
-    "could you {do}", "would you please {do}", "can you {do}", "i'd like you to {do}", "it's time to {do}", "you should {do}",
-    "i want you to {do}", "let's {do}", "we need you to {do}", "your job is to {do}", "{do}, will you", "would you {do}",
-    "i need you to {do}", "please {do} now", "go ahead and {do}", "you two, {do}", "why don't you {do}", "make sure to {do}",
+    "could you {do}", "would you please {do}", "can you {do}", "i'd like you to {do}",
+    "it's time to {do}", "you should {do}",
+    "i want you to {do}", "let's {do}", "we need you to {do}", "your job is to {do}", "{do}, will you",
+    "would you {do}",
+    "i need you to {do}", "please {do} now", "go ahead and {do}", "you two, {do}",
+    "why don't you {do}", "make sure to {do}",
 )  # fmt: skip
 FORBID = (
-    "please don't {do}", "i don't want you to {do}", "i'd rather you didn't {do}", "nobody may {do}", "whatever you do, don't {do}",
+    "please don't {do}", "i don't want you to {do}", "i'd rather you didn't {do}", "nobody may {do}",
+    "whatever you do, don't {do}",
     "would you please not {do}", "you are not to {do}", "no {doing}", "no more {doing}", "i don't want anybody {doing}",
-    "you must not {do}", "could you not {do}", "make sure nobody {did}", "{doing} is not allowed", "don't you {do}", "never {do}",
+    "you must not {do}", "could you not {do}", "make sure nobody {did}", "{doing} is not allowed",
+    "don't you {do}", "never {do}",
     "you are not allowed to {do}", "please stop {doing}", "robots must not {do}", "i won't have you {doing}",
 )  # fmt: skip
 REPORTED = (
