@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from mavic.evaluation.judge import Agent, Judged
     from mavic.language.reader.endpoint import Endpoint
     from mavic.reporting.report import ReportPaths
+    from mavic.rollout.plan import Most, Plan
     from mavic.session.loggers import OnPoint
     from mavic.session.session import Result
     from mavic.teams.team import TeamPolicy
 
 __version__ = "0.3.0"
-__all__ = ["evaluate", "judge", "load_policy", "make", "report", "train"]
+__all__ = ["evaluate", "judge", "load_policy", "make", "plan", "report", "train"]
 
 
 def make(world: str, **options: Any) -> Env:
@@ -47,6 +48,39 @@ def load_policy(path: str | Path, *, reader: str | Endpoint | None = None) -> Te
     return load(path, reader)
 
 
+def plan(
+    world: str,
+    kind: str | None = None,
+    *,
+    gamma: float | None = None,
+    most: Most | None = None,
+    width: int = 50_000,
+    **options: Any,
+) -> Plan | None:
+    """Search for the best plan of a small world without chance, such as `mavic.plan("box_pushing", most=300)`.
+
+    Args:
+        world: the name of a world.
+        kind: the kind that the plan obeys from the start. None: no instruction; "KIND+KIND": both.
+        gamma: the discount. None: that of the world's default preset.
+        most: the most that can still be earned, a mean over agents: a number, or a function of a state and gamma. It
+            ends the search early.
+        width: how many situations are kept in a tick. With more of them the plan may not be the best.
+        options: options of the world.
+
+    Returns:
+        The plan: its value, whether it is exact, and its macros. None if the kind replaces the task, and if no plan
+        obeys it.
+    """
+    from mavic.envs import api
+    from mavic.experiment.axes import Axes
+    from mavic.experiment.methods import preset_of
+    from mavic.rollout import plan as search
+
+    gamma = preset_of(Axes().preset, world).gamma if gamma is None else gamma
+    return search.plan(api.make(world, **options), kind, gamma=gamma, most=most, width=width)
+
+
 def train(
     world: str,
     *,
@@ -57,6 +91,7 @@ def train(
     brief: bool = False,
     words: bool = False,
     overwrite: bool = False,
+    precheck: bool = True,
     initial: str | Path | None = None,
     on_point: OnPoint | Sequence[OnPoint] = (),
     console: Console | None = None,
@@ -75,6 +110,7 @@ def train(
         brief: evaluate without pairs of prohibitions and without the shield.
         words: also evaluate with unseen phrases.
         overwrite: replace records that were made with other seeds, numbers or options.
+        precheck: check the instructions of a world of your own first, as `mavic check` does. An error stops.
         initial: a policy file or shipped team whose weights all seeds start from.
         on_point: called with every `mavic.session.loggers.Point` of the learning curves.
         console: a rich console for progress. None: silence.
@@ -96,6 +132,7 @@ def train(
         brief=brief,
         words=words,
         overwrite=overwrite,
+        precheck=precheck,
         initial=initial,
         on_point=on_point,
         console=console,

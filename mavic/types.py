@@ -53,6 +53,23 @@ def static(default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata={"static": True})
 
 
+def by_name(cls: type[T]) -> type[T]:
+    """Make `cls` say that it takes its fields by name when somebody lists them without names."""
+
+    def new(made: type[Any], *listed: Any, **fields: Any) -> Any:
+        del fields
+        if listed:
+            names = [field.name for field in dataclasses.fields(made)]
+            raise TypeError(
+                f"{made.__name__} takes its fields by name, such as {made.__name__}({names[0]}=…); "
+                f"they are {', '.join(names)}"
+            )
+        return object.__new__(made)
+
+    cls.__new__ = new  # type: ignore[method-assign, assignment]
+    return cls
+
+
 @dataclass_transform(
     frozen_default=True, kw_only_default=True, field_specifiers=(static, dataclasses.field)
 )
@@ -66,7 +83,7 @@ def record(cls: type[T]) -> type[T]:
     # JAX rebuilds records with tracers' stand-ins, axes, shapes or None in place of arrays, so a record's constructor
     # is exempt from the type checks of the tests.
     made.__no_type_check__ = True  # type: ignore[attr-defined]
-    return made
+    return by_name(made)
 
 
 def replace(item: T, **changes: Any) -> T:
@@ -89,6 +106,7 @@ class Tick:
     )
 
 
+@by_name
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sprite:
     """One thing in a picture. Units are cells; x grows to the right and y downwards."""
@@ -107,6 +125,7 @@ class Sprite:
     carries: str = ""  # the picture of what it carries
 
 
+@by_name
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Step:
     """A part of the team's work and how far it is."""
@@ -116,6 +135,7 @@ class Step:
     of: int = 1
 
 
+@by_name
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scene:
     """The description of a picture, for text, matplotlib and the web page. Sprites are drawn in order."""
@@ -148,6 +168,11 @@ class Rules:
     given: Array  # [C] bool: whether the schedule gives it
     weight: Array  # [C] how often it is given, compared with the others that are possible
     names: tuple[str, ...] = static()
+    predicate: Array | None = None
+    """[C] 0, or 1 + the index of the predicate on which it depends whether a choice is forbidden, or allowed. None: no
+    kind depends on one."""
+    negated: Array | None = None
+    """[C] bool: it depends on the predicate's not holding."""
 
 
 @record
@@ -209,6 +234,8 @@ class InstructedState:
     time: Array  # [] ticks so far
     key: Array  # the episode's key
     also: Instruction | None = None  # a second one that holds beside it; None: compiled without one
+    holds: Array | None = None
+    """[N, M, Q] bool: the predicates that held of each choice then. None: no kind depends on one."""
 
 
 @record

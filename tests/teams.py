@@ -24,7 +24,12 @@ def _one_run(leaf: Any) -> np.ndarray:
 
 
 def untrained(
-    folder: Path, world: str, method: str = "mavic", seed: int = 0, **fields: Any
+    folder: Path,
+    world: str,
+    method: str = "mavic",
+    seed: int = 0,
+    collapsed: dict[str, float] | None = None,
+    **fields: Any,
 ) -> Path:
     """Write `folder/<world>/<method>` as training would, with random weights. `fields` are of the configuration."""
     config = ExperimentConfig(world=world, method=method, **fields)
@@ -47,4 +52,5 @@ def untrained(
     )
     path = folder / world / method
     path.parent.mkdir(parents=True, exist_ok=True)
-    return trained.save_team(path, config, seed)
+    more = {} if collapsed is None else {"collapsed": collapsed}
+    return trained.save_team(path, config, seed, **more)

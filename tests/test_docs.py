@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -9,13 +10,14 @@ import faults
 import numpy as np
 import pytest
 
-from mavic.envs import api
+from mavic.envs import api, painting
 from mavic.evaluation.metrics import METRICS
 from mavic.experiment.methods import METHODS
 from mavic.instruct.spec import InstructionFile
 from mavic.language.encoder import OWN
 from mavic.learn.cells import CELLS
 from mavic.learn.networks import NETWORKS
+from mavic.types import Scene, Sprite, Step
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -30,6 +32,7 @@ PAGES = (
     "docs/definitions.md",
     "docs/extend.md",
     "docs/lab.md",
+    "docs/not-learning.md",
     "docs/paper.md",
     "docs/play.md",
     "docs/python.md",
@@ -123,8 +126,16 @@ def test_the_page_of_extensions_trains(workshop):
 
 def test_the_page_has_all_its_blocks():
     kinds = [kind for kind, _, _ in blocks()]
-    assert kinds == ["python", "python", "toml", "toml", *["python"] * 8]
-    assert [slow for _, slow, _ in blocks()] == [False] * 11 + [True]
+    assert kinds == ["python", "python", "toml", "toml", *["python"] * 9]
+    assert [slow for _, slow, _ in blocks()] == [False] * 12 + [True]
+
+
+def test_the_page_names_every_shape_and_field_of_a_picture():
+    page = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
+    assert [shape for shape in painting.SHAPES if f'"{shape}"' not in page] == []
+    fields = {f.name for cls in (Scene, Sprite, Step) for f in dataclasses.fields(cls)}
+    assert [name for name in fields if f"`{name}`" not in page] == []
+    assert "take their fields by name" in page
 
 
 @pytest.mark.parametrize(

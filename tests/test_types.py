@@ -1,5 +1,8 @@
 """A wrong rank is refused by the argument's name, with the type checks of the tests and without them."""
 
+import copy
+import pickle
+
 import corridor
 import jax
 import jax.numpy as jnp
@@ -13,7 +16,7 @@ from mavic.learn.returns import CORRECTIONS, targets
 from mavic.learn.transitions import as_played, macro_transitions, packed
 from mavic.rollout import threefry
 from mavic.rollout.step import reset, step
-from mavic.types import Timestep, assert_rank, replace
+from mavic.types import Scene, Sprite, Timestep, assert_rank, replace
 
 ROWS, FLAGS = jnp.ones((4, 3)), jnp.ones((4, 3), bool)
 AGENTS, MACROS = jnp.ones(2, bool), jnp.zeros(2, jnp.int32)
@@ -106,3 +109,15 @@ def test_the_right_rank_passes():
 def test_a_smaller_rank_is_not_broadcast_in_silence():
     with pytest.raises(ValueError, match="rank_promotion"):
         ROWS + ROWS[0]
+
+
+@pytest.mark.parametrize("cls", [Sprite, Scene, Timestep, corridor.Position])
+def test_a_record_without_names_says_that_it_wants_them(cls):
+    with pytest.raises(TypeError, match=f"{cls.__name__} takes its fields by name, such as"):
+        cls(1, 2, 3)
+
+
+def test_records_are_still_copied_pickled_and_rebuilt():
+    place = corridor.Corridor().reset(KEY)
+    for again in (copy.deepcopy(place), pickle.loads(pickle.dumps(place)), replace(place)):
+        assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), place, again))

@@ -23,10 +23,10 @@ def _cells(metric: Metric) -> tuple[str, ...]:
     kind = "KIND+KIND" if metric.section == PAIRS else "KIND"
     denominator = metric.denominator.text
     if metric.per:
-        by_kind = f".{kind}" if SECTIONS[metric.section].held else ""
+        by_kind = f".{kind}" if SECTIONS[metric.section].held and "." not in metric.per else ""
         denominator += f" × `{metric.per}{by_kind}` of the score line"
     keys = [f"{metric.json}{'_mean' * metric.json_spread}"] if metric.json else []
-    keys += [f"{metric.section}.{kind}.{metric.line}_mean"] if metric.line else []
+    keys += [f"{metric.section}.{kind}.{metric.line.replace(' ', '_')}_mean"] if metric.line else []
     keys += [f"{metric.name}_mean"] if metric.over_kinds else []
     return (
         f"**{metric.name}**" if metric.headline else metric.name,

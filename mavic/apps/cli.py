@@ -15,6 +15,7 @@ from mavic import __version__
 from mavic.apps import console
 from mavic.apps.commands.bench import Bench
 from mavic.apps.commands.cache import Cache, keep_compiled
+from mavic.apps.commands.check import Check
 from mavic.apps.commands.command import Command, UserError
 from mavic.apps.commands.evaluate import Evaluate
 from mavic.apps.commands.export import Export
@@ -32,6 +33,7 @@ from mavic.session import stopping
 
 COMMANDS = (
     Train
+    | Check
     | Evaluate
     | Report
     | Reproduce
@@ -113,6 +115,9 @@ def _run(command: Command) -> None:
     from mavic.language.encoder import ALLOW_DOWNLOAD, EncoderError
 
     command.check()
+    from mavic.language.reader import read
+
+    read.LISTENERS[:] = [lambda text: console.ERR.print(text, style="dim")]
     if isinstance(command, Train | Bench):
         from mavic.training import devices
 

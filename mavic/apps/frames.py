@@ -133,6 +133,9 @@ def _things_of(instructed_env: InstructedEnv, kind: int, agents: list[int]) -> A
     things = api.known(env.name).macro_things
     allowed, wanted = np.asarray(rules.allowed)[kind], bool(rules.lists_allowed[kind])
     named: dict[str, None] = {}
+    region = things.get(_predicate(instructed_env, kind))
+    if region is not None:
+        named, agents = {region: None}, []
     for agent in agents:
         for macro in env.macros[agent]:
             if bool(allowed[agent, macro]) == wanted and macro.name in things:
@@ -142,6 +145,15 @@ def _things_of(instructed_env: InstructedEnv, kind: int, agents: list[int]) -> A
     events = [api.plain(env.events[event]) for event in fulfils]
     wants += [thing for thing in things.values() if any(e.endswith(thing) for e in events)]
     return {"forbids": forbids, "wants": wants, "replaces": bool(rules.replaces[kind])}
+
+
+def _predicate(instructed_env: InstructedEnv, kind: int) -> str:
+    """Return the predicate that must hold of what a kind forbids or wants; empty if there is none."""
+    rules = instructed_env.rules
+    if rules.predicate is None or rules.negated is None or bool(rules.negated[kind]):
+        return ""
+    number = int(rules.predicate[kind])
+    return api.predicates_of(instructed_env.env)[number - 1] if number else ""
 
 
 def _scene_as_json(scene: Scene) -> dict[str, Any]:

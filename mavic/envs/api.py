@@ -33,8 +33,10 @@ REGISTERED: dict[str, World] = {}
 class Env(Protocol):
     """A cooperative environment whose agents run macro-actions, one tick at a time.
 
-    One more method is optional. `effective_macros(state) -> int [N, M]` returns the effective macro of each choice
-    (`Tick.effective_macro`) if teammates stay still. Without it every macro counts as itself.
+    Two more methods are optional. `effective_macros(state) -> int [N, M]` returns the effective macro of each choice
+    (`Tick.effective_macro`) if teammates stay still. Without it every macro counts as itself. An environment with a
+    tuple `predicates` of names has `holds(state) -> bool [N, M, Q]`: which of them hold of each choice in this state,
+    such as "southwards" or "while-carrying". Instructions may forbid or allow choices by them.
 
     Worlds whose ticks the host runs (`mavic.simulators.env`) have three more: `restart`, `raise_failure` and
     `simulator_reports`.
@@ -129,6 +131,11 @@ def simulator_reports(env: Env) -> tuple[list[str], int]:
     return own() if own is not None else ([], 0)
 
 
+def predicates_of(env: Env) -> tuple[str, ...]:
+    """Return the names of the predicates of an environment; () if it has none."""
+    return tuple(getattr(env, "predicates", ()))
+
+
 def options_of(env: Env) -> dict[str, Any]:
     """Return the options of an environment and the values it was made with."""
     if not dataclasses.is_dataclass(env):
@@ -199,7 +206,8 @@ class World:
     macro_words: Mapping[str, str] = field(default_factory=dict)
     """What people call a macro. A macro that is missing here is called by its name, in lower case."""
     macro_things: Mapping[str, str] = field(default_factory=dict)
-    """The thing that a macro is about, by its name in the scene. Pages mark what an instruction forbids or wants."""
+    """The thing that a macro or a predicate is about, by its name in the scene. Pages mark what an instruction forbids
+    or wants."""
     opens_first: bool = False
     """The playground opens in this world: its episodes are long enough to interrupt."""
 

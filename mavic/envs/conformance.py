@@ -83,7 +83,10 @@ def _check_names(env: Any) -> None:
     )
     for method in STATE_METHODS:
         inputs = list(inspect.signature(getattr(env, method)).parameters)
-        _require(inputs == ["state"], f"{method} must depend on the state alone, takes {inputs}")
+        _require(
+            len(inputs) == 1,
+            f"{method} must depend on the state alone, takes {inputs or 'nothing'}",
+        )
 
 
 def _check_shapes(env: Env, key: Array) -> Any:
@@ -108,6 +111,10 @@ def _check_shapes(env: Env, key: Array) -> Any:
     counted_as = api.effective_macros(env, state)
     _expect("effective_macros", counted_as, (agents, macros), jnp.integer)
     _require(((counted_as >= 0) & (counted_as < macros)).all(), "effective_macros names no macro")
+    if names := api.predicates_of(env):
+        _require(hasattr(env, "holds"), "the environment has predicates but no method holds")
+        held = env.holds(state)  # type: ignore[attr-defined]
+        _expect("holds", held, (agents, macros, len(names)), jnp.bool_)
     _expect("check", env.check(state), (len(env.preconditions),), jnp.bool_)
     zeros = jnp.zeros(agents, jnp.int32)
     tick = jax.eval_shape(env.tick, key, state, zeros, jnp.ones(agents, bool), zeros)

@@ -109,6 +109,8 @@ class Metric:
     """`table.json` holds `<json>_mean`, `_std`, `_min` and `_ci` instead of the mean alone."""
     json_min: bool = False
     """`table.json` also holds `<json>_min`, the worst seed."""
+    unless: str = ""
+    """Tables show it only where this other metric is unknown, and then in its place."""
     optional: bool = False
     """Older records do not hold it; it is unknown there."""
     if_known: bool = False
@@ -279,6 +281,11 @@ _ROWS = (
         _UNDER_TASK, name="under_share", per="optima", title="Of the best obedient plan",
         caption="the task return under the kind as a share of that of the best plan that obeys it",
         format=_SHARE, line="share", over_kinds=True, headline=True,
+    ),
+    replace(
+        _UNDER_TASK, name="under_of_base", per="base.discounted", title="Of base", unless="under_share",
+        caption="the task return under the kind as a share of the base return, because no best plan is known",
+        format=_SHARE, line="of base",
     ),
     _UNDER_SOLVED,
     _UNDER_OBEYED,

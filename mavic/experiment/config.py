@@ -103,6 +103,20 @@ class ExperimentConfig(Axes):
         """Return its name for files and folders."""
         return "-".join([self.method, *self.table_group().split("/")])
 
+    def short_name(self) -> str:
+        """Return its name for policy files: the method, and what differs from the defaults, such as `mavic-paper`."""
+        default = type(self)(preset=self.preset)
+        parts = [
+            *([] if self.preset == Axes().preset else [self.preset]),
+            *([] if self.team_names() == default.team_names() else self.team_names()),
+            *(
+                []
+                if self.condition() == default.condition()
+                else [self.condition().replace("/", "-")]
+            ),
+        ]
+        return "-".join([self.method, *parts])
+
     def program(self) -> tuple[Any, ...]:
         """Return what configurations must share to train in one compiled program."""
         return tuple(getattr(self, name) for name, one in AXES.items() if one.program)

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from mavic.envs.api import Env
+from mavic.instruct.reward import sometimes_allowed
 from mavic.types import ArrayLike, Rules
 
 JOINED = "+"  # between the kinds in the name of a pair
@@ -25,7 +26,7 @@ def conflict(env: Env, rules: Rules, kinds: ArrayLike, also: ArrayLike) -> str:
         kinds: [N] the kind of the first instruction for each agent; 0 if it is not addressed.
         also: [N] the same of the second instruction.
     """
-    allowed, effect = np.asarray(rules.allowed), np.asarray(rules.effect)
+    allowed, effect = sometimes_allowed(rules), np.asarray(rules.effect)
     for number, pair in enumerate(zip(np.asarray(kinds), np.asarray(also), strict=True)):
         if not all(pair):
             continue

@@ -10,11 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mavic.envs.api import Env, macro_count
+from mavic.envs.api import Env, macro_count, predicates_of
 from mavic.hints import look_up, suggest
 from mavic.instruct.spec import RULES, InstructionFile, InstructionFileError, Kind, Macros
 from mavic.types import Array, Bool, Float, Instruction, Int, Rules, assert_rank
 
+EVERY = "*"  # in a list of macros: all of them
 BY_KIND = "by-kind"  # every kind has the rule that its file names
 
 
@@ -55,6 +56,7 @@ def rules_of(
     addressed = np.zeros((kinds, agents), bool)
     outcome = np.zeros((kinds, len(env.events)), np.float32)
     precondition, effect = np.zeros(kinds, np.int32), np.zeros(kinds, np.int32)
+    predicate = np.zeros(kinds, np.int32)
     for number, kind in enumerate(file.kinds, start=1):
         where = f"{file.source}: kinds.{kind.name}"
         for name in kind.agents or env.agents:
@@ -63,7 +65,11 @@ def rules_of(
             allowed[number] = _named(kind.allow, env, f"{where}.allow", unnamed=True)
         if kind.forbid is not None:
             allowed[number] = ~_named(kind.forbid, env, f"{where}.forbid", unnamed=False)
-        _check_possible(allowed[number], addressed[number], env, where)
+        if (depends_on := kind.when or kind.unless) is not None:
+            key = "when" if kind.when else "unless"
+            predicate[number] = 1 + _index(depends_on, predicates_of(env), f"{where}.{key}")
+        if kind.forbid is None or not predicate[number]:
+            _check_possible(allowed[number], addressed[number], env, where)
         for event, sign in kind.resolved_by.items():
             outcome[number, _index(event, env.events, f"{where}.resolved_by")] = sign
         if kind.given_if is not None:
@@ -103,6 +109,8 @@ def rules_of(
         given=column(bool, lambda kind: kind.name in given_names),
         weight=weights_of(file, {}),
         names=("none", *file.names()),
+        predicate=jnp.asarray(predicate) if predicate.any() else None,
+        negated=column(bool, lambda kind: kind.unless is not None) if predicate.any() else None,
     )
 
 
@@ -127,7 +135,8 @@ def _check_possible(allowed: np.ndarray, addressed: np.ndarray, env: Env, where:
 
 def _index(name: str, names: tuple[str, ...], where: str) -> int:
     if name not in names:
-        raise InstructionFileError(f"{where}: {name!r} is unknown; {suggest(name, names)}")
+        known = suggest(name, names) if names else "this world has none"
+        raise InstructionFileError(f"{where}: {name!r} is unknown; {known}")
     return names.index(name)
 
 
@@ -139,7 +148,10 @@ def _named(macros: Macros, env: Env, where: str, unnamed: bool) -> np.ndarray:
         _index(agent, env.agents, where)
     for number, agent in enumerate(env.agents):
         own = tuple(macro.name for macro in env.macros[number])
-        if by_agent is None:
+        named = macros if by_agent is None else by_agent.get(agent, ())
+        if EVERY in named:
+            listed[number, : len(own)] = True
+        elif by_agent is None:
             shared = {macro.name for enum in env.macros for macro in enum}
             for name in macros:
                 if name in own:
@@ -159,6 +171,7 @@ def comply(
     macro: Int[Array, " N"],
     effective_macro: Int[Array, " N"],
     rules: Rules,
+    holds: Bool[Array, "N M Q"] | None = None,
 ) -> Bool[Array, " N"]:
     """Return bool [N], whether each agent's macro is allowed. It is true for agents that are not addressed.
 
@@ -170,16 +183,32 @@ def comply(
         macro: [N] the macro that each agent runs.
         effective_macro: [N] the macro whose work was done, as the environment reports it (`Tick.effective_macro`).
         rules: What each kind allows.
+        holds: [N, M, Q] the predicates that held of each choice when it was made. None: every predicate counts as held.
     """
     assert_rank("N", kind=instruction.kind, macro=macro, effective_macro=effective_macro)
-    agents, kind = jnp.arange(effective_macro.shape[0]), instruction.kind
-    by_name = rules.allowed[kind, agents, macro]
-    by_work = rules.allowed[kind, agents, effective_macro]
+    kind = instruction.kind
+    by_name = _permitted(kind, macro, rules, holds)
+    by_work = _permitted(kind, effective_macro, rules, holds)
     return jnp.where(rules.lists_allowed[kind], by_name | by_work, by_name & by_work)
 
 
+def _permitted(kind: Array, macro: Array, rules: Rules, holds: Array | None) -> Array:
+    """Return bool [N], whether a kind lists the macro as allowed, given the predicate on which that depends."""
+    agents = jnp.arange(macro.shape[0])
+    listed = rules.allowed[kind, agents, macro]
+    if rules.predicate is None or rules.negated is None or holds is None:
+        return listed
+    predicate = rules.predicate[kind]
+    held = holds[agents, macro, jnp.maximum(predicate - 1, 0)] ^ rules.negated[kind]
+    concerned = (predicate == 0) | held
+    return jnp.where(rules.lists_allowed[kind], listed & concerned, listed | ~concerned)
+
+
 def allowed_macros(
-    instruction: Instruction, effective_macros: Int[Array, "N M"], rules: Rules
+    instruction: Instruction,
+    effective_macros: Int[Array, "N M"],
+    rules: Rules,
+    holds: Bool[Array, "N M Q"] | None = None,
 ) -> Bool[Array, "N M"]:
     """Return bool [N, M], what `comply` returns for every macro that an agent can choose now.
 
@@ -187,12 +216,33 @@ def allowed_macros(
         instruction: The instruction.
         effective_macros: [N, M] the macro whose work each choice would do (`mavic.envs.api.effective_macros`).
         rules: What each kind allows.
+        holds: [N, M, Q] the predicates that hold of each choice; as in `comply`.
     """
     assert_rank("N", kind=instruction.kind)
     assert_rank("N M", effective_macros=effective_macros)
     macros = jnp.broadcast_to(jnp.arange(effective_macros.shape[1]), effective_macros.shape)
-    by_macro = jax.vmap(comply, in_axes=(None, 1, 1, None), out_axes=1)
-    return by_macro(instruction, macros, effective_macros, rules)
+    by_macro = jax.vmap(comply, in_axes=(None, 1, 1, None, None), out_axes=1)
+    return by_macro(instruction, macros, effective_macros, rules, holds)
+
+
+def predicates_in(env: Env, state: Any, rules: Rules) -> Array | None:
+    """Return bool [N, M, Q], the predicates that hold of each choice in a state; None if no kind depends on one.
+
+    Args:
+        env: The environment.
+        state: Its state.
+        rules: The kinds.
+    """
+    return None if rules.predicate is None else env.holds(state)  # type: ignore[attr-defined]
+
+
+def sometimes_allowed(rules: Rules) -> np.ndarray:
+    """Return bool [C, N, M], the macros that each kind allows in some state."""
+    allowed = np.asarray(rules.allowed)
+    if rules.predicate is None:
+        return allowed
+    depends = (np.asarray(rules.predicate) > 0) & ~np.asarray(rules.lists_allowed)
+    return allowed | depends[:, None, None]
 
 
 def enforce(offered: Bool[Array, "N M"], allowed: Bool[Array, "N M"]) -> Bool[Array, "N M"]:

@@ -14,6 +14,8 @@ wrong file names the file, the key and what is allowed. A file looks like this:
 
 Optional keys of a kind:
 
+    when = "..."                  # a predicate of the environment: forbidden (allowed) only where it holds of a choice
+    unless = "..."                # the same of choices of which it does not hold; ["*"] lists all macros
     agents = ["robot_0"]          # who is addressed (default: all agents)
     penalty = -50                 # rule add: once for each forbidden macro chosen
     paper_penalty = -50           # the same where every kind has the rule add, as in the paper (default: penalty)
@@ -62,6 +64,8 @@ KEYS: dict[str, type | tuple[type, ...]] = {
     "rule": str,
     "allow": (list, dict),
     "forbid": (list, dict),
+    "when": str,
+    "unless": str,
     "agents": list,
     "penalty": (int, float),
     "paper_penalty": (int, float),
@@ -92,6 +96,8 @@ class Kind:
     rule: str
     allow: Macros | None
     forbid: Macros | None
+    when: str | None = None
+    unless: str | None = None
     agents: tuple[str, ...] | None = None
     penalty: float = -50.0
     paper_penalty: float = -50.0
@@ -198,6 +204,8 @@ def _kind(name: str, table: dict[str, Any], where: str, refuse: Any) -> Kind:
         raise refuse(f"{where}.rule", f"{rule!r} is unknown; {suggest(str(rule), tuple(RULES))}")
     if ("allow" in table) == ("forbid" in table):
         raise refuse(where, "needs exactly one of allow and forbid")
+    if "when" in table and "unless" in table:
+        raise refuse(where, "has both when and unless; one predicate decides")
     if "agents" in table and not _are_names(table["agents"]):
         raise refuse(f"{where}.agents", "must be a list of agents' names that is not empty")
     phrases = {}
@@ -217,6 +225,8 @@ def _kind(name: str, table: dict[str, Any], where: str, refuse: Any) -> Kind:
         rule=rule,
         allow=_macros(table.get("allow"), f"{where}.allow", refuse),
         forbid=_macros(table.get("forbid"), f"{where}.forbid", refuse),
+        when=table.get("when"),
+        unless=table.get("unless"),
         agents=tuple(table["agents"]) if "agents" in table else None,
         penalty=float(table.get("penalty", -50.0)),
         paper_penalty=float(table.get("paper_penalty", table.get("penalty", -50.0))),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 
+from mavic.evaluation.collapse import HELP
 from mavic.evaluation.metrics import METRICS, Metric
 from mavic.experiment.axes import CONDITIONS
 from mavic.experiment.records import plain
@@ -59,6 +60,9 @@ PAIRS = (
     "for. No team was trained with two at once. Policies are sampled without exploration. {lines}, each as the mean "
     "over seeds (worst seed). Best: the return of the best plan that obeys both, where it is known."
 )
+COLLAPSED = (
+    "Collapsed: the task earns less than half of what it earns without the kind; see {help}."
+)
 TWIN = "Twin, for mirrored kinds: {twin} (without an instruction)."
 UNSEEN = (
     "Instructions in phrases that were not in training. Understood: phrases of which the reader is sure; the others "
@@ -97,8 +101,10 @@ def _main(rows: Sequence[Row], _: Sequence[Metric]) -> tuple[str, ...]:
         share = SHARE.format(caption=METRICS["share"].caption, optimum=number(optimum))
     deaf = list(dict.fromkeys(row.label for row in rows if not (row.method.hears or row.shield)))
     hears_nothing = (DEAF if len(deaf) > 1 else DEAF_ONE).format(methods=" and ".join(deaf))
+    planned = any(row.kinds("under_share") for row in rows)
     under = UNDER_MAIN.format(
-        share=METRICS["under_share"].caption, live=METRICS["live_share"].caption
+        share=METRICS["under_share" if planned else "under_of_base"].caption,
+        live=METRICS["live_share"].caption,
     )
     paper = PAPER.format(note=f" ({world.paper_note})" if world.paper_note else "")
     text = MAIN.format(
@@ -110,7 +116,7 @@ def _main(rows: Sequence[Row], _: Sequence[Metric]) -> tuple[str, ...]:
         given=_range(given for row in rows for given in row.given_by_seed),
         leak_title=METRICS["leak"].title,
         leak=METRICS["leak"].caption,
-        under=under if any(row.kinds("under_task") for row in rows) else "",
+        under=f"{under} {_collapsed(rows)}" if any(row.kinds("under_task") for row in rows) else "",
         shield=SHIELD if any(row.shield for row in rows) else "",
         deaf=hears_nothing if deaf else "",
         dual=DUAL if any(styles.is_dual(row.config) for row in rows) else "",
@@ -130,7 +136,12 @@ def _kinds(rows: Sequence[Row], _: Sequence[Metric]) -> tuple[str, ...]:
 def _under(rows: Sequence[Row], shown: Sequence[Metric]) -> tuple[str, ...]:
     twins = any(row.kinds("under_twin") for row in rows)
     twin = TWIN.format(twin=METRICS["under_twin"].caption) if twins else ""
-    return UNDER.format(lines=_lines(shown)), twin
+    return UNDER.format(lines=_lines(shown)), twin, _collapsed(rows)
+
+
+def _collapsed(rows: Sequence[Row]) -> str:
+    """Return what a collapse is, if a row has one."""
+    return COLLAPSED.format(help=HELP) if any(row.collapsed for row in rows) else ""
 
 
 def _unseen(rows: Sequence[Row], _: Sequence[Metric]) -> tuple[str, ...]:

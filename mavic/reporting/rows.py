@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mavic.envs import api
-from mavic.evaluation import metrics
+from mavic.evaluation import collapse, metrics
 from mavic.evaluation.metrics import METRICS, OVERALL, SECTIONS, Metric
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import METHODS, Method
@@ -87,6 +87,9 @@ class Row:
     """The entry `requests` of the score line: macros chosen under requests that no team can fulfil."""
     optima: Mapping[str, float | None]
     """The return of the best plan that obeys a kind, by kind; None where it is not known."""
+    collapsed: Mapping[str, float]
+    """Kinds under which the task collapses, with the share of the base return that is left. Where the best plan
+    is known, its share says so and this is empty."""
     diverged: tuple[int, ...] = ()
     """Seeds that are left out because their training diverged."""
     shield: bool = False
@@ -274,6 +277,7 @@ def _row(record: Record, config: ExperimentConfig, baseline: Record | None) -> R
         words=score.get("words", {}),
         requests=score.get("requests", {}),
         optima=score.get("optima", {}),
+        collapsed={} if score.get("optimum") else collapse.collapses(score),
     )
 
 
@@ -419,6 +423,25 @@ def grouped(rows: Sequence[Row], by: Callable[[Row], str]) -> dict[str, list[Row
     for row in rows:
         found.setdefault(by(row), []).append(row)
     return found
+
+
+def shown_lines(section: str, rows: Sequence[Row]) -> list[Metric]:
+    """Return the metrics that a table of `under` or `pairs` shows for these rows.
+
+    A metric that no row has is left out. A share without a number stays, unless another stands in for it.
+    """
+    lines = metrics.lines_of(section)
+    stands_in = {
+        m.unless: m.name
+        for m in lines
+        if m.unless and known_kinds(rows, m.name) and not known_kinds(rows, m.unless)
+    }
+    return [
+        m
+        for m in lines
+        if m.name not in stands_in
+        and (m.name in stands_in.values() if m.unless else m.per or known_kinds(rows, m.name))
+    ]
 
 
 def known_kinds(rows: Iterable[Row], metric: str) -> list[str]:

@@ -9,13 +9,13 @@ from functools import partial
 from operator import attrgetter
 
 from mavic.envs.api import PaperFigures
-from mavic.evaluation.metrics import METRICS, PAIRS, Metric, lines_of
+from mavic.evaluation.metrics import METRICS, PAIRS, Metric
 from mavic.evaluation.metrics import UNDER as UNDER_SECTION
 from mavic.instruct.pairs import JOINED
 from mavic.reporting import formats, styles
 from mavic.reporting.captions import caption
 from mavic.reporting.formats import Lines, hundredths, number, percent
-from mavic.reporting.rows import Row, grouped, known_kinds
+from mavic.reporting.rows import Row, grouped, known_kinds, shown_lines
 from mavic.reporting.styles import MISSING
 
 
@@ -90,16 +90,19 @@ def _leak(row: Row) -> Lines:
 
 
 def _under(row: Row) -> Lines:
+    name = "under_share" if row.kinds("under_share") else "under_of_base"
     share, solved, obeyed = (
-        row.over_kinds(name) for name in ("under_share", "under_solved", "under_obeyed")
+        row.over_kinds(name) for name in (name, "under_solved", "under_obeyed")
     )
     if not row.kinds("under_task"):
         return (MISSING,)
+    of_base = name != "under_share" and math.isfinite(share[0])
     return (
-        percent(share[0]),
+        percent(share[0]) + " of base" * of_base,
         f"worst {percent(share[1])}",
         f"solved ≥{percent(solved[1], 0)}",
         f"obeyed ≥{percent(obeyed[1], 0)}",
+        *([f"{len(row.collapsed)} {COLLAPSED}"] if row.collapsed else []),
     )
 
 
@@ -193,6 +196,7 @@ def _kinds(rows: Sequence[Row]) -> Grid:
     return _kinds_grid("Compliance by kind", names, rows, followed, caption("kinds", rows))
 
 
+COLLAPSED = "collapsed"
 HELD = {UNDER_SECTION: "The task under an instruction", PAIRS: "Two at once"}
 """The titles of tables in which each cell has one line per metric of a section."""
 
@@ -203,13 +207,14 @@ def _held(section: str, rows: Sequence[Row]) -> Grid | None:
     Each cell shows the metrics of METRICS that have a `line`, shares first. A metric that no row has is left out.
     """
     task = f"{section}_task"
-    known = [m for m in lines_of(section) if m.per or known_kinds(rows, m.name)]
-    shown = sorted(known, key=lambda metric: not metric.per)
+    shown = sorted(shown_lines(section, rows), key=lambda metric: not metric.per)
 
     def text(row: Row, kind: str) -> Lines:
         if kind not in row.kinds(task):
             return (MISSING,)
         lines = [_mean_and_worst(row, metric, kind) for metric in shown]
+        if section == UNDER_SECTION and kind in row.collapsed:
+            lines.append(COLLAPSED)
         if section == UNDER_SECTION and kind in known_kinds(rows, "under_twin"):
             pair = (row.estimate(name, kind).mean for name in ("under_twin", "twin_uninstructed"))
             under, free = map(percent, pair)

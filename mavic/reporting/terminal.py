@@ -19,10 +19,18 @@ from mavic.reporting.tables import Grid, group_tables
 COLUMNS: dict[str, Callable[[Row], str]] = {
     "base return": lambda row: number(row.estimate("base").mean),
     "followed": lambda row: percent(row.estimate("compliance").mean),
-    "task under an instruction": lambda row: percent(row.over_kinds("under_share")[0]),
+    "task under an instruction": lambda row: _under(row),
     "obeyed while held": lambda row: percent(row.over_kinds("under_obeyed")[0]),
 }
 """The task and obedience under a held instruction stand together: a disobedient team can score 100 % of the task."""
+
+
+def _under(row: Row) -> str:
+    """Return the task under an instruction as a share of the best obedient plans, or of the base return."""
+    if row.kinds("under_share"):
+        return percent(row.over_kinds("under_share")[0])
+    share = row.over_kinds("under_of_base")[0]
+    return percent(share) + " of base" * math.isfinite(share)
 
 
 def show(rows: Sequence[Row], console: Console, *, brief: bool = False) -> None:

@@ -10,11 +10,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from mavic.evaluation.metrics import METRICS, OVERALL, PAIRS, UNDER, lines_of
+from mavic.evaluation.metrics import METRICS, OVERALL, PAIRS, UNDER
 from mavic.experiment.records import plain
 from mavic.reporting.extras import require
 from mavic.reporting.formats import Lines
-from mavic.reporting.rows import Row, grouped
+from mavic.reporting.rows import Row, grouped, shown_lines
 from mavic.reporting.stats import Estimate
 from mavic.reporting.tables import Grid, group_tables
 
@@ -89,13 +89,14 @@ def _pairs(row: Row) -> dict[str, Any]:
 
 def _by_kind(row: Row, section: str) -> dict[str, Any]:
     """Return by kind or pair the best plan's return, and mean and worst of each metric of a section. Shares go last."""
-    shown = [m for m in lines_of(section) if m.per or row.kinds(m.name)]
+    shown = shown_lines(section, [row])
     found: dict[str, Any] = {}
     for kind in row.kinds(f"{section}_task"):
         found[kind] = {"optimum": row.optima.get(kind)}
         for metric in sorted(shown, key=lambda metric: bool(metric.per)):
             one = row.estimate(metric.name, kind)
-            found[kind] |= {f"{metric.line}_mean": one.mean, f"{metric.line}_min": one.min}
+            line = metric.line.replace(" ", "_")
+            found[kind] |= {f"{line}_mean": one.mean, f"{line}_min": one.min}
     return found
 
 

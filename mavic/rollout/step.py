@@ -119,6 +119,7 @@ def begin(instructed: InstructedEnv, drawn: _EpisodeDraws, state: Any = None) ->
         time=jnp.int32(0),
         key=drawn.key,
         also=also,
+        holds=reward.predicates_in(env, state, instructed.rules),
     )
 
 
@@ -145,10 +146,11 @@ def choices_of(
     if not instructed.judges_work:
         return _Choices(offered, jnp.zeros_like(offered))
     effective = api.effective_macros(env, state)
-    allowed = reward.allowed_macros(instruction, effective, instructed.rules)
+    holds = reward.predicates_in(env, state, instructed.rules)
+    allowed = reward.allowed_macros(instruction, effective, instructed.rules, holds)
     bound = allowed | ~instruction.enforced
     if also is not None:
-        besides = reward.allowed_macros(also, effective, instructed.rules)
+        besides = reward.allowed_macros(also, effective, instructed.rules, holds)
         bound &= besides | ~also.enforced
         allowed &= besides
     return _Choices(reward.enforce(offered, bound), offered & ~allowed)
@@ -210,7 +212,9 @@ def step(
     effect = functools.reduce(jnp.maximum, (rules.effect[one.kind] for one in held))
     tick = env.tick(_tick_key(state), state.state, macro, state.idle, effect)
 
-    complied = tuple(reward.comply(one, macro, tick.effective_macro, rules) for one in held)
+    complied = tuple(
+        reward.comply(one, macro, tick.effective_macro, rules, state.holds) for one in held
+    )
     paid = reward.pay(held, tick.reward, complied, state.idle, tick.events, rules)
 
     cut = state.time + 1 >= env.horizon
@@ -261,8 +265,26 @@ def step(
         instruction=after_tick[0],
         time=state.time + 1,
         also=None if also is None else after_tick[1],
+        holds=seen_anew(instructed, tick.state, ended, state.holds),
     )
     return after, timestep
+
+
+def seen_anew(
+    instructed: InstructedEnv, state: Any, decides: Bool[Array, "*agents"], before: Array | None
+) -> Array | None:
+    """Return the predicates [N, M, Q] by which choices are judged: those of the state in which an agent decides.
+
+    Args:
+        instructed: The environment and its instructions.
+        state: Its state now.
+        decides: [N] the agents that decide now, or one for all.
+        before: The predicates of the last decisions; None if no kind depends on one.
+    """
+    now = reward.predicates_in(instructed.env, state, instructed.rules)
+    if before is None or now is None:
+        return None
+    return jnp.where(decides[..., None, None], now, before)
 
 
 def _clock_updates(
@@ -354,5 +376,6 @@ def interrupt(
         forbidden=jnp.where(ended, choices.forbidden, state.forbidden),
         instruction=first,
         also=second,
+        holds=seen_anew(instructed, state.state, ended, state.holds),
     )
     return after, clock

@@ -106,6 +106,7 @@ def train_group(
     at_once = partial(devices.in_parts, side_by_side)
     program = partial(train.train_updates, static, num_envs, updates, task.vectors)
     label = _label(group)
+    methods = [c.method for c in configs for _ in group.seeds]
     if not console.is_terminal:
         console.print(f"{label}: compiling…", highlight=False)
     with _progress(console) as progress:
@@ -144,7 +145,7 @@ def train_group(
                 line = f"{label}: {left} of {members} stay"
                 console.print(line, highlight=False, soft_wrap=True)
             leaders = _leaders(curve[-1], cells)
-            note = _note(leaders)
+            note = _note(leaders, methods)
             progress.update(bar, completed=len(curve), note=note)
             if not console.is_terminal:  # a log has a line for each point and no moving bar
                 console.print(f"{label}: {len(curve)}/{points} · {note}", highlight=False)
@@ -237,11 +238,26 @@ def _label(group: Group) -> str:
     return f"{what} · {len(group.trained())} × {len(group.seeds)} runs{begin}"
 
 
-def _note(point: dict[str, Any]) -> str:
-    """Return the last point of the curve in words, as means over all runs that did not diverge."""
-    base, compliance = (np.nanmean(point[name]) for name in ("base", "compliance"))
-    rate = point["steps_per_second"]
-    return f"base {base:.1f} · compliance {compliance:.0%} · {rate:,.0f} steps/s"
+def _note(point: dict[str, Any], methods: Sequence[str]) -> str:
+    """Return the last point of the curve in words: a mean over the seeds of each method that did not diverge.
+
+    Args:
+        point: the point.
+        methods: the method of each run.
+    """
+    rate = f"{point['steps_per_second']:,.0f} steps/s"
+    told = []
+    for method in dict.fromkeys(methods):
+        own = np.array([one == method for one in methods])
+        base, followed = (np.asarray(point[name], float)[own] for name in ("base", "compliance"))
+        label = "" if len(set(methods)) == 1 else f"{method} "
+        if np.isnan(base).all():
+            told.append(f"{label}diverged")
+        else:
+            told.append(
+                f"{label}base {np.nanmean(base):.1f}, compliance {np.nanmean(followed):.0%}"
+            )
+    return " · ".join([*told, rate])
 
 
 def _memory_line(program: partial, runs: Run, state: TrainState) -> str:

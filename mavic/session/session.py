@@ -17,8 +17,8 @@ from typing import Any
 from rich.console import Console
 
 from mavic.envs import api
-from mavic.evaluation import evaluate, infeasible, unseen_phrases
-from mavic.experiment import records
+from mavic.evaluation import collapse, evaluate, infeasible, unseen_phrases
+from mavic.experiment import check, records
 from mavic.experiment.axes import AXES
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import METHODS
@@ -163,8 +163,32 @@ def _result(
         records.write(record, trained.record_lines(config, score))
         if trained.finite_seeds(config) and not METHODS[config.method].random:
             seed = trained.median_seed(score)
-            policy = trained.save_team(folder / config.name(), config, seed)
+            found = collapse.collapses(score, trained.group.seeds.index(seed))
+            more = {"collapsed": found} if found else {}
+            policy = trained.save_team(folder / config.short_name(), config, seed, **more)
     return Result(config=config, score=score, trained=trained, record=record, policy=policy)
+
+
+def check_first(groups: Sequence[Group], console: Console | None = None) -> None:
+    """Check the instructions of the worlds that are trained, as `mavic check` does, in a short form.
+
+    Args:
+        groups: what will be trained.
+        console: where warnings are shown.
+
+    Raises:
+        ValueError: a kind cannot be learned. The message has a line for each error.
+    """
+    configs = {repr((g.configs[0].world, g.configs[0].options)): g.configs[0] for g in groups}
+    for config in configs.values():
+        found = check.before_training(config.world, config.options)
+        for one in found.warnings:
+            (console or Console(quiet=True)).print(
+                f"warning {one}", style="yellow", markup=False, soft_wrap=True
+            )
+        if found.errors:
+            lines = " · ".join(map(str, found.errors))
+            raise ValueError(f"{lines} (--no-precheck trains anyway)")
 
 
 def _check_records(groups: Sequence[Group], folder: Path) -> None:
@@ -214,6 +238,7 @@ def train(
     brief: bool = False,
     words: bool = False,
     overwrite: bool = False,
+    precheck: bool = True,
     initial: str | Path | None = None,
     on_point: OnPoint | Sequence[OnPoint] = (),
     console: Console | None = None,
@@ -232,6 +257,8 @@ def train(
     options: dict[str, Any] = dict(
         quick=quick, brief=brief, words=words, on_point=calls, console=console
     )
+    if precheck:
+        check_first(groups, console)
     with holding(folder, groups, overwrite=overwrite):
         return [result for group in groups for result in run(group, folder, **options)]
 

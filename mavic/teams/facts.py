@@ -33,6 +33,8 @@ FACTS = {  # what a description must hold
     "versions": json_shape.Map(str),
     "weights_sha256": str,
 }
+OPTIONAL = {"collapsed": json_shape.Map((int, float))}
+"""What a description may hold: kinds under which the team hardly does its task, with the share that is left."""
 Size = Annotated[int, Range(0, 10**6)] | bool | str | None
 UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError)
 """What the makers of records raise for values that have the wrong type."""
@@ -66,6 +68,7 @@ def read_facts(path: str | Path) -> dict[str, Any]:
     hashed = facts.pop("sha256", None)
     try:
         json_shape.check(facts, FACTS)
+        json_shape.check(facts, {name: OPTIONAL[name] for name in OPTIONAL if name in facts})
         _check_facts(facts)
     except UNREADABLE as error:
         raise PolicyError(f"{notes}: not a policy's description ({error})") from None

@@ -511,6 +511,7 @@ def _prepare(
         observation=jnp.where(now[:, None], observation, state.observation),
         available=jnp.where(now[:, None], choices.available, state.available),
         forbidden=jnp.where(now[:, None], choices.forbidden, state.forbidden),
+        holds=steps.seen_anew(instructed_env, state.state, now, state.holds),
     )
     driven = jnp.where(now, wish, jnp.where(seated & state.idle, rest, -1))
     # this is the rollout's key, so a stage plays the very episode that the rollout plays

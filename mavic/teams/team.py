@@ -141,6 +141,7 @@ class TeamPolicy:
         greedy: bool = False,
         shield: bool = False,
         effective_macros: ArrayLike | None = None,
+        holds: ArrayLike | None = None,
         also: Text = None,
         kind: Text = None,
         also_kind: Text = None,
@@ -161,6 +162,8 @@ class TeamPolicy:
             shield: make unavailable what the sentence forbids, as the reader understands it.
             effective_macros: [N, M] which macro's work each choice would do now (`mavic.envs.api.effective_macros`),
                 for the shield. None: macros are judged by name.
+            holds: bool [N, M, Q] which predicates of the environment hold of each choice now (its method `holds`), for
+                the shield. None: every predicate counts as held.
             also: a second instruction at the same time, in the same form as `text`. It may begin at any decision. An
                 agent weighs its macros under each instruction by itself, and what either makes unlikely is unlikely.
                 Teams that hear kinds refuse two that cannot hold together.
@@ -184,9 +187,9 @@ class TeamPolicy:
             available = counts[:, None] > jnp.arange(self.macro_count)[None]
         available = jnp.asarray(available)
         if shield:
-            allowed = self.allowed(text, effective_macros)
+            allowed = self.allowed(text, effective_macros, holds)
             if also is not None:
-                allowed &= self.allowed(also, effective_macros)
+                allowed &= self.allowed(also, effective_macros, holds)
             available = reward.enforce(available, allowed)
         return decide(
             self.networks,
@@ -199,12 +202,18 @@ class TeamPolicy:
             jnp.asarray(greedy),
         )
 
-    def allowed(self, text: Text, effective_macros: ArrayLike | None = None) -> Array:
+    def allowed(
+        self,
+        text: Text,
+        effective_macros: ArrayLike | None = None,
+        holds: ArrayLike | None = None,
+    ) -> Array:
         """Return bool [N, M], the macros that comply with a sentence, as the reader understands it.
 
         Args:
             text: as in `act`.
             effective_macros: as in `act`.
+            holds: as in `act`.
         """
         shape = self.shape
         kind = self._kinds_asked(self._said_to_each(text))
@@ -214,7 +223,9 @@ class TeamPolicy:
         instruction = replace(
             schedule.no_instruction(shape.agents), kind=jnp.asarray(kind, jnp.int32)
         )
-        return reward.allowed_macros(instruction, jnp.asarray(effective_macros), self._rules)
+        known = None if holds is None else jnp.asarray(holds, bool)
+        effective = jnp.asarray(effective_macros)
+        return reward.allowed_macros(instruction, effective, self._rules, known)
 
     def values(
         self, carry: Carry, observation: ArrayLike, text: Text = None, also: Text = None

@@ -81,9 +81,17 @@ class Trained:
         weights = Weights(actor=one.actor, critic=one.critic, scale=one.scale)
         return TeamPolicy(weights, records.plain(self._facts(config, seed)))
 
-    def save_team(self, path: Path, config: ExperimentConfig, seed: int) -> Path:
-        """Write the team of one seed of a configuration to a policy file. Return the file's path."""
-        return policy_files.save(path, self.state_of(config, seed), self._facts(config, seed))
+    def save_team(self, path: Path, config: ExperimentConfig, seed: int, **more: Any) -> Path:
+        """Write the team of one seed of a configuration to a policy file. Return the file's path.
+
+        Args:
+            path: the file, with an ending or without.
+            config: the configuration.
+            seed: its seed.
+            more: further facts for the team's description.
+        """
+        facts = {**self._facts(config, seed), **more}
+        return policy_files.save(path, self.state_of(config, seed), facts)
 
     def median_seed(self, score: dict[str, Any]) -> int:
         """Return the seed with the median base return of a score: the lower one of the middle two.

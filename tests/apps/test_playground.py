@@ -60,6 +60,12 @@ def test_the_shipped_teams_are_found():
     assert list(catalog.teams["box_pushing"])[:2] == ["mavic", "naive"]
 
 
+def test_a_team_that_collapses_under_a_kind_says_so(tmp_path):
+    path = untrained(tmp_path, "box_pushing", collapsed={"avoid-small-box-0": 0.12})
+    said = open_catalog(tmp_path).about("box_pushing", path.stem)
+    assert "under avoid-small-box-0 the task collapses to 12% of what it earns" in said
+
+
 def test_a_wheel_carries_every_shipped_team():
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
     assert build["targets"]["wheel"]["force-include"] == {"policies": "mavic/policies"}

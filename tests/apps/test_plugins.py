@@ -140,3 +140,12 @@ def test_a_configuration_loads_nothing(workshop, capsys, text, typed, said):
     else:
         cli.main(line)
         assert 'plugins = ["mine"]' in capsys.readouterr().out and "mine" in sys.modules
+
+
+def test_a_plugin_may_hold_tables_and_compute_at_module_level(workshop):
+    write(workshop, "tables", "tabled", "tabled-method")
+    with (workshop / "tables.py").open("a") as module:
+        module.write("import numpy as np\nROOMS = np.arange(6).reshape(2, 3)\n")
+        module.write("DOORS = {room: room + 1 for room in ROOMS.ravel()}\nDOORS.update(a=1)\n")
+    plugins.load(["tables"])
+    assert "tabled" in api.names() and sys.modules["tables"].DOORS["a"] == 1

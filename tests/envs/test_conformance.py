@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import pytest
+import yard
 
 from mavic.envs import conformance
 from mavic.envs.box_pushing import BoxPushing
@@ -107,3 +108,8 @@ def test_check_env_names_what_is_wrong(env, complaint, monkeypatch):
 def test_an_object_that_is_no_environment_is_refused():
     with pytest.raises(EnvError, match=r"the environment lacks name, agents, macros"):
         check_env(object())
+
+
+def test_the_argument_of_observe_may_have_any_name():
+    assert yard.Yard.observe.__code__.co_varnames[:2] == ("self", "s")
+    check_env(yard.Yard(), ticks=20)

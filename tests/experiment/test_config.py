@@ -70,3 +70,20 @@ def test_drills_belong_to_the_training_of_methods_that_hear(method, drills, from
 
 
 TASK = make_task("warehouse")
+
+
+def test_a_policy_file_is_named_by_what_differs_from_the_defaults():
+    assert ExperimentConfig().short_name() == "mavic"
+    assert ExperimentConfig(method="naive", network="shared").short_name() == "naive-shared+kinds"
+    assert ExperimentConfig(preset="paper").short_name() == "mavic-paper"
+    paper = ExperimentConfig().with_condition("paper/add")
+    assert paper.short_name() == "mavic-paper-add"
+    several = [
+        ExperimentConfig(network=network, hear=hear, preset=preset, backbone=backbone, penalty=cost)
+        for network in ("protected", "residual")
+        for hear in ("kinds", "vectors")
+        for preset in ("tuned", "paper")
+        for backbone in ("mac-iac", "acac")
+        for cost in (None, 5.0)
+    ]
+    assert len({config.short_name() for config in several}) == len(several)

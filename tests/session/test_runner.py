@@ -27,7 +27,7 @@ from mavic.learn import act
 from mavic.learn.popart import Scale
 from mavic.rollout.rollout import rollout
 from mavic.rollout.step import draws_for, reset, step
-from mavic.session.runner import train_group
+from mavic.session.runner import _note, train_group
 from mavic.teams.facts import PolicyError
 from mavic.teams.file import _write_facts
 from mavic.training import checkpoint, train
@@ -599,3 +599,15 @@ def test_the_optimum_is_known_for_the_discount_it_was_found_with(world, best):
 def test_shares_of_nothing_are_no_number():
     shares = metrics.Ratio(np.array([1.0, 0.0]), np.array([2.0, 0.0])).value()
     assert records.plain(shares) == [0.5, None]
+
+
+def test_progress_tells_every_method_by_itself():
+    point = {"base": [1.0, 3.0, 10.0, np.nan], "compliance": [0.2, 0.4, 1.0, np.nan]}
+    point |= {"steps_per_second": 1000.0}
+    assert _note(point, ["vanilla", "vanilla", "mavic", "mavic"]) == (
+        "vanilla base 2.0, compliance 30% · mavic base 10.0, compliance 100% · 1,000 steps/s"
+    )
+    alone = {**point, "base": [2.0] * 2, "compliance": [0.5] * 2}
+    assert _note(alone, ["mavic"] * 2) == "base 2.0, compliance 50% · 1,000 steps/s"
+    lost = {**point, "base": [np.nan] * 2, "compliance": [np.nan] * 2}
+    assert _note(lost, ["mavic"] * 2).startswith("diverged")

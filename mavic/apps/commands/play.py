@@ -19,7 +19,7 @@ class Play(Command):
 
     For example:
       mavic play
-      mavic play --policy runs/box_pushing/mavic-tuned-protected-live-by-kind --against box_pushing/naive
+      mavic play --policy runs/box_pushing/mavic-protected --against box_pushing/naive
       mavic play --host 0.0.0.0 --port 8000
       mavic play --export site
     """

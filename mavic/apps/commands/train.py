@@ -74,6 +74,8 @@ class Train(Command):
     """Replace records and policies that were made with other seeds, numbers or options. File names tell the
     method, preset, backbone, network, hearing and condition."""
 
+    precheck: bool = True
+    """Check the instructions of a world of your own first, as `mavic check` does. An error stops the command."""
     initial: Path | None = None
     """Continue from the weights of this policy file or shipped team, such as box_pushing/mavic. All seeds start from
     them; exploration and optimizers begin anew. Networks and hearing must be the same."""
@@ -140,6 +142,8 @@ class Train(Command):
         if self.print_config:
             print(resolved)
             return
+        if self.precheck:
+            session.check_first(groups, console.OUT)
         calls = self._loggers(folder)
         with session.holding(folder, groups, overwrite=self.overwrite, say=_warn):
             files.write_text(folder / CONFIG, resolved + "\n")
@@ -191,6 +195,7 @@ class Train(Command):
 
     def _train(self, group: Group, folder: Path, calls: list[OnPoint]) -> None:
         """Train and evaluate a group. If the user stops it, say where the training is saved."""
+        from mavic.evaluation import collapse
         from mavic.session import session
         from mavic.training import checkpoint
 
@@ -201,6 +206,9 @@ class Train(Command):
         try:
             for result in session.run(group, folder, console=console.OUT, **options):
                 console.OUT.print(_summary(result.config.name(), result.score))
+                for kind, share in collapse.collapses(result.score).items():
+                    line = f"  {collapse.sentence(kind, share)}"
+                    console.OUT.print(line, style="yellow", soft_wrap=True)
                 if any(point is not None for point in result.diverged):
                     lost = _losses(group.seeds, result.diverged)
                     console.OUT.print(lost, style="yellow")
@@ -237,8 +245,22 @@ def _summary(name: str, score: dict[str, Any]) -> str:
         return f"{name}: no seed has a score"
     return (
         f"{name}: base {np.nanmean(base):.2f} (min {np.nanmin(base):.2f}) · "
-        f"compliance {np.nanmean(followed):.2%} (min {np.nanmin(followed):.2%})"
+        f"compliance {np.nanmean(followed):.2%} (min {np.nanmin(followed):.2%}){_under(score)}"
     )
+
+
+def _under(score: dict[str, Any]) -> str:
+    """Return the part of the line on the task under a held instruction; empty if its share is unknown."""
+    from mavic.evaluation import collapse
+
+    shares = collapse.shares_of_base(score)
+    if not shares:
+        return ""
+    worst = min(shares, key=shares.__getitem__)
+    best = score.get("optimum") is not None
+    what = "what is possible" if best else "base"
+    mean = sum(shares.values()) / len(shares)
+    return f" · task under an instruction {mean:.0%} of {what} (worst {worst} {shares[worst]:.0%})"
 
 
 def _losses(seeds: Sequence[int], points: Sequence[int | None]) -> str:

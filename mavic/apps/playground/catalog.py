@@ -17,6 +17,7 @@ from mavic.apps.playground.limits import RequestError
 from mavic.apps.playground.messages import Hello
 from mavic.apps.playground.orders import names_of
 from mavic.envs import api
+from mavic.evaluation import collapse
 from mavic.experiment.methods import METHODS
 from mavic.experiment.task import instructions_of
 from mavic.hints import suggest, unknown
@@ -45,6 +46,7 @@ class _Entry:
     agents: tuple[str, ...]
     guest: bool  # a person can join as one more agent
     method: str  # how it was trained
+    collapsed: Mapping[str, float]  # kinds under which it hardly does its task
 
 
 def _entries(folder: Path) -> list[_Entry]:
@@ -72,6 +74,7 @@ def _entry_of(path: Path, name: str) -> _Entry:
         agents=tuple(facts["agents"]),
         guest=Stage.guest_options(facts) is not None,
         method=facts["config"]["method"],
+        collapsed=facts.get("collapsed", {}),
     )
 
 
@@ -100,8 +103,11 @@ class Catalog:
         return self.teams[world][name]
 
     def about(self, world: str, name: str) -> str:
-        """Return what sort of team it is, in a sentence."""
-        return METHODS[self.entry(world, name).method].about
+        """Return what sort of team it is, and under which kinds it hardly does its task."""
+        entry = self.entry(world, name)
+        said = [collapse.sentence(*one) for one in entry.collapsed.items()]
+        lines = [f"Beware: {one}." for one in said]
+        return " ".join([METHODS[entry.method].about, *lines])
 
     def stage(self, world: str, name: str, guest: bool = False) -> Stage:
         """Return a team's stage. Its schedule gives no instructions: people give them."""

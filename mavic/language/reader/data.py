@@ -13,6 +13,7 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+from mavic.language.reader.acts import ACTS
 from mavic.language.reader.phrase_file import ACT_CATEGORIES, END, NONE, Example, PhraseFileError
 from mavic.language.reader.spelling import correct, known_words
 from mavic.language.text import fold
@@ -25,7 +26,6 @@ TYPO_SHARE = 0.4  # of the sentences are also trained on with a typing error
 JOINED_SHARE = 0.15  # of the typing errors lose a space; as many lose their punctuation
 WORDS = re.compile(r"[a-z0-9']+")
 FRAMES = tomllib.loads((FOLDER / "frames.toml").read_text(encoding="utf-8"))
-ACTS = tomllib.loads((FOLDER / "acts.toml").read_text(encoding="utf-8"))
 
 _Draw = Callable[[random.Random], Iterable[Example]]  # makes sentences by random choices
 
@@ -39,6 +39,9 @@ def training_set(
     written: Sequence[Example] = (),
     reserved: Collection[str] = (),
     published: Collection[str] = (),
+    everyday: int = EVERYDAY_REQUESTS,
+    copies: int = CASUAL_COPIES,
+    typos: float = TYPO_SHARE,
 ) -> list[Example]:
     """Return distinct examples, each with a corrected text.
 
@@ -50,13 +53,16 @@ def training_set(
         written: Further sentences.
         reserved: Sentences that must not be trained on.
         published: Phrases that must not be part of any sentence.
+        everyday: How many everyday requests there are.
+        copies: How often a sentence that is no filled template is also trained on with an opening or a closing.
+        typos: The share of the sentences that are also trained on with a typing error.
 
     Returns:
         The examples in a fixed order.
     """
     rng, own = random.Random(seed), random.Random(f"{seed} acts")
     asked = [Example(text=text, kind=kind, group=text) for kind in train for text in train[kind]]
-    asked += [*requests(rng), *_everyday(rng)]
+    asked += [*requests(rng), *_everyday(rng, everyday)]
     ends = ACTS["ends"]["texts"]
     about = [Example(text=text, kind=END, group=text, category="permission") for text in ends]
     about += acts(own)
@@ -65,8 +71,10 @@ def training_set(
     left_out, unseen = set(map(fold, reserved)), [fold(phrase) for phrase in published]
     examples = [e for e in _distinct(asked + about, left_out) if not _contains(e.text, unseen)]
     around = {part: FRAMES[part]["texts"] for part in ("openings", "closings")}
-    typed = _as_typed([e for e in examples if e.category not in ACT_CATEGORIES], around, rng)
-    typed += _as_typed([e for e in examples if e.category in ACT_CATEGORIES], ACTS["asides"], own)
+    plain = [e for e in examples if e.category not in ACT_CATEGORIES]
+    spoken = [e for e in examples if e.category in ACT_CATEGORIES]
+    typed = _as_typed(plain, around, rng, copies, typos)
+    typed += _as_typed(spoken, ACTS["asides"], own, copies, typos)
     known = known_words([example.text for example in examples])
     left_out |= {correct(text, known) for text in left_out}
     by_text: dict[str, Example] = {}
@@ -77,12 +85,12 @@ def training_set(
     return list(by_text.values())
 
 
-def _everyday(rng: random.Random) -> Iterator[Example]:
+def _everyday(rng: random.Random, count: int) -> Iterator[Example]:
     """Return everyday requests, which no world has."""
     everyday = FRAMES["everyday"]
     for text in everyday["sayings"]:
         yield Example(text=text, kind=NONE, group=text)
-    for _ in range(EVERYDAY_REQUESTS):
+    for _ in range(count):
         verb, thing = rng.choice(everyday["verbs"]), rng.choice(everyday["objects"])
         opening, closing = (rng.choice(FRAMES[k]["texts"]) for k in ("openings", "closings"))
         yield Example(text=f"{opening}{verb} {thing}{closing}", kind=NONE, group=verb)
@@ -95,7 +103,11 @@ def _contains(text: str, phrases: Collection[str]) -> bool:
 
 
 def _as_typed(
-    examples: list[Example], around: Mapping[str, Sequence[str]], rng: random.Random
+    examples: list[Example],
+    around: Mapping[str, Sequence[str]],
+    rng: random.Random,
+    many: int,
+    typos: float,
 ) -> list[Example]:
     """Return copies of sentences as people type and explain them; `around` has openings and closings."""
     openings, closings = (
@@ -103,7 +115,7 @@ def _as_typed(
     )
     copies = []
     for example in examples:
-        for _ in range(CASUAL_COPIES if example.group == example.text else 0):
+        for _ in range(many if example.group == example.text else 0):
             where = rng.random()
             opening = rng.choice(openings) if where < 0.7 else ""
             closing = rng.choice(closings) if where > 0.4 else ""
@@ -113,7 +125,7 @@ def _as_typed(
             reason, join = (rng.choice(FRAMES["reasons"][part]) for part in ("texts", "joins"))
             text = join.replace("{reason}", reason).replace("{x}", example.text)
             copies.append(_copy(example, text))
-    mistyped = [example for example in examples + copies if rng.random() < TYPO_SHARE]
+    mistyped = [example for example in examples + copies if rng.random() < typos]
     return copies + [_copy(example, _add_typo(example.text, rng)) for example in mistyped]
 
 

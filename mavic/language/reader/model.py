@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mavic.language.encoder import MAX_WORD_PIECES, pool
-from mavic.language.reader.spelling import words_of
+from mavic.language.reader.spelling import CUES, cues_of, words_of
 from mavic.storage import files
 from mavic.storage.arrays import read_npz
 
@@ -28,6 +28,7 @@ MAX_WORDS = 40  # known words and pairs that are read of one sentence
 BATCH = 128
 BY_WORD = ("words", "direct")  # weights with a row for each known word
 
+ACTS_FROM = 0.8  # the least probability at which a team acts without asking back
 FORMAT = 4  # version of saved heads, raised when older files can no longer be read
 
 Weights = dict[str, np.ndarray]
@@ -217,9 +218,11 @@ def _step_of(table: np.ndarray) -> np.ndarray:
 def _word_numbers(texts: Sequence[str], words: dict[str, int]) -> np.ndarray:
     """Return the numbers of the known words and pairs in each text [P, MAX_WORDS]; the padding is `len(words)`."""
     numbers = np.full((len(texts), MAX_WORDS), len(words), np.int32)
+    knows_cues = any(cue in words for cue in CUES)
     for row, text in enumerate(texts):
         singles, pairs = words_of(text)
-        found = sorted({words[w] for w in singles + pairs if w in words})[:MAX_WORDS]
+        cues = cues_of(text) if knows_cues else []
+        found = sorted({words[w] for w in cues + singles + pairs if w in words})[:MAX_WORDS]
         numbers[row, : len(found)] = found
     return numbers
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -17,14 +17,22 @@ import numpy as np
 from mavic.language import encoder as encoders
 from mavic.language import vectors
 from mavic.language.lexicon import Lexicon
-from mavic.language.reader.model import FORMAT, Head
+from mavic.language.reader.acts import from_phrases
+from mavic.language.reader.guard import guarded
+from mavic.language.reader.model import ACTS_FROM, FORMAT, Head
 from mavic.language.reader.phrase_file import END, NONE
 from mavic.language.reader.spelling import correct, why_no_sentence
 from mavic.language.text import fold
 
 NEAREST = 3
-ACTS_FROM = 0.8  # the least probability at which a team acts without asking back
+LISTENERS: list[Callable[[str], None]] = []  # are told that a head is fitted, and how far it is
 NOTHING_FROM = 0.8  # the least probability of "none" at which `nothing` is true
+
+
+def say(text: str) -> None:
+    """Tell the listeners how far a fit is. The command line is one."""
+    for listener in LISTENERS:
+        listener(text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +109,10 @@ def understand_all(lexicon: Lexicon, texts: Sequence[str]) -> list[Understanding
     same_encoder = head.encoder_hash == lexicon.encoder_hash
     corrected = [correct(sentence, head.words) for sentence in sentences]
     states = vectors.states(corrected, lexicon.encoder if same_encoder else encoders.DEFAULT)
-    shares = head.in_order_of((*lexicon.names, END), head.probabilities(corrected, states))
+    shares = head.probabilities(corrected, states)
+    if not _has_shipped_head(lexicon):
+        shares = guarded(corrected, shares, head.names, _prohibitions(lexicon))
+    shares = head.in_order_of((*lexicon.names, END), shares)
     shares = _with_known_phrases(lexicon, sentences, shares)
     known, names = np.asarray(lexicon.vectors), (*lexicon.names, END)
     for row, i in enumerate(readable):
@@ -129,11 +140,22 @@ def _with_known_phrases(
     )
 
 
+def _has_shipped_head(lexicon: Lexicon) -> bool:
+    """Return whether a head that knows all kinds of the lexicon is shipped with its world."""
+    path = vectors.shipped_path(lexicon.world, "head")
+    return path.is_file() and set(lexicon.names) <= set(Head.load(path).names)
+
+
+def _prohibitions(lexicon: Lexicon) -> tuple[str, ...]:
+    """Return the kinds whose phrases forbid something."""
+    acts = from_phrases(lexicon.training_phrases())
+    return tuple(act.prohibition for act in acts if act.prohibition)
+
+
 def head_of(lexicon: Lexicon) -> Head:
     """Return the shipped head of the lexicon's world if it knows all kinds, else one fitted to the phrases."""
-    path = vectors.shipped_path(lexicon.world, "head")
-    if path.is_file() and set(lexicon.names) <= set(Head.load(path).names):
-        return Head.load(path)
+    if _has_shipped_head(lexicon):
+        return Head.load(vectors.shipped_path(lexicon.world, "head"))
     phrases = tuple(lexicon.training_phrases().items())
     return _fitted(lexicon.encoder, lexicon.encoder_hash, lexicon.world, phrases)
 
@@ -167,16 +189,17 @@ def _fitted(
     encoder: str, encoder_hash: str, world: str, phrases: tuple[tuple[str, tuple[str, ...]], ...]
 ) -> Head:
     """Return a quickly fitted head, from the disk if it was fitted before."""
-    from mavic.language.reader import data, fit  # slow to import, and rarely needed
+    from mavic.language.reader import fit, own_file  # slow to import, and rarely needed
 
-    facts = repr((FORMAT, fit.FLAGGED_SHARE, encoder_hash, world, phrases))
+    facts = repr((FORMAT, own_file.VERSION, encoder_hash, world, phrases))
     name = hashlib.sha256(facts.encode()).hexdigest()[:16]
     path = vectors.cache_folder() / "heads" / f"{name}.npz"
     with contextlib.suppress(OSError, ValueError, KeyError):
         return Head.load(path)
+    say(f"fitting a reader to the phrases of {world}, once: about 20 seconds on two cores …")
     names = (NONE, *(kind for kind, _ in phrases), END)
-    examples = data.training_set(dict(phrases), seed=world)
-    head = fit.fit(examples, names, encoders.open_encoder(encoder), fit.QUICK)
+    examples = own_file.training_set_of(dict(phrases), seed=world)
+    head = fit.fit(examples, names, encoders.open_encoder(encoder), fit.QUICK, say)
     with contextlib.suppress(OSError):  # a cache that cannot be written
         head.save(path)
     return head

@@ -298,15 +298,15 @@ def test_an_authors_sentences_are_predicted_by_a_fit_without_that_author(monkeyp
         assert not seen[row] and seen[:3].all() and seen.sum() == (9 if seed else 6)
 
 
-def test_few_phrases_do_not_lower_the_threshold_to_nothing():
-    """Half of the kinds' sentences were not recognised; everyday requests lie at 0.001 to 0.1."""
-    best = np.concatenate([np.full(10, 0.0005), np.full(10, 0.8), np.linspace(0.001, 0.1, 100)])
-    kinds = np.array([1] * 20 + [0] * 100)
-    sets = in_categories([""] * 120)
-    threshold = fit._threshold(of_one_kind(best), np.ones(120), kinds, sets)
-    assert threshold == pytest.approx(0.099, abs=0.002)
-    sure = np.where(kinds > 0, 0.5, best)  # recognised sentences set the threshold themselves
-    assert fit._threshold(of_one_kind(sure), np.ones(120), kinds, sets) == 0.5
+def test_sentences_that_would_be_acted_on_wrongly_raise_the_temperature():
+    """Ten of a hundred ask for nothing and are taken for a kind: at 0.8 with the lowest temperature, below it later."""
+    logit = np.log(0.8 / 0.2) * fit.CAREFUL[2]
+    logits = np.zeros((1, 100, 2), np.float32)
+    logits[0, :90, 0], logits[0, 90:, 1] = 9.0, logit + 1e-3
+    kinds = np.zeros(100, int)
+    assert fit._careful_temperature(logits, np.ones(100), kinds) == fit.CAREFUL[3]
+    right = np.where(np.arange(100) < 90, 0, 1)
+    assert fit._careful_temperature(logits, np.ones(100), right) == fit.CAREFUL[0]
 
 
 SMALL_FILES = {  # training phrases by kind, and other sentences that ask for a kind
