@@ -260,7 +260,7 @@ def _note(point: dict[str, Any], methods: Sequence[str]) -> str:
     return " · ".join([*told, rate])
 
 
-def _memory_line(program: partial, runs: Run, state: TrainState) -> str:
+def _memory_line(program: partial, runs: Any, state: Any) -> str:
     """Compile a training and return a line that says how much memory it needs. Refuse one that does not fit.
 
     JAX keeps the compiled program, so the first call of `train_updates` does not compile it again. The line is empty

@@ -196,7 +196,7 @@ def test_train_leaves_records_and_policies(trained):
     for method, learns in (("mavic", True), ("vanilla", True), ("random", False)):
         name = f"{method}-tuned-protected-live-by-kind"
         for ending in ("safetensors", "json"):
-            assert (folder / f"{name}.{ending}").is_file() == learns
+            assert (folder / f"{method}-tuned-protected.{ending}").is_file() == learns
         record = records.read(folder / f"{name}.jsonl")
         assert record.config().method == method and record.config().options == {"size": 4}
         assert record.run["preset"]["batch"] == 64 and len(record.curve) == 2 * learns
@@ -215,8 +215,8 @@ def test_a_log_has_a_line_for_each_point(trained):
     lines = [line for line in said.splitlines() if " runs: " in line]
     assert [line.split(" runs: ")[1][:10] for line in lines] == [
         "compiling…",
-        "1/2 · base",
-        "2/2 · base",
+        "1/2 · mavi",
+        "2/2 · mavi",
     ]
     assert "━" not in said  # no bar
 
@@ -230,7 +230,7 @@ def test_tensorboard_gets_the_points(trained):
 
 def test_training_goes_on_from_a_policy(trained, tmp_path, monkeypatch):
     folder, _ = trained
-    policy = folder / "mavic-tuned-protected-live-by-kind"
+    policy = folder / "mavic-tuned-protected"
     seen = []
 
     def train_updates(*args):

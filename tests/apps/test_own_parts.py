@@ -66,8 +66,8 @@ def test_an_encoder_needs_agents_that_hear_vectors():
 )
 def test_its_name_stands_in_file_names(name, short):
     config = ExperimentConfig(hear="vectors", encoder=name)
-    assert config.table_group() == f"tuned/residual+vectors+{short}/live/by-kind"
-    assert ExperimentConfig(hear="vectors").table_group() == "tuned/residual+vectors/live/by-kind"
+    assert config.table_group() == f"default/residual+vectors+{short}/live/by-kind"
+    assert ExperimentConfig(hear="vectors").table_group() == "default/residual+vectors/live/by-kind"
 
 
 def test_trainings_with_two_encoders_are_two_programs(own):

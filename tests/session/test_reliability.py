@@ -406,13 +406,14 @@ def test_what_does_not_fit_says_what_would(needed, free, runs, said):
 def test_the_program_whose_memory_was_checked_is_the_one_that_trains(monkeypatch):
     @partial(jax.jit, static_argnums=0, donate_argnums=2)
     def updates(number, runs, state):
-        return SimpleState(state.episodes * number + runs)
+        return SimpleState(state.episodes * number + runs.episodes)
 
     compiled = []
     monitoring.register_event_duration_secs_listener(
         lambda event, *_, **__: compiled.append(event) if "backend_compile" in event else None
     )
-    program, runs, state = partial(updates, 2), jnp.ones(3), SimpleState(jnp.zeros(3))
+    program, state = partial(updates, 2), SimpleState(jnp.zeros(3))
+    runs = SimpleState(jnp.ones(3))
     compiled.clear()
     assert "this training needs about 0.00 GB" in runner._memory_line(program, runs, state)
     assert len(compiled) == 1

@@ -121,7 +121,9 @@ def test_a_record_tells_members_choices_and_cost(chosen):
     assert "population" not in alone.record_lines(alone.group.configs[0], None)[0]
 
 
-@pytest.mark.parametrize("stop", [2, 3, 5, 6, 7])
+@pytest.mark.parametrize(
+    "stop", [3, *(pytest.param(stop, marks=pytest.mark.long) for stop in (2, 5, 6, 7))]
+)
 def test_stopped_and_resumed_a_population_ends_in_the_same_numbers(chosen, tmp_path, stop):
     with pytest.raises(KeyboardInterrupt):
         train_group(tmp_path, points=8, population=4, stop_after=stop)
