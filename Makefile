@@ -51,8 +51,8 @@ $(VENV)/worlds: pyproject.toml | $(VENV)/dev
 	@touch $@
 
 demo: $(VENV)/run  ## Train MAVIC, naive and vanilla on Box Pushing; table, figures, a replay (under 6 minutes)
-	@$(BIN)/mavic train box_pushing --method $(METHODS) --seeds 2 --episodes 52000 --out runs/demo --quick --overwrite
-	@$(BIN)/mavic replay $(DEMO)/mavic-tuned-residual-live-by-kind --against $(DEMO)/naive-tuned-residual-live-by-kind \
+	@$(BIN)/mavic train box_pushing --method $(METHODS) --seeds 2 --population 2 --episodes 40000 --out runs/demo --quick --overwrite
+	@$(BIN)/mavic replay $(DEMO)/mavic-residual+population2 --against $(DEMO)/naive-residual+population2 \
 	  --out $(DEMO)/replay.html
 	@$(BIN)/mavic report $(DEMO) --brief
 	@echo "open in a browser: $(DEMO)/replay.html"

@@ -35,6 +35,7 @@ PAGES = (
     "docs/not-learning.md",
     "docs/paper.md",
     "docs/play.md",
+    "docs/population.md",
     "docs/python.md",
     "docs/reliability.md",
     "docs/robots.md",

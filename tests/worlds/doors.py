@@ -184,4 +184,4 @@ BEST = Known(
         "runners-do-not-run+lane-c-avoids-main-doors": 119.4015,
     },
 )
-register("doors", Doors, "doors.toml", title="Doors", optimum=BEST)
+register("doors", Doors, "doors.toml", title="Doors", gamma=GAMMA, optimum=BEST)

@@ -173,4 +173,4 @@ BEST = Known(
         "joe-avoids-east-pier": ("131313", "", "01400000040000004"),
     },
 )
-register("ferry", Ferry, "ferry.toml", title="Ferry", optimum=BEST)
+register("ferry", Ferry, "ferry.toml", title="Ferry", gamma=GAMMA, optimum=BEST)

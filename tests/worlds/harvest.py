@@ -146,4 +146,4 @@ BEST = Known(
         "red-avoids-dock": ("242224222421", "22322232223222", "222322232223211"),
     },
 )
-register("harvest", Harvest, "harvest.toml", title="Harvest", optimum=BEST)
+register("harvest", Harvest, "harvest.toml", title="Harvest", gamma=GAMMA, optimum=BEST)

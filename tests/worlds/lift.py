@@ -138,4 +138,4 @@ BEST = Known(
         "bob-avoids-right": ("01235", "135"),
     },
 )
-register("lift", Lift, "lift.toml", title="Lift", optimum=BEST)
+register("lift", Lift, "lift.toml", title="Lift", gamma=GAMMA, optimum=BEST)

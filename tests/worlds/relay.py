@@ -149,4 +149,4 @@ BEST = Known(
         "avoid-road": ("1001", "3131", "003132", "00003202"),
     },
 )
-register("relay", Relay, "relay.toml", title="Relay", optimum=BEST)
+register("relay", Relay, "relay.toml", title="Relay", gamma=GAMMA, optimum=BEST)
