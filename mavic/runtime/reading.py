@@ -10,6 +10,7 @@ import numpy as np
 
 from mavic.language.encoder import EncoderError, onnx_states, pool
 from mavic.language.reader.endpoint import UNSURE, Endpoint
+from mavic.language.reader.guard import guarded
 from mavic.language.reader.model import Head
 from mavic.language.reader.spelling import correct, why_no_sentence
 from mavic.language.text import END, NONE, fold
@@ -68,7 +69,11 @@ class OwnReader:
             return Reading(kind=NONE, unsure=True, shares=np.zeros(kinds, np.float32), note=note)
         corrected = correct(text, self._head.words)
         states = self._states([corrected])
-        found = self._head.in_order_of(self._names, self._head.probabilities([corrected], states))
+        found = self._head.probabilities([corrected], states)
+        prohibitions = self._export.facts["guarded"]
+        if prohibitions is not None:
+            found = guarded([corrected], found, self._head.names, prohibitions)
+        found = self._head.in_order_of(self._names, found)
         best = 1 + int(found[0, 1:].argmax())
         return Reading(
             kind=self._names[best],

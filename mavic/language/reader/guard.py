@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mavic.language.reader.phrase_file import END, NONE
-from mavic.language.text import fold
+from mavic.language.text import END, NONE, fold
 
 _RELEASES = re.compile(
     r"\b(?:you|we|they|robots|everyone|everybody|all of you) (?:can|may|could|might)\b"

@@ -110,8 +110,9 @@ def understand_all(lexicon: Lexicon, texts: Sequence[str]) -> list[Understanding
     corrected = [correct(sentence, head.words) for sentence in sentences]
     states = vectors.states(corrected, lexicon.encoder if same_encoder else encoders.DEFAULT)
     shares = head.probabilities(corrected, states)
-    if not _has_shipped_head(lexicon):
-        shares = guarded(corrected, shares, head.names, _prohibitions(lexicon))
+    prohibitions = guarded_prohibitions(lexicon)
+    if prohibitions is not None:
+        shares = guarded(corrected, shares, head.names, prohibitions)
     shares = head.in_order_of((*lexicon.names, END), shares)
     shares = _with_known_phrases(lexicon, sentences, shares)
     known, names = np.asarray(lexicon.vectors), (*lexicon.names, END)
@@ -146,8 +147,13 @@ def _has_shipped_head(lexicon: Lexicon) -> bool:
     return path.is_file() and set(lexicon.names) <= set(Head.load(path).names)
 
 
-def _prohibitions(lexicon: Lexicon) -> tuple[str, ...]:
-    """Return the kinds whose phrases forbid something."""
+def guarded_prohibitions(lexicon: Lexicon) -> tuple[str, ...] | None:
+    """Return the kinds whose phrases forbid something, for `guard.guarded`; None if the head is a shipped one.
+
+    Shipped heads were fitted to many more sentences and need no guard.
+    """
+    if _has_shipped_head(lexicon):
+        return None
     acts = from_phrases(lexicon.training_phrases())
     return tuple(act.prohibition for act in acts if act.prohibition)
 
