@@ -151,7 +151,7 @@ class Rescue:
         return jnp.stack([outwards, to_hall, charges | outwards | (here == Place.OUT)], -1)
 
     def observe(self, state):
-        places = (state.place[:, None] == jnp.arange(4)).astype(jnp.float32)
+        places = (state.place[:, None] == jnp.arange(4)[None]).astype(jnp.float32)
         others = jnp.stack(
             [jnp.delete(places, i, axis=0, assume_unique_indices=True).sum(0) for i in range(3)]
         )
@@ -204,7 +204,7 @@ class Rescue:
 
 def most(state, gamma):
     """Return a bound on what can still be earned: every part as early as any robot could do it."""
-    away = (state.place[:, None] != jnp.array([Place.ROOM_A, Place.ROOM_B])).astype(jnp.int32)
+    away = (state.place[:, None] != jnp.array([[Place.ROOM_A, Place.ROOM_B]])).astype(jnp.int32)
     search = jnp.where(state.searched, 0, away.min(0) + 1)  # the last tick of a search may be next
     home = ((state.place != Place.HALL) & (state.place != Place.OUT)).max()
     back = jnp.where(state.searched, 0, search + 2).max()  # the hall is two ticks from a room

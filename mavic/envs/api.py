@@ -115,6 +115,11 @@ def effective_macros(env: Env, state: Any) -> Array:
     return jnp.broadcast_to(macros, (len(env.agents), len(macros)))
 
 
+def runs_on_host(env: Env) -> bool:
+    """Return whether simulators on the host run the ticks of a world."""
+    return hasattr(env, "restart")
+
+
 def raise_failure(env: Env) -> None:
     """Raise what went wrong in the simulators of a world, if it has simulators and they cannot go on."""
     own = getattr(env, "raise_failure", None)

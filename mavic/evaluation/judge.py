@@ -64,7 +64,7 @@ class Seen:
     """Its kind, for agents that do not read."""
     state: Any
     """The state of the environment, which teams do not see. It is for scripted agents."""
-    memory: dict[str, Any]
+    memory: dict[Any, Any]
     """The agent's own; empty when an episode begins."""
 
 

@@ -1,6 +1,7 @@
 """A team as a folder: what the runtime reads of it is what the JAX team knows."""
 
 import json
+from dataclasses import replace
 from itertools import product
 
 import jax
@@ -13,6 +14,7 @@ from mavic.apps.cli import main
 from mavic.bridges import team_folder
 from mavic.instruct.pairs import conflict
 from mavic.instruct.reward import rules_of
+from mavic.language.reader.model import Head
 from mavic.runtime.contract import Contract
 from mavic.runtime.folder import open_export
 from mavic.runtime.reading import reader_of
@@ -85,6 +87,22 @@ def test_sentences_are_read_as_the_team_reads_them(cooks, folder):
     assert {reader.read(text).unsure for text in SENTENCES} == {False, True}
     assert reader.read("never mind").kind == "end"
     assert reader.read("?!").note == "the text is empty"
+
+
+def test_where_the_reader_is_guarded_a_release_does_not_forbid(folder, monkeypatch):
+    """In a user's file: the head takes the sentence for a prohibition, and its form says that it releases."""
+    export = open_export(folder)
+    text, kind = "you can use the left board again", "avoid-left-board"
+
+    def certain(head, *_):
+        return np.array([[name == kind for name in head.names]], np.float32)
+
+    monkeypatch.setattr(Head, "probabilities", certain)
+    exports = [
+        replace(export, facts={**export.facts, "guarded": which}) for which in (None, [kind])
+    ]
+    plain, guarded = (reader_of(one, Contract.of(one.facts)).read(text) for one in exports)
+    assert plain.kind == kind and guarded.kind == "end"
 
 
 def test_a_free_sentence_leads_to_the_same_decisions(cooks, folder):

@@ -221,7 +221,7 @@ def expected():
             gae.append((id(row), onward))
     advantage = np.array([dict(gae)[id(row)] for row in rows])
     goal = advantage + np.concatenate([here[0] for here, _ in found])
-    new = stats.after(goal, asked, np.ones(len(rows), bool), PRESET.popart_step)
+    new = stats.after(goal, 2 * asked, np.ones(len(rows), bool), PRESET.popart_step)
 
     def loss(copies):
         value = np.concatenate([values(copies, lane, new)[0] for lane in lanes], 1)
