@@ -51,7 +51,7 @@ $(VENV)/worlds: pyproject.toml | $(VENV)/dev
 	@touch $@
 
 demo: $(VENV)/run  ## Train MAVIC, naive and vanilla on Box Pushing; table, figures, a replay (under 6 minutes)
-	@$(BIN)/mavic train box_pushing --method $(METHODS) --seeds 2 --population 2 --episodes 40000 --out runs/demo --quick --overwrite
+	@$(BIN)/mavic train box_pushing --method $(METHODS) --seeds 2 --population 2 --episodes 32000 --out runs/demo --quick --overwrite
 	@$(BIN)/mavic replay $(DEMO)/mavic-residual+population2 --against $(DEMO)/naive-residual+population2 \
 	  --out $(DEMO)/replay.html
 	@$(BIN)/mavic report $(DEMO) --brief
