@@ -136,8 +136,7 @@ def train_group(
                     found = at_once(partial(merit.parts, static, num_envs, task), runs, state)
                     choices.append(_choice(group, choices, found, alive, left, len(curve)))
                     runs, state, curve = _chosen(group, choices, runs, state, curve)
-                    seconds = time.perf_counter() - began
-                    curve[-1]["seconds"] = seconds
+                    curve[-1]["seconds"] = time.perf_counter() - began
                 if folder is not None:
                     checkpoint.save(folder, group, state, curve, choices)
                 compiled = True
