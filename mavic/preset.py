@@ -72,6 +72,9 @@ class Preset:
     """Factor on advantages after that. It brings advantages in units of the return to the size of normalized ones."""
     allowed_loss: Weights = (0.0, 0.0)
     """Weight of a loss: minus the log of the total probability of the allowed macros, for agents that are addressed."""
+    teammate_correction: bool = True
+    """Correct also the targets of an agent that is not addressed when its teammate's instruction ends. Otherwise it
+    values what follows then, and does not plan as if the instruction lasted forever."""
     discount_actor_loss: bool = True
     """Weight actor terms by gamma^t, as the reference does. Only the backbone acac turns it off."""
     value_scale: Positive | None = 1.0
@@ -98,6 +101,9 @@ class Preset:
     learns to refuse from the other prohibitions."""
     from_start_prob: Share = 0.0
     """Share of the episodes with instructions, in training with interruptions, that begin under one with rule add."""
+    one_agent_prob: Share = 0.0
+    """Share of the instructions in training that address one random agent instead of all that they are meant for. The
+    team then also knows how to work with an agent that alone is asked."""
     single_instruction: bool = False
     """An episode that begins under an instruction gets no second one. Otherwise states after
     its fulfilment are undersampled."""

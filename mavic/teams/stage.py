@@ -475,7 +475,7 @@ def _turn_of_policy(
     state, observation, driven, key = _prepare(instructed_env, state, *people)
     kinds = instructed_env.rules.addressed[:, :own]
     phrases = jnp.where(kinds, jnp.arange(kinds.shape[0])[:, None], 0)
-    context = jnp.where(kinds.any(1), 1 + instructed_env.rules.replaces, 0)
+    context = schedule.contexts_of(kinds, instructed_env.rules.replaces)
     values = team_values(
         networks, listening.critics, scale, carry, observation[:own], phrases, context
     )
