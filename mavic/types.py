@@ -184,7 +184,9 @@ class Schedule:
     hold_max: Array
     once: Array  # [] bool: at most one per episode
     overlap: Array  # [] bool: one of another kind may replace a running one
-    one_agent: Array  # [] chance that it addresses one random agent of those that the kind is meant for
+    one_agent: (
+        Array  # [] chance that it addresses one random agent of those that the kind is meant for
+    )
     from_start: Array  # [] chance that one is drawn at reset and held for the whole episode
     from_start_adds: Array  # [] bool: only kinds with rule add are drawn at reset
     single_instruction: Array  # [] bool: no other follows one that was given at reset

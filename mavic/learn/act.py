@@ -82,7 +82,9 @@ def decide(
     logits, memory = _policy_logits(network, actors, memory, observed, idle, available)
     if network.shape.joint:
         args = (network.shape.macro_counts, observed.last_macro, idle)
-        return _choose_jointly(*args, logits[0], available, epsilon[:, 0], draws[:, 0], greedy), memory
+        return _choose_jointly(
+            *args, logits[0], available, epsilon[:, 0], draws[:, 0], greedy
+        ), memory
     explore = jnp.broadcast_to(epsilon, draws.shape)
     chosen = _choose(logits.swapaxes(0, 1), available, explore, draws, jnp.asarray(greedy))
     return jnp.where(idle, chosen, observed.last_macro), memory

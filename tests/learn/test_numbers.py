@@ -137,7 +137,9 @@ def expected(name, i):
     values = [stats.value(x, context)[0] for x in (here, after)]
     told = own["phrases"][..., 0] > 0
     between = own
-    if not preset.teammate_correction:  # neither asked in this row nor in the next, but a teammate is asked in this one
+    if (
+        not preset.teammate_correction
+    ):  # neither asked in this row nor in the next, but a teammate is asked in this one
         later = np.vstack([told[1:], told[:1] & False])
         between = own | {"switched": own["switched"] & ~((own["kind"] > 0) & ~told & ~later)}
     target = plain.targets(between, *values, cut, N_STEPS, preset.td_lambda)
