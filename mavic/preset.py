@@ -72,9 +72,6 @@ class Preset:
     """Factor on advantages after that. It brings advantages in units of the return to the size of normalized ones."""
     allowed_loss: Weights = (0.0, 0.0)
     """Weight of a loss: minus the log of the total probability of the allowed macros, for agents that are addressed."""
-    teammate_correction: bool = True
-    """Correct also the targets of an agent that is not addressed when its teammate's instruction ends. Otherwise it
-    values what follows then, and does not plan as if the instruction lasted forever."""
     discount_actor_loss: bool = True
     """Weight actor terms by gamma^t, as the reference does. Only the backbone acac turns it off."""
     value_scale: Positive | None = 1.0
@@ -214,6 +211,7 @@ DEFAULT = replace(
     from_start_prob=0.3,
     single_instruction=True,
     drill_prob=1.0,
+    one_agent_prob=0.25,
     kind_heads=True,
 )
 GENERAL = {  # for worlds without presets of their own

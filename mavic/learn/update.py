@@ -50,7 +50,6 @@ class HyperParams:
     normalize_advantages: Array  # [CONTEXTS]
     advantage_scale: Array  # [CONTEXTS]
     allowed_loss: Array  # [CONTEXTS]
-    teammate_correction: Array
     discount_actor_loss: Array
     value_scale: Array
     critic_init_scale: Array
@@ -224,7 +223,7 @@ def update_critic(
         discount=own.discount,
         v_same_instruction=values.v_same_instruction,
         v_next_instruction=values.v_next_instruction,
-        switched=own.switched & ~_as_teammate(config, hyper, own),
+        switched=own.switched,
         last=own.last,
         correction=correction,
         n_steps=config.n_steps,
@@ -344,17 +343,6 @@ def _addressed(config: StaticConfig, rows: MacroTransitions) -> Array:
     """Return bool [K, L], whether an actor's own agent is addressed, or any agent of the whole team's actor."""
     heard = rows.phrases if config.network.shape.joint else rows.phrases[..., :1]
     return (heard > 0).any(-1)
-
-
-def _as_teammate(config: StaticConfig, hyper: HyperParams, rows: MacroTransitions) -> Array:
-    """Return bool [K, L], the rows of an agent that only its teammates' instructions concern, before and after it.
-
-    Without `teammate_correction` their targets go on: such an agent values what follows when the instruction ends.
-    Its values without an instruction never do.
-    """
-    addressed = _addressed(config, rows)
-    free = (rows.kind > 0) & ~addressed & ~jnp.roll(addressed, -1, axis=0)
-    return free & (hyper.teammate_correction == 0)
 
 
 def _at_team_rows(target: Array, batch: Batch) -> tuple[Array, Array]:

@@ -67,7 +67,6 @@ CASES = {  # what differs from BASE, and the correction
         "none",
     ),
     "a scale that grows": (dict(value_scale=None, normalize_advantages=(0.0, 0.5, 1.0)), "cut"),
-    "teammates that look beyond the end": (dict(teammate_correction=False), "cut"),
 }
 VECTORS = np.array([[0.0, 0.0], [0.7, -1.2], [-0.4, 0.9]])
 AGENTS, OBSERVATION, MACROS = 2, 2, 3
@@ -136,13 +135,7 @@ def expected(name, i):
     here, after = plain.unroll(plain.stacked(target_critic), own, VECTORS)
     values = [stats.value(x, context)[0] for x in (here, after)]
     told = own["phrases"][..., 0] > 0
-    between = own
-    if (
-        not preset.teammate_correction
-    ):  # neither asked in this row nor in the next, but a teammate is asked in this one
-        later = np.vstack([told[1:], told[:1] & False])
-        between = own | {"switched": own["switched"] & ~((own["kind"] > 0) & ~told & ~later)}
-    target = plain.targets(between, *values, cut, N_STEPS, preset.td_lambda)
+    target = plain.targets(own, *values, cut, N_STEPS, preset.td_lambda)
 
     new = stats.after(target, context, valid, preset.popart_step)
     moved = stats.moved(critic, new)
