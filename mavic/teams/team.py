@@ -249,7 +249,7 @@ class TeamPolicy:
         second = np.zeros_like(phrases)
         if text is not None:
             second[-1] = listening.also
-        context = schedule.contexts_of(jnp.asarray(phrases + second) > 0, replaces > 0)
+        context = schedule.contexts_of(jnp.asarray(phrases + second) > 0, jnp.asarray(replaces) > 0)
         found = values(
             self.networks,
             listening.critics,
