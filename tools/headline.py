@@ -4,9 +4,9 @@
 
 rewrites every block between `<!-- headline: WORLD -->` and `<!-- end -->` on these pages. A world may have several
 entries, such as `<!-- headline: overcooked extras -->`. Other blocks are `<!-- study: NAME -->` (the page of a study,
-`results/NAME.md`), `<!-- repeat: table1 -->` (Table 1 beside its repetition), `<!-- bias: WORLD -->` (the critics'
-errors under all conditions), `<!-- speed -->`, `<!-- speed: backbones -->`, `<!-- backbones -->` and
-`<!-- definitions -->` (the table of metrics). BLOCKS has a row for each. An entry of `headline.json` looks like this:
+`results/NAME.md`), `<!-- bias: WORLD -->` (the critics' errors under all conditions), `<!-- speed -->`,
+`<!-- speed: backbones -->`, `<!-- backbones -->` and `<!-- definitions -->` (the table of metrics). BLOCKS has a row
+for each. An entry of `headline.json` looks like this:
 
     "box_pushing": {
         "group": "tuned/protected/live/by-kind",            the group of `table.json` whose rows are shown
@@ -32,10 +32,8 @@ from typing import Any
 from mavic.envs import api
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import METHODS
-from mavic.reporting import studies, styles
+from mavic.reporting import styles
 from mavic.reporting.formats import hundredths, number, percent
-from mavic.reporting.studies import table1
-from mavic.studies.studies import STUDIES
 from tools import backbones, definitions, speed
 
 HEADLINE = "headline.json"
@@ -208,21 +206,11 @@ def _study(results: Path, name: str) -> str:
     return PICTURE.sub(r"![\1](../results/\2)", SUBTITLE.sub(r"###\1", text))
 
 
-def _repeat(results: Path, name: str) -> str:
-    """Return a study beside its repetition, whose records lie in the folder `repeat-NAME`."""
-    full = STUDIES[name].trainings["full"]
-    folders = (results, results / f"repeat-{name}")
-    return table1.beside(
-        *(studies.collect(full, folder / studies.COPIED, folder).found for folder in folders)
-    )
-
-
 BLOCKS: dict[str, Callable[[Path, str], str]] = {
     "backbones": backbones.markdown,
     "bias": _bias,
     "definitions": definitions.markdown,
     "headline": markdown,
-    "repeat": _repeat,
     "speed": speed.markdown,
     "study": _study,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mavic.preset import ACAC, REFERENCE, TUNED
+from mavic.preset import ACAC, REFERENCE, TUNED, unaided
 
 # The published commands for the grid of 6 × 6. They also set rewards: `--options small 20 penalty -10`.
 COMMAND = replace(
@@ -54,3 +54,5 @@ PRESETS = {
         drill_prob=1.0,
     ),
 }
+# The learner of "tuned" in the paper's own setting (condition paper/add, network shared): the first block of Table 1.
+PRESETS["paper-tuned"] = unaided(PRESETS["tuned"], episodes=128_000)
