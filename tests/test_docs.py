@@ -20,30 +20,8 @@ from mavic.learn.networks import NETWORKS
 from mavic.types import Scene, Sprite, Step
 
 ROOT = Path(__file__).parents[1]
-PAGES = (
-    "README.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "docs/architecture.md",
-    "docs/concepts.md",
-    "docs/correction.md",
-    "docs/backbones.md",
-    "docs/decisions.md",
-    "docs/definitions.md",
-    "docs/extend.md",
-    "docs/lab.md",
-    "docs/not-learning.md",
-    "docs/paper.md",
-    "docs/play.md",
-    "docs/population.md",
-    "docs/python.md",
-    "docs/reliability.md",
-    "docs/robots.md",
-    "docs/simulator.md",
-    "docs/words.md",
-    "docs/results.md",
-    "docs/studies.md",
-    "docs/theory.md",
+PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md") + tuple(
+    sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
 )
 FENCE = re.compile(r"^```(python|toml)( slow)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # `mavic/rollout/step.py` or `mavic/rollout/step.py::reset`, between backticks
@@ -103,7 +81,7 @@ def test_the_readme_is_short():
 
 
 def test_the_counts_of_faults_are_those_that_were_recorded():
-    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "record" / "reliability.md").read_text(encoding="utf-8")
     (table,) = re.findall(r"<!-- faults -->\n(.*?)<!-- end -->", page, re.DOTALL)
     assert table == faults.markdown(faults.recorded())
     assert all(row["tracebacks"] == row["silent"] == 0 for row in faults.recorded())

@@ -1,6 +1,6 @@
 """The headline tables of pages: which rows `results/headline.json` names, as Markdown made from `table.json`.
 
-    python -m tools.headline README.md docs/results.md
+    python -m tools.headline README.md docs/record/results.md
 
 rewrites every block between `<!-- headline: WORLD -->` and `<!-- end -->` on these pages. A world may have several
 entries, such as `<!-- headline: overcooked extras -->`. Other blocks are `<!-- study: NAME -->` (the page of a study,
@@ -203,7 +203,7 @@ def _study(results: Path, name: str) -> str:
     if not page.is_file():
         return "Not run yet.\n"
     text = page.read_text(encoding="utf-8").partition("\n")[2].lstrip("\n")
-    return PICTURE.sub(r"![\1](../results/\2)", SUBTITLE.sub(r"###\1", text))
+    return PICTURE.sub(r"![\1](../../results/\2)", SUBTITLE.sub(r"###\1", text))
 
 
 BLOCKS: dict[str, Callable[[Path, str], str]] = {

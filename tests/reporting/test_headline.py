@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 
 
-@pytest.mark.parametrize(("page", "tables"), [("README.md", 1), ("docs/results.md", 15)])
+@pytest.mark.parametrize(("page", "tables"), [("README.md", 1), ("docs/record/results.md", 15)])
 def test_pages_hold_the_headline_tables(page, tables):
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = [block for _, block, _ in headline.BLOCK.findall(text)]
@@ -21,7 +21,7 @@ def test_pages_hold_the_headline_tables(page, tables):
 
 
 def test_the_page_of_studies_holds_what_was_published():
-    text = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "record" / "studies.md").read_text(encoding="utf-8")
     named = [block.removeprefix("study: ") for _, block, _ in headline.BLOCK.findall(text)]
     assert named == list(STUDIES)
     assert headline.updated(text, RESULTS) == text
@@ -36,15 +36,15 @@ def test_other_blocks_are_speed_and_the_errors_of_critics():
     by_backbone = headline.speed.markdown(RESULTS, "backbones").splitlines()
     assert [line.split()[1] for line in by_backbone[2:]] == [f"`{name}`" for name in BACKBONES]
     assert headline.speed.MISSING not in "".join(by_backbone[2:])
-    page = (ROOT / "docs" / "backbones.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "record" / "backbones.md").read_text(encoding="utf-8")
     assert headline.updated(page, RESULTS) == page and by_backbone[-1] in page
-    metrics = (ROOT / "docs" / "definitions.md").read_text(encoding="utf-8")
+    metrics = (ROOT / "docs" / "record" / "definitions.md").read_text(encoding="utf-8")
     assert headline.updated(metrics, RESULTS) == metrics and "<!-- definitions -->" in metrics
     errors = headline.BLOCKS["bias"](RESULTS, "box_pushing")
     assert "| `tuned/protected/live/by-kind` | −0.1 % |" in errors
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/record/results.md"])
 def test_every_number_of_a_page_has_a_record(page):
     assert not list(cited.uncited(ROOT / page))
 

@@ -36,7 +36,7 @@ PRESETS = {
         # Under a prohibition, as without an instruction, a push alone is punished until both robots have learnt to
         # come. So prohibitions take all numbers of the uninstructed context: advantages are not normalized, and the
         # entropy bonus is in units of the return. One scale brings both to the size of the commands' (drills in
-        # docs/decisions.md).
+        # docs/record/decisions.md).
         entropy_start=(1.0, 0.01, 0.2),
         entropy_episodes=160_000,
         actor_hysteresis=(0.1, 0.1, 1.0),
