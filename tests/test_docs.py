@@ -20,9 +20,8 @@ from mavic.learn.networks import NETWORKS
 from mavic.types import Scene, Sprite, Step
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md") + tuple(
-    sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
-)
+FOUND = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
+PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", *FOUND)
 FENCE = re.compile(r"^```(python|toml)( slow)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # `mavic/rollout/step.py` or `mavic/rollout/step.py::reset`, between backticks
 CITED = re.compile(r"`((?:mavic|tests|docs)/[\w./-]+)(?:::(\w+))?`")

@@ -5,8 +5,10 @@
 rewrites every block between `<!-- headline: WORLD -->` and `<!-- end -->` on these pages. A world may have several
 entries, such as `<!-- headline: overcooked extras -->`. Other blocks are `<!-- study: NAME -->` (the page of a study,
 `results/NAME.md`), `<!-- bias: WORLD -->` (the critics' errors under all conditions), `<!-- speed -->`,
-`<!-- speed: backbones -->`, `<!-- backbones -->` and `<!-- definitions -->` (the table of metrics). BLOCKS has a row
-for each. An entry of `headline.json` looks like this:
+`<!-- speed: backbones -->`, `<!-- backbones -->`, `<!-- definitions -->` (the table of metrics), and those of
+`tools.guide`: `<!-- table1: BLOCK -->`, `<!-- studies -->` and `<!-- times -->`. BLOCKS has a row for each.
+
+An entry of `headline.json` looks like this:
 
     "box_pushing": {
         "group": "tuned/protected/live/by-kind",            the group of `table.json` whose rows are shown
@@ -34,7 +36,7 @@ from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import METHODS
 from mavic.reporting import styles
 from mavic.reporting.formats import hundredths, number, percent
-from tools import backbones, definitions, speed
+from tools import backbones, definitions, guide, speed
 
 HEADLINE = "headline.json"
 SHIELD = "+shield"
@@ -212,7 +214,10 @@ BLOCKS: dict[str, Callable[[Path, str], str]] = {
     "definitions": definitions.markdown,
     "headline": markdown,
     "speed": speed.markdown,
+    "studies": guide.studies,
     "study": _study,
+    "table1": guide.table1,
+    "times": guide.times,
 }
 """What makes each block. The second argument is what follows the block's name."""
 BLOCK = re.compile(

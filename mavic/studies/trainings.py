@@ -99,7 +99,8 @@ class Training:
         episodes = self.episodes() + self.runs() * EVALUATED
         ticks = episodes * TICKS[self.world]
         trained = max(ticks / STEPS[device][self.world], self.updates() * UPDATE[device])
-        return trained + COMPILING[device][self.world]
+        cuts = len(population.cuts(self.configs()[0].population, POINTS))
+        return trained + COMPILING[device][self.world] + cuts * COMPILING_AGAIN
 
     def but(self, **axes: Any) -> Training:
         """Return the same training with some axes changed."""
@@ -127,6 +128,7 @@ COMPILING = {  # seconds
     "cpu": {"box_pushing": 130.0, "warehouse": 130.0, "overcooked": 300.0},
     "gpu": {"box_pushing": 120.0, "warehouse": 120.0, "overcooked": 120.0},
 }
+COMPILING_AGAIN = 50.0  # seconds, after members of a population were dropped (seen on an H200)
 # However small its batch, an update takes this long on a GPU: with the preset `paper` 37 ms alone in Overcooked, and 42
 # in Warehouse beside one other training (the records in results/repeat-table1).
 UPDATE = {"cpu": 0.0, "gpu": 0.04}  # seconds, at least

@@ -10,6 +10,7 @@ import pytest
 from sample_records import save
 
 from mavic.reporting import studies as pages
+from mavic.reporting.studies import answers
 from mavic.studies import studies
 from mavic.studies.studies import STUDIES, Study
 
@@ -144,3 +145,33 @@ def test_a_block_of_table1_without_records_says_so(tmp_path):
     made = pages.draw(study, "quick", tmp_path / "jobs", None, tmp_path)
     assert made.text.count("Not trained yet.") == 2
     assert {path.suffix for path in made.written} == {".json", ".md"}  # no curves to draw
+
+
+def test_every_study_answers_in_one_line_from_its_own_numbers(tmp_path):
+    assert list(answers.ANSWERS) == list(STUDIES)
+    published = {name: answers.answer(name, RESULTS) for name in STUDIES}
+    assert all(line.endswith(".") and "\n" not in line for line in published.values())
+    assert len(set(published.values())) == len(STUDIES)
+    assert answers.answer("heatmap", tmp_path) == "" and answers.figure("heatmap", tmp_path) is None
+    assert answers.figure("heatmap", RESULTS) == RESULTS / "heatmap.png"
+    points = [{"base": 100.0, "followed": 1.0}, {"base": 94.0, "followed": 1.0}]
+    made = {"mavic": points, "naive": points[1:]}
+    (tmp_path / "heatmap.json").write_text(json.dumps(made))
+    assert "MAVIC in 1 of 2 settings, naive in 0." in answers.answer("heatmap", tmp_path)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_an_answer_changes_with_the_numbers(name, tmp_path):
+    """No answer is a fixed text: other numbers give another line."""
+
+    def moved(found):
+        if isinstance(found, dict):
+            return {key: moved(value) for key, value in found.items()}
+        if isinstance(found, list):
+            return [moved(value) for value in found]
+        return found / 3 + 1 if isinstance(found, int | float) else found
+
+    (tmp_path / f"{name}.json").write_text(
+        json.dumps(moved(json.loads((RESULTS / f"{name}.json").read_text())))
+    )
+    assert answers.answer(name, tmp_path) != answers.answer(name, RESULTS)

@@ -82,10 +82,15 @@ def test_the_list_says_what_is_done(tmp_path, capsys):
     (job.folder / jobs.DONE).write_text(
         jobs.json.dumps({"arguments": list(job.arguments), "seconds": 1})
     )
-    (tmp_path / "heatmap.md").touch()
+    points = [{"base": 100.0, "followed": 1.0}, {"base": 94.0, "followed": 1.0}]
+    (tmp_path / "heatmap.json").write_text(jobs.json.dumps({"mavic": points, "naive": points[1:]}))
+    (tmp_path / "heatmap.png").touch()
     cli.main(["reproduce", "--out", str(tmp_path), "--records", str(tmp_path)])
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "│ heatmap" in line]
-    assert "0/1 · 1/1" in line and "—" in line and "yes" in line
+    said = capsys.readouterr().out
+    (line,) = [line for line in said.splitlines() if "│ heatmap" in line]
+    assert "0/1 · 1/1" in line and "—" in line
+    row = " ".join(said.partition("│ heatmap")[2].partition("│ curves")[0].split())
+    assert "MAVIC in" in row and "not published" not in row
 
 
 def test_table1_trains_every_method_of_the_paper_in_three_blocks():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduce(Command):
-    """Make the paper's tables and figures, and ours, one study at a time. Without a name: list the studies.
+    """Make the paper's tables and figures, and ours, one study at a time. Without a name: say what each showed.
 
     A study is a number of trainings. Each has a folder with its command, its log, its attempts and its records. What is
     finished is not trained again; what was stopped or killed goes on from its last checkpoint with the same command.
@@ -154,11 +154,12 @@ class Reproduce(Command):
             console.OUT.print(f"wrote {path}", soft_wrap=True)
 
     def _list(self) -> None:
-        """Print all studies: what they show, what they cost here, what is done."""
+        """Print all studies: what they showed and in which figure, what they cost here, what is done."""
+        from mavic.reporting.studies import answers
         from mavic.studies import studies, trainings
 
         device, machine = ("gpu", "a GPU like the H200") if _has_gpu() else ("cpu", "two cores")
-        columns = ("study", "shows", "here", "--quick", "done", "published")
+        columns = ("study", "what it showed", "figure", "here", "--quick", "done")
         table = Table(*columns, title="mavic reproduce NAME")
         for study in studies.STUDIES.values():
             costs, ready = [], []
@@ -169,12 +170,13 @@ class Reproduce(Command):
                 cost = trainings.seconds_of_all(left, profile, device)
                 costs.append(_duration(cost) if left else "—")
                 ready.append(f"{sum(mark is not None for mark in marks)}/{len(every)}")
-            published = "yes" if (self.records / f"{study.name}.md").is_file() else "—"
-            table.add_row(study.name, study.shows, *costs, " · ".join(ready), published)
+            showed = answers.answer(study.name, self.records) or f"{study.shows} (not published)"
+            figure = answers.figure(study.name, self.records)
+            table.add_row(study.name, showed, str(figure or "—"), *costs, " · ".join(ready))
         console.OUT.print(table)
         console.OUT.print(
             f"Costs are estimates for {machine} of what is not done yet. Done: full · quick, in {self.out}. "
-            f"Published: its page and records are in {self.records}; --draw makes it from them.",
+            f"Figures and pages (NAME.md) are in {self.records}; --draw makes them from its records.",
         )
 
 

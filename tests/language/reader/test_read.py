@@ -49,7 +49,9 @@ def test_blind_sentences_reach_the_targets(world, encoder):
     for name in measured:
         least = MISSED.get((world, name), measure.TARGETS[name])
         assert reached[name].share >= least, name
-        assert reached[name].met is ((world, name) not in MISSED), "docs/record/words.md is out of date"
+        assert reached[name].met is ((world, name) not in MISSED), (
+            "docs/record/words.md is out of date"
+        )
     assert reached["novel kept"].total >= 110
     requests = [s for s in shares if s.source.startswith("phrases") and "acts" not in s.source]
     wrong = sum(share.total - share.hits for share in requests)

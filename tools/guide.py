@@ -1,0 +1,137 @@
+"""Blocks of README and guide: the paper's Table 1 in brief, what our recipe adds, the studies, and times."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mavic.envs import api
+from mavic.experiment.methods import preset_of
+from mavic.reporting import styles
+from mavic.reporting.formats import number, percent
+from mavic.reporting.studies import answers
+from mavic.studies import trainings
+from mavic.studies.studies import STUDIES
+
+ROWS = ("mavic", "naive", "switch", "vanilla")  # those of the paper
+WORLDS = ("overcooked", "box_pushing", "warehouse")
+NOT_YET = "Not trained yet: `mavic reproduce table1`.\n"
+TUNED = "tuned/residual/live/by-kind"
+
+
+def table(header: list[str], lines: list[list[str]]) -> str:
+    """Return a table in Markdown, from the cells of its header and of its lines."""
+    written = [header, ["---"] * len(header), *lines]
+    return "".join(f"| {' | '.join(line)} |\n" for line in written)
+
+
+def table1(results: Path, block: str) -> str:
+    """Return a block of Table 1, one column for each world, or in one line if it is ours.
+
+    Args:
+        results: The folder of results.
+        block: "paper_conditions", "paper_literal", or "ours".
+    """
+    found = _json(results / "table1.json").get(block, {})
+    if block == "ours":
+        return _ours(results, found)
+    worlds = [world for world in WORLDS if world in found]
+    if not worlds:
+        return NOT_YET
+    best = {world: _best(found[world]) for world in worlds}
+    lines = [
+        [styles.look(method).label, *(_cell(found[w], method, best[w]) for w in worlds)]
+        for method in ROWS
+    ]
+    return table(["base return · followed", *(api.known(w).title for w in worlds)], lines)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def _best(rows: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the largest base return and the largest share of followed instructions, as they are written."""
+    shown = [rows[method] for method in ROWS if method in rows]
+    return (
+        number(max(row["base_mean"] for row in shown), 1),
+        percent(max(row["compliance_mean"] for row in shown)),
+    )
+
+
+def _cell(rows: Mapping[str, Any], method: str, best: tuple[str, str]) -> str:
+    """Return a method's base return and share of followed instructions, with the paper's below. Bold is the best."""
+    if method not in rows:
+        return styles.MISSING
+    row = rows[method]
+    base, followed = number(row["base_mean"], 1), percent(row["compliance_mean"])
+    base, followed = (
+        f"**{text}**" if text == top else text
+        for text, top in zip((base, followed), best, strict=True)
+    )
+    spread = "" if row["base_std"] is None else f" ± {number(row['base_std'], 1)}"
+    hears = method != "vanilla"
+    return f"{base}{spread}{f' · {followed}' if hears else ''}<br>{_paper(row['paper'])}"
+
+
+def _paper(figures: Mapping[str, Any]) -> str:
+    said = f"paper {number(figures['base'], 1)} ± {number(figures['base_std'], 1)}"
+    if figures["compliance"] is None:
+        return said
+    return f"{said} · {100 * figures['compliance']:.0f} %"
+
+
+def _ours(results: Path, found: Mapping[str, Any]) -> str:
+    """Return what our recipe reaches in every world, in one line."""
+    said = []
+    for world in WORLDS:
+        row = found.get(world, {}).get("mavic")
+        preset = "default"
+        if row is None:  # the records of version 0.2
+            row = _json(results / world / "table.json").get(TUNED, {}).get("mavic")
+            preset = "tuned"
+        if row is not None:
+            best = api.world(world).optimum
+            top = best and best(api.make(world), preset_of(preset, world).gamma, None)
+            of = f" of {number(top, 1)}" if top else ""
+            followed = percent(row["compliance_mean"], 2)
+            said.append(
+                f"{api.known(world).title} {number(row['base_mean'], 1)}{of} and {followed} (preset `{preset}`)"
+            )
+    return "; ".join(said) + ".\n"
+
+
+def studies(results: Path, _: str = "") -> str:
+    """Return the studies: what each tests, its figure or page, its command, and what came out."""
+    lines = []
+    for name in STUDIES:
+        figure = answers.figure(name, results)
+        shown = figure.name if figure else f"{name}.md"
+        link = f"[{'figure' if figure else 'table'}](../results/{shown})"
+        said = answers.answer(name, results) or "Not run yet."
+        lines.append([answers.ANSWERS[name].claim, link, f"`mavic reproduce {name}`", said])
+    return table(["claim", "shown in", "command", "answer"], lines)
+
+
+def times(_: Path, __: str = "") -> str:
+    """Return how long one team takes to train in each world, from measured speeds."""
+    lines = []
+    for world in WORLDS:
+        one = trainings.training(
+            name=world, world=world, preset="default", method="mavic", seeds=1, population=1
+        )
+        shown = [
+            _duration(training.seconds(device))
+            for training in (one, one.but(population=8))
+            for device in ("cpu", "gpu")
+        ]
+        lines.append([api.known(world).title, f"{one.preset().episodes:,}", *shown])
+    titles = ("one run, two cores", "one run, H200", "8 members, two cores", "8 members, H200")
+    return table(["world", "episodes", *titles], lines)
+
+
+def _duration(seconds: float) -> str:
+    return f"{max(1, math.ceil(seconds / 60))} min"
