@@ -158,7 +158,7 @@ def test_a_name_that_is_gone_is_seen():
 
 def test_the_tree_of_the_architecture_is_the_folder():
     """Every module that it names is there, and every module of the top and of the packages' top is named."""
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "record" / "tree.md").read_text(encoding="utf-8")
     tree = page.split("```")[1].partition("\npolicies/")[0]
     package, named = "", set()
     for line in tree.splitlines()[2:]:

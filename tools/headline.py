@@ -12,12 +12,13 @@ An entry of `headline.json` looks like this:
 
     "box_pushing": {
         "group": "tuned/protected/live/by-kind",            the group of `table.json` whose rows are shown
-        "method": "mavic",                                   the row that is the headline, in bold
         "also": {"tuned/shared/live/by-kind": ["mavic"]},    optional: rows of other groups, after those of their method
         "without": ["mavic-shift"],                          optional: methods that are left out of the group
         "columns": ["method", "base return"],                optional: only these columns
         "folder": "repeat/box_pushing"                       optional: the folder of the table (default: the world's)
     }
+
+Bold is the best mean of its column.
 """
 
 from __future__ import annotations
@@ -54,7 +55,6 @@ class _Row:
     group: str
     name: str
     numbers: Mapping[str, Any]
-    headline: bool
     has_paper: bool
     """Whether the paper's numbers for this method stand in this row."""
 
@@ -83,8 +83,7 @@ def _method(line: _Row) -> str:
     label = "dual (naive)" if _is_dual(line.name, line.group) else styles.look(line.method).label
     if line.name != line.method:
         return f"{label} + shield"
-    label = label if METHODS[line.method].hears else f"{label} {styles.HEARS_NOTHING}"
-    return f"**{label}**" if line.headline else label
+    return label if METHODS[line.method].hears else f"{label} {styles.HEARS_NOTHING}"
 
 
 def _spread(key: str, write: Callable[[float], str], line: _Row) -> str:
@@ -92,7 +91,7 @@ def _spread(key: str, write: Callable[[float], str], line: _Row) -> str:
     mean = write(line.get(f"{key}_mean"))
     in_percent = mean.endswith("%")
     bounds = ", ".join(hundredths(x, 2) if in_percent else number(x) for x in (low, high))
-    return f"**{mean}** [{bounds}]" if line.headline else f"{mean} [{bounds}]"
+    return f"{mean} [{bounds}]"
 
 
 def _paper(line: _Row) -> str:
@@ -125,6 +124,8 @@ COLUMNS: dict[str, Callable[[_Row], str]] = {
     "live solved": lambda line: percent(line.get("live_solved")),
     "paper": _paper,
 }
+BOLD = {"base return": "base_mean", "instructions followed": "compliance_mean"}
+"""The columns whose best mean is bold, with its key in `table.json`."""
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -140,7 +141,7 @@ def markdown(results: Path, entry: str) -> str:
     """
     named, world = _json(results / HEADLINE)[entry], entry.split()[0]
     table = _json(results / named.get("folder", world) / "table.json")
-    group, best = named["group"], named["method"]
+    group = named["group"]
     out = {*LEFT_OUT, *named.get("without", ())}
     chosen = {group: [name for name in table[group] if name not in out]}
     chosen |= named.get("also", {})
@@ -153,13 +154,15 @@ def markdown(results: Path, entry: str) -> str:
             group=key,
             name=name,
             numbers=table[key][name],
-            headline=(key, name) == (group, best),
             has_paper=key.partition("/")[2] == PAPERS and not name.endswith(SHIELD),
         )
         for key, name in found
     ]
     columns = named.get("columns", COLUMNS)
     cells = {title: [COLUMNS[title](line) for line in lines] for title in columns}
+    for title, key in BOLD.items():
+        if title in cells:
+            cells[title] = _bold_best(cells[title], [line.get(key) for line in lines])
     shown = {title: texts for title, texts in cells.items() if set(texts) - {styles.MISSING, ""}}
     rows = zip(*shown.values(), strict=True)
     return "\n".join(
@@ -170,6 +173,16 @@ def markdown(results: Path, entry: str) -> str:
             "",
         ]
     )
+
+
+def _bold_best(cells: list[str], means: list[float]) -> list[str]:
+    """Return the cells of a column. The means that are written like the largest one are bold."""
+    written = [cell.partition(" [")[0] for cell in cells]
+    best = written[max(range(len(means)), key=lambda i: means[i])]
+    return [
+        cell.replace(best, f"**{best}**", 1) if mean == best else cell
+        for mean, cell in zip(written, cells, strict=True)
+    ]
 
 
 def updated(text: str, results: Path) -> str:
