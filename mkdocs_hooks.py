@@ -2,7 +2,7 @@
 
 Pages name figures and files by their places in the repository, so that they also read well there. On the site a figure
 from outside docs/ is copied beside the pages, and any other link that leads out of docs/ becomes plain text. What is
-made here and is no page in docs/ is listed in MADE.
+made here and is no page in docs/ is listed in SOURCES.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ DOCS = ROOT / "docs"
 EPISODES = ROOT / ".cache" / "playground"  # what `mavic play --export` wrote
 PAGES = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 NOTEBOOKS = ("train_and_break_a_team", "your_own_world")
-MADE = (
-    *PAGES, *(f"notebooks/{name}.md" for name in NOTEBOOKS), "playground/index.html", "commands.md",
-    "presets.md",
-)  # fmt: skip
+SOURCES = {  # pages that are made here, and the files of the repository to which pages in docs/ link in their place
+    **PAGES,
+    **{f"notebooks/{name}.md": f"examples/notebooks/{name}.ipynb" for name in NOTEBOOKS},
+    "playground/index.html": "mavic/apps/playground/export.py",
+    "presets.md": "mavic/preset.py",
+    "commands.md": "mavic/apps/cli.py",
+}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
 PICTURES = (".png", ".gif", ".svg")
 
@@ -60,7 +63,7 @@ def as_shown(page: str, text: str) -> str:
             return found[0]
         if path.endswith(PICTURES):
             return f"{mark}[{said}]({up}{path})"
-        for made, source in PAGES.items():
+        for made, source in SOURCES.items():
             if path == source:
                 return f"[{said}]({up}{made}{part or ''})"
         return said

@@ -115,8 +115,7 @@ def studies(results: Path, _: str = "") -> str:
     lines = []
     for name in STUDIES:
         figure = answers.figure(name, results)
-        shown = figure.name if figure else f"{name}.md"
-        link = f"[{'figure' if figure else 'table'}](../results/{shown})"
+        link = f"[figure](../results/{figure.name})" if figure else "[table](record/studies.md)"
         said = answers.answer(name, results) or "Not run yet."
         lines.append([answers.ANSWERS[name].claim, link, f"`mavic reproduce {name}`", said])
     return table(["claim", "shown in", "command", "answer"], lines)
