@@ -133,7 +133,7 @@ reproduce: $(VENV)/play  ## The paper's Table 1 from nothing (for a GPU; a day o
 
 report: $(VENV)/run  ## Remake tables and figures from the committed records
 	@for world in results/*/; do $(BIN)/mavic report $$world; done
-	@$(BIN)/python -m tools.headline README.md docs/record/results.md docs/record/studies.md docs/record/backbones.md docs/record/definitions.md
+	@$(BIN)/python -m tools.headline README.md docs/*.md docs/record/*.md
 
 clean:  ## Remove .venv and caches; keeps runs/
 	rm -rf $(VENV) .venv-jax .venv-runtime .mypy_cache .ruff_cache .pytest_cache .hypothesis
