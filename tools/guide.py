@@ -22,6 +22,10 @@ INSTEAD = (
     "Not trained yet with a learner that learns (preset `paper-tuned`). With the paper's own hyper-parameters, with "
     "which many seeds do not learn the task:\n\n"
 )
+CAPTIONS = {
+    "table1": "Return and compliance over training in the paper's conditions: MAVIC, its shift, naive, dual, switch, "
+    "vanilla"
+}
 TUNED = "tuned/residual/live/by-kind"
 
 
@@ -113,6 +117,12 @@ def studies(results: Path, _: str = "") -> str:
         said = answers.answer(name, results) or "Not run yet."
         lines.append([answers.ANSWERS[name].claim, link, f"`mavic reproduce {name}`", said])
     return table(["claim", "shown in", "command", "answer"], lines)
+
+
+def figure(results: Path, name: str) -> str:
+    """Return a study's figure as a page in docs/ shows it; empty as long as it is not drawn."""
+    found = answers.figure(name, results)
+    return f"![{CAPTIONS[name]}](../results/{found.name})\n" if found else ""
 
 
 def times(_: Path, __: str = "") -> str:

@@ -6,7 +6,8 @@ rewrites every block between `<!-- headline: WORLD -->` and `<!-- end -->` on th
 entries, such as `<!-- headline: overcooked extras -->`. Other blocks are `<!-- study: NAME -->` (the page of a study,
 `results/NAME.md`), `<!-- bias: WORLD -->` (the critics' errors under all conditions), `<!-- speed -->`,
 `<!-- speed: backbones -->`, `<!-- backbones -->`, `<!-- definitions -->` (the table of metrics), and those of
-`tools.guide`: `<!-- table1: BLOCK -->`, `<!-- studies -->` and `<!-- times -->`. BLOCKS has a row for each.
+`tools.guide`: `<!-- table1: BLOCK -->`, `<!-- figure: NAME -->`, `<!-- studies -->` and
+`<!-- times -->`. BLOCKS has a row for each.
 
 An entry of `headline.json` looks like this:
 
@@ -225,6 +226,7 @@ BLOCKS: dict[str, Callable[[Path, str], str]] = {
     "backbones": backbones.markdown,
     "bias": _bias,
     "definitions": definitions.markdown,
+    "figure": guide.figure,
     "headline": markdown,
     "speed": speed.markdown,
     "studies": guide.studies,

@@ -148,3 +148,9 @@ def test_bold_is_the_best_of_a_column():
     lines = headline.markdown(RESULTS, "overcooked guide").splitlines()[2:]
     bold = [line.split(" | ")[0] for line in lines if line.split(" | ")[1].startswith("**")]
     assert bold == ["| vanilla (hears nothing)", "| vanilla + shield"]
+
+
+def test_a_figure_that_is_not_drawn_yet_leaves_its_place_empty(tmp_path):
+    assert guide.figure(tmp_path, "table1") == ""
+    (tmp_path / "table1.png").touch()
+    assert guide.figure(tmp_path, "table1").endswith("vanilla](../results/table1.png)\n")
