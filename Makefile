@@ -114,6 +114,7 @@ $(VENV)/docs: pyproject.toml | $(VENV)/dev
 	@touch $@
 
 docs: $(VENV)/docs  ## Build the docs site into site/; a broken link is an error
+	@rm -rf .cache/playground
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 notebooks: $(VENV)/docs  ## Run both notebooks from top to bottom

@@ -115,7 +115,7 @@ def _notebook(name: str) -> str:
 
 
 def _episodes() -> list[Path]:
-    """Return the pages of recorded episodes. They are made once; remove `.cache/playground` to make them anew."""
+    """Return the pages of recorded episodes. They are made once; `make docs` removes them first."""
     if not (EPISODES / "index.html").is_file():
         subprocess.run([sys.executable, "-m", "mavic", "play", "--export", EPISODES], check=True)
     return sorted(path for path in EPISODES.rglob("*") if path.is_file())

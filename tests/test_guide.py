@@ -152,7 +152,7 @@ def folder(tmp_path, monkeypatch):
 
 OPENED = ("play", "serve")  # they wait for visitors: tests/apps/test_playground.py, tests/runtime
 ELSEWHERE = {"rware": "tests/examples/test_rware.py"}  # needs a package of its own
-SHORT = {"--episodes": "32", "--batch": "16", "--hidden": "8", "--seeds": "1", "--population": "1"}
+SHORT = {"--episodes": "32", "--batch": "16", "--hidden": "8", "--seeds": "1"}
 
 
 def shortened(args: list[str]) -> list[str]:
