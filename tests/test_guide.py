@@ -22,7 +22,7 @@ DOCS = ROOT / "docs"
 RECORD = sorted(str(path.relative_to(DOCS)) for path in (DOCS / "record").glob("*.md"))
 LONGEST = {  # words of text and tables, without code
     "index.md": 500, "concepts.md": 900, "train.md": 500, "extend.md": 1200, "simulator.md": 650,
-    "not-learning.md": 400, "correction.md": 450, "robots.md": 575, "words.md": 500, "play.md": 600,
+    "not-learning.md": 400, "correction.md": 450, "robots.md": 575, "words.md": 500, "play.md": 600, "people.md": 300,
     "worlds/box-pushing.md": 420, "worlds/overcooked.md": 420, "worlds/warehouse.md": 420, "methods.md": 750,
     "results.md": 1520, "studies.md": 650, "paper.md": 600, "instructions.md": 400, "definitions.md": 800,
     "faq.md": 600, "architecture.md": 1200, "api.md": 100,
