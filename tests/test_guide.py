@@ -21,13 +21,13 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 RECORD = sorted(str(path.relative_to(DOCS)) for path in (DOCS / "record").glob("*.md"))
 LONGEST = {  # words of text and tables, without code
-    "index.md": 500, "concepts.md": 900, "train.md": 500, "extend.md": 1200, "simulator.md": 650,
-    "not-learning.md": 400, "correction.md": 450, "robots.md": 575, "words.md": 500, "play.md": 600, "people.md": 300,
+    "index.md": 500, "concepts.md": 900, "train.md": 500, "extend.md": 1200, "simulator.md": 670,
+    "not-learning.md": 400, "correction.md": 450, "robots.md": 575, "words.md": 525, "play.md": 600, "people.md": 300,
     "worlds/box-pushing.md": 420, "worlds/overcooked.md": 420, "worlds/warehouse.md": 420, "methods.md": 750,
     "results.md": 1520, "studies.md": 650, "paper.md": 600, "instructions.md": 400, "definitions.md": 800,
     "faq.md": 600, "architecture.md": 1200, "api.md": 100,
 }  # fmt: skip
-TOGETHER = 13_000
+TOGETHER = 13_100
 CODE = re.compile(r"```.*?```|<!--.*?-->", re.DOTALL)
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(python|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -200,4 +200,5 @@ def test_the_page_on_training_runs_in_python(folder, capsys):
         assert kind == "python"
         exec(compile(text, "docs/train.md", "exec", dont_inherit=True), names)
     assert [result.config.method for result in names["results"]] == ["mavic", "naive"]
-    assert (folder / "runs/box_pushing/table.md").is_file() and "sleeper" in capsys.readouterr().out
+    assert (folder / "runs/box_pushing/table.md").is_file()
+    assert "'latency'" in capsys.readouterr().out
