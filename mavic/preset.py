@@ -147,6 +147,42 @@ class Preset:
         return cls(**values)
 
 
+FOLLOW_EPISODES = ("epsilon_episodes", "entropy_episodes")
+"""Numbers of a preset that change in proportion if `episodes` changes."""
+
+
+def changed(preset: Preset, changes: Mapping[str, Any]) -> Preset:
+    """Return a preset with some numbers changed.
+
+    Args:
+        preset: The preset.
+        changes: Numbers by name. If `episodes` is among them, those of FOLLOW_EPISODES change in proportion.
+    """
+    share = replace(preset, **changes).episodes / preset.episodes
+    along = {name: max(1, round(getattr(preset, name) * share)) for name in FOLLOW_EPISODES}
+    return replace(preset, **{**along, **changes})
+
+
+def unaided(preset: Preset, episodes: int) -> Preset:
+    """Return a preset without anything that helps a team to obey, such as drills. Only the learner is left.
+
+    Args:
+        preset: The preset.
+        episodes: Its new number of training episodes.
+    """
+    off: dict[str, Any] = {
+        "kind_heads": False,
+        "drill_prob": 0.0,
+        "allowed_loss": (0.0, 0.0),
+        "from_start_prob": 0.0,
+        "hold_to_end_prob": 0.0,
+        "spurious_interrupt_prob": 0.0,
+        "uninstructed_episode_prob": 0.0,
+        "single_instruction": False,
+    }
+    return changed(preset, {**off, "episodes": episodes})
+
+
 TUNED = Preset(  # what the tuned presets of all worlds share
     batch=128,
     critic_lr=3e-3,

@@ -25,7 +25,7 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
-# Targets that the blind sentences missed, with what was reached: see docs/words.md.
+# Targets that the blind sentences missed, with what was reached: see docs/record/words.md.
 MISSED: dict[tuple[str, str], float] = {}
 FIRST = ("minilm-l3", "box_pushing")
 
@@ -49,7 +49,9 @@ def test_blind_sentences_reach_the_targets(world, encoder):
     for name in measured:
         least = MISSED.get((world, name), measure.TARGETS[name])
         assert reached[name].share >= least, name
-        assert reached[name].met is ((world, name) not in MISSED), "docs/words.md is out of date"
+        assert reached[name].met is ((world, name) not in MISSED), (
+            "docs/record/words.md is out of date"
+        )
     assert reached["novel kept"].total >= 110
     requests = [s for s in shares if s.source.startswith("phrases") and "acts" not in s.source]
     wrong = sum(share.total - share.hits for share in requests)
