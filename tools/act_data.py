@@ -31,7 +31,11 @@ FURTHER = tomllib.loads((FOLDER / "act_frames.toml").read_text(encoding="utf-8")
 # Two of the built-in worlds: what Warehouse forbids, people there ask for in positive words.
 PEOPLE = ("box_pushing", "overcooked")
 ACTS_MADE = 600
-DRAWS = {STOP: 8, NONE: 2}  # how many acts fill a frame; others are filled with one
+DRAWS = {
+    STOP: 8,
+    NONE: 2,
+    "postponement": 4,
+}  # how many acts fill a frame; others are filled with one
 FILLED = 4  # how many acts fill a further frame
 EVERYDAY = 500
 TEMPLATES = 0.6  # share of the templates of the built-in worlds, one sentence of each
@@ -43,11 +47,11 @@ STOPS = re.compile(
     r"\b(stop|quit|cease|halt|leave off|knock (?:it )?off|give up|cut (?:it )?out|desist|no more|over)\b"
 )
 NO_STOP = re.compile(r"\b(not|never|nobody|no one|neither|avoiding|\w+n't)\b|\{(x|y|dont)\}")
-QUESTIONS = set(
-    "is are was were does did do what what's who when where why how how's which will has".split()
+QUESTIONS = re.compile(
+    r"(is|are|was|were|does|did|do|what|what's|who|when|where|why|how|how's|which|will|has)\b"
 )
-REMARKS = set("i i'm we my she he it thank thanks nothing {x} can".split())
-REFUSALS = {"don't", "avoid", "stop", "never", "skip"}
+REMARKS = re.compile(r"(i|i'm|we|my|she|he|it|thank|thanks|nothing|can)\b|\{x\}")
+REFUSALS = re.compile(r"(don't|avoid|stop|never|skip)\b")
 LEAST = (4, 8)  # frames that must contain a word, or a pair of words, for it to be known
 
 
@@ -63,6 +67,7 @@ def training_set(seed: int = 0) -> list[Example]:
     blind: set[str] = set()
     for world in api.BUILT_IN:
         record = api.world(world)
+        assert record.instructions is not None and record.phrases is not None
         file = InstructionFile.read(record.instructions)
         phrases = PhraseFile.read(record.phrases, file.names())
         blind |= {fold(example.text) for example in phrases.sentences("blind")}
@@ -88,7 +93,9 @@ def known_words(examples: list[Example]) -> dict[str, int]:
     for group in {example.group for example in examples}:
         for counter, found in zip(counts, words_of(re.sub(r"\{\w+\}", " § ", group)), strict=True):
             counter.update(set(found))
-    kept = [w for c, least in zip(counts, LEAST, strict=True) for w, n in c.most_common() if n >= least]
+    kept = [
+        w for c, least in zip(counts, LEAST, strict=True) for w, n in c.most_common() if n >= least
+    ]
     return {word: number for number, word in enumerate(kept)}
 
 
@@ -98,12 +105,19 @@ def _acts(rng: random.Random) -> list[Act]:
 
 
 def _act(rng: random.Random) -> Act:
+    names: tuple[str, ...]
+
     def one(name: str) -> str:
         return str(rng.choice(WORDS[name]))
 
-    thing = f"the {one('adjectives') + ' ' if rng.random() < 0.3 else ''}{rng.choice(THINGS)}"
+    colour = one("adjectives") if rng.random() < 0.3 else ""
+    thing = " ".join(f"{one('articles')} {colour} {rng.choice(THINGS)}".split())
     place = rng.choice(
-        (f"{one('places')} {one('numbers')}", f"the {one('adjectives')} {one('places')}", f"the {one('places')}")
+        (
+            f"{one('places')} {one('numbers')}",
+            f"the {one('adjectives')} {one('places')}",
+            f"the {one('places')}",
+        )
     )
     sort = rng.random()
     if sort < 0.34:
@@ -132,8 +146,10 @@ def _frames(acts: list[Act], rng: random.Random) -> Iterator[Example]:
             parts = {STOP: stops, DONT: [t for t in frame["texts"] if t not in stops]}
         needs = [need for need in needs if need not in ("free", "forbidden")]
         for kind, texts in parts.items():
-            draws = DRAWS.get(kind, 1)
-            frames.append({**frame, "kind": kind, "needs": " ".join(needs), "texts": texts, "draws": draws})
+            draws = DRAWS.get(frame["category"], DRAWS.get(kind, 1))
+            frames.append(
+                {**frame, "kind": kind, "needs": " ".join(needs), "texts": texts, "draws": draws}
+            )
     yield from filled(acts, rng, frames)
     for text in ACTS["ends"]["texts"]:
         yield Example(text=text, kind=END, group=text)
@@ -158,8 +174,16 @@ def _further(acts: list[Act], rng: random.Random) -> Iterator[Example]:
 
 def _asked(acts: list[Act], rng: random.Random) -> Iterator[Example]:
     """Return plain requests and prohibitions."""
-    sorts = [(ASK, DO, 6), (("{do}",), DO, 300), (FORBID, DONT, 6), (("don't {do}", "do not {do}"), DONT, 50)]
-    sorts += [(FRAMES["frames"][name], kind, 5) for name, kind in (("avoid", DONT), ("go", DO), ("get", DO))]
+    sorts = [
+        (ASK, DO, 6),
+        (("{do}",), DO, 300),
+        (FORBID, DONT, 6),
+        (("don't {do}", "do not {do}"), DONT, 50),
+    ]
+    sorts += [
+        (FRAMES["frames"][name], kind, 5)
+        for name, kind in (("avoid", DONT), ("go", DO), ("get", DO))
+    ]
     for frames, kind, count in sorts:
         for frame in frames:
             for act in rng.sample([act for act in acts if act.names], count):
@@ -183,14 +207,14 @@ def _everyday(acts: list[Act], rng: random.Random) -> Iterator[Example]:
 
 def _does(text: str) -> str:
     """Return what an everyday sentence does, from its first words; empty if they do not tell."""
-    words = fold(text).split()
+    folded = fold(text)
     if text.startswith(("can you", "could you", "would you", "please")):
         return DO
-    if words[0] in REFUSALS:
+    if REFUSALS.match(folded):
         return DONT
-    if words[0] in QUESTIONS | REMARKS:
+    if QUESTIONS.match(folded) or REMARKS.match(text):
         return NONE
-    return DO if len(words) > 1 and is_request(fold(text)) else ""
+    return DO if " " in folded and is_request(folded) else ""
 
 
 def _people(file: InstructionFile, phrases: PhraseFile, rng: random.Random) -> Iterator[Example]:
@@ -208,18 +232,20 @@ def _people(file: InstructionFile, phrases: PhraseFile, rng: random.Random) -> I
                 yield Example(text=example.text, kind=does[example.kind], group=example.group)
             seen.add(example.group)
     for example in phrases.sentences("train") + phrases.sentences("development"):
-        kind = does.get(example.kind, "")
-        if example.kind == NONE and example.category in ("infeasible", "near"):
-            kind = _does(example.text)
-        elif example.kind == NONE and example.category in ACT_CATEGORIES and example.category != "negation":
-            kind = NONE
-        if kind and not example.also:
-            yield Example(text=example.text, kind=kind, group=example.text)
+        what = does.get(example.kind, "")
+        about_acts = example.category in ACT_CATEGORIES and example.category != "negation"
+        if example.kind == NONE:
+            near = example.category in ("infeasible", "near")
+            what = _does(example.text) if near else NONE * about_acts
+        if what and not example.also:
+            yield Example(text=example.text, kind=what, group=example.text)
 
 
 def _typed(examples: list[Example], rng: random.Random) -> Iterator[Example]:
     """Return copies as people type and explain them."""
-    openings, closings = ([text for text in ACTS["asides"][part] if text] for part in ("openings", "closings"))
+    openings, closings = (
+        [text for text in ACTS["asides"][part] if text] for part in ("openings", "closings")
+    )
     for example in examples:
         if rng.random() < ASIDES:
             where = rng.random()

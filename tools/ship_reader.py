@@ -4,8 +4,8 @@
 
     python -m tools.ship_reader --does
 
-A folder holds `instructions.toml` and `phrases.toml`. A new head needs minutes and is calibrated anew. `--does` makes the
-head that tells what a sentence does, for instruction files of one's own.
+A folder holds `instructions.toml` and `phrases.toml`. A new head needs minutes and is calibrated anew. `--does` makes
+the head that tells what a sentence does, for instruction files of one's own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ from mavic.language.vectors import shipped_path
 from tools import act_data
 from tools.reader_data import training_set_of
 
-SHARES = {NONE: 0.26, DO: 0.28, DONT: 0.2, STOP: 0.06, END: 0.2}  # of what sentences do, in the batches
+SHARES = {
+    NONE: 0.26,
+    DO: 0.28,
+    DONT: 0.2,
+    STOP: 0.06,
+    END: 0.2,
+}  # of what sentences do, in the batches
 
 
 def exact_texts(file: InstructionFile, phrases: PhraseFile) -> list[str]:

@@ -30,7 +30,9 @@ from mavic.types import Rules
 
 EPISODES = 48  # of each kind, free and enforced each
 FEW_EPISODES = 16  # before a training
-HOST_TICKS = 20_000  # of simulators on the host, in all; fewer episodes are played if theirs are longer
+HOST_TICKS = (
+    20_000  # of simulators on the host, in all; fewer episodes are played if theirs are longer
+)
 ENOUGH = 5  # instructions, episodes or decisions from which a share says something
 FEW_PHRASES = 3
 STUCK = (0.02, 0.5)  # shares of decisions without an allowed macro: a warning, an error

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from mavic.language.encoder import EncoderError, onnx_states, pool
-from mavic.language.reader.endpoint import UNSURE, Endpoint
 from mavic.language.reader import own_head
+from mavic.language.reader.endpoint import UNSURE, Endpoint
 from mavic.language.reader.model import Head, in_order
 from mavic.language.reader.spelling import correct, why_no_sentence
 from mavic.language.text import END, NONE, fold

@@ -95,15 +95,15 @@ def test_sentences_are_read_as_the_team_reads_them(cooks, folder):
 def test_a_users_file_is_read_alike(folder, tmp_path):
     """The exported head of a user's file: its words tell the kind, and the shipped head what a sentence does."""
     export = open_export(folder)
-    kinds = export.facts["kinds"]
+    kinds = ("none", *export.facts["kinds"])
     kind = kinds.index("avoid-left-board")
     weights = np.zeros((384 + 2, len(kinds)), np.float32)
     weights[384, kind] = 5.0
-    topics = own_head.Topics(
-        names=tuple(kinds), words={"left_board": 0}, numbered=(), weights=weights
-    )
+    topics = own_head.Topics(names=kinds, words={"left_board": 0}, numbered=(), weights=weights)
     does = Head.load(shipped_path("any", "does"))
-    head = own_head.OwnHead(does=does, topics=topics, manner=np.tile([[0.0, 1.0]], (len(kinds), 1)))
+    head = own_head.OwnHead(
+        does=does, topics=topics, manner=np.tile([[0.0, 1.0, 1.0, 0.0]], (len(kinds), 1))
+    )
     head.save(tmp_path / HEAD)
     for name in (ENCODER, VOCABULARY):
         shutil.copy(folder / name, tmp_path / name)

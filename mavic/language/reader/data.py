@@ -71,7 +71,11 @@ def training_set(
     asked += [e for e in written if e.category not in ACT_CATEGORIES]
     spoken += [e for e in written if e.category in ACT_CATEGORIES]
     left_out, unseen = set(map(fold, reserved)), [fold(phrase) for phrase in published]
-    examples = [e for e in _distinct(asked + (spoken if about else []), left_out) if not _contains(e.text, unseen)]
+    examples = [
+        e
+        for e in _distinct(asked + (spoken if about else []), left_out)
+        if not _contains(e.text, unseen)
+    ]
     around = {part: FRAMES[part]["texts"] for part in ("openings", "closings")}
     plain = [e for e in examples if e.category not in ACT_CATEGORIES]
     spoken = [e for e in examples if e.category in ACT_CATEGORIES]

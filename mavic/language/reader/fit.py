@@ -67,7 +67,7 @@ class _Effort:
 
 
 _SHIPPED = _Effort(members=3, steps=2200)
-DOES = _Effort(members=2, steps=1800, channels=96)
+DOES = _Effort(members=3, steps=1600, channels=96)
 
 
 def fit(
@@ -234,10 +234,7 @@ def _train(
     start = _init(init_key, read.states.shape[-1], words, count, effort.channels)
     cumulative = jnp.asarray(np.cumsum(weight), jnp.float32)
     data = (Sentences(*map(jnp.asarray, read)), jnp.asarray(kinds), cumulative)
-    trained = {
-        k: np.array(v)
-        for k, v in _descend(start, loop_key, data, effort.steps).items()
-    }
+    trained = {k: np.array(v) for k, v in _descend(start, loop_key, data, effort.steps).items()}
     for name in BY_WORD:
         trained[name] *= 1 - UNIT_DROPOUT  # words are dropped in training without scaling the rest
         trained[name][-1] = 0  # the row of the padding
@@ -280,9 +277,7 @@ def _descend(start: Any, key: jax.Array, data: Any, steps: int) -> Any:
 
     def step(carry: Any, key: jax.Array) -> Any:
         weights, state = carry
-        updates, state = optimiser.update(
-            jax.grad(_loss)(weights, key, data), state, weights
-        )
+        updates, state = optimiser.update(jax.grad(_loss)(weights, key, data), state, weights)
         return (optax.apply_updates(weights, updates), state), None
 
     return jax.lax.scan(step, (start, optimiser.init(start)), jax.random.split(key, steps))[0][0]

@@ -14,7 +14,6 @@ from itertools import product
 
 import numpy as np
 
-from mavic.language import encoder as encoders
 from mavic.language.reader import data
 from mavic.language.reader.acts import ENGLISH, Act, from_phrases
 from mavic.language.reader.data import FRAMES
@@ -30,7 +29,7 @@ from mavic.language.reader.own_head import (
     numbered_in,
     with_digits,
 )
-from mavic.language.reader.phrase_file import NONE, Example
+from mavic.language.reader.phrase_file import END, NONE, Example
 from mavic.language.reader.spelling import correct, words_of
 from mavic.language.text import fold
 
@@ -47,6 +46,7 @@ LEAST = (2, 4)  # sentences that must contain a word, or a pair of words, for it
 OTHER_SHARE = 0.7  # weight of sentences about no kind, against all kinds together
 DECAY = 2e-3  # L2 penalty of the regression
 STEPS = 150
+STOPPING, ENDING = 4, 2  # a quarter and a half of the phrases count in full
 AT_ONCE = 256  # sentences between two lines of progress
 ASK = (
     "could you {do}", "would you please {do}", "can you {do}", "i'd like you to {do}",
@@ -64,6 +64,7 @@ FORBID = (
     "don't you {do}", "never {do}",
     "you are not allowed to {do}", "please stop {doing}", "robots must not {do}", "i won't have you {doing}",
 )  # fmt: skip
+
 
 def fit(
     train: Mapping[str, Sequence[str]],
@@ -125,7 +126,9 @@ def _known(texts: Sequence[str]) -> dict[str, int]:
     for text in texts:
         for counter, found in zip(counts, words_of(text), strict=True):
             counter.update(set(found))
-    kept = [w for c, least in zip(counts, LEAST, strict=True) for w, n in c.most_common() if n >= least]
+    kept = [
+        w for c, least in zip(counts, LEAST, strict=True) for w, n in c.most_common() if n >= least
+    ]
     return {word: number for number, word in enumerate(kept)}
 
 
@@ -135,16 +138,17 @@ def _regression(inputs: np.ndarray, kinds: np.ndarray, count: int) -> np.ndarray
 
     each = np.bincount(kinds, minlength=count).clip(1)
     weight = np.where(kinds == 0, OTHER_SHARE * (count - 1) / each[0], 1 / each[kinds])
-    weight /= weight.sum()
-    meant, decay = np.eye(count)[kinds], np.full((inputs.shape[1], 1), DECAY / count)
+    weight = (weight / weight.sum()).astype(np.float32)
+    meant = np.eye(count, dtype=np.float32)[kinds]
+    decay = np.full((inputs.shape[1], 1), DECAY / count, np.float32)
     decay[-1] = 0  # of the 1
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        weights = flat.reshape(-1, count)
+        weights = flat.reshape(-1, count).astype(np.float32)
         shares = softmax(inputs @ weights)
         right = np.log(shares[np.arange(len(kinds)), kinds].clip(1e-12))
         slope = inputs.T @ ((shares - meant) * weight[:, None]) + decay * weights
-        return float(-weight @ right + (decay * weights**2).sum() / 2), slope.ravel()
+        return float(-weight @ right + (decay * weights**2).sum() / 2), slope.ravel().astype(float)
 
     start = np.zeros(inputs.shape[1] * count)
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
@@ -156,16 +160,23 @@ def _manner(
     does: Head,
     states: Callable[[Sequence[str]], list[np.ndarray]],
 ) -> np.ndarray:
-    """Return [C, 2] how far the phrases of each kind ask, and how far they forbid; the larger one counts as 1."""
-    found = [(0.0, 0.0)]
+    """Return [C, 4] how far the phrases of each kind ask, forbid, stop and end, as `OwnHead` wants it.
+
+    What half of the phrases do counts in full. "Stop" may be a command ("stop all work"), and so may what
+    sounds like an end ("back to the bay"). A prohibition is never asked for by what sounds like an end.
+    """
+    rows = [np.zeros(4)]
     for texts in train.values():
         read = [correct(text, does.words) for text in texts]
         shares = in_order(does.probabilities(read, states(read)), does.names, DOES).mean(0)
-        asks = shares[DOES.index(DO)]
-        forbids = shares[DOES.index(DONT)] + shares[DOES.index(STOP)]
-        both = max(asks + forbids, 1e-6)
-        found.append((min(1.0, 2 * asks / both), min(1.0, 2 * forbids / both)))
-    return np.array(found, np.float32)
+        share = dict(zip(DOES, shares, strict=True))
+        forbids = share[DONT] + share[STOP]
+        both = max(share[DO] + forbids, 1e-6)
+        asks, forbids = min(1.0, 2 * share[DO] / both), min(1.0, 2 * forbids / both)
+        stops = max(forbids, min(1.0, STOPPING * share[STOP] / both))
+        ends = (1 - forbids) * min(1.0, ENDING * share[END] / (both + share[END]))
+        rows.append(np.array([asks, forbids, stops, ends]))
+    return np.array(rows, np.float32)
 
 
 def _asked(acts: Sequence[Act], rng: random.Random) -> Iterator[Example]:

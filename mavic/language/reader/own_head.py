@@ -28,16 +28,20 @@ DOES = (NONE, DO, DONT, STOP, END)  # what a sentence does
 """A sentence that stops ("stop digging") forbids what a kind forbids, and ends what a kind commands."""
 # Chosen on the development sentences of tests/language/files. A team asks back where it is unsure, so a request is not
 # given up for every remark that it resembles, nor for being asked in the manner of the other sort of kinds.
-NOTHING_WEIGHT = 0.2  # of sentences that do nothing, against those that ask
-OTHER_WEIGHT = 0.5  # of things that the file has no kind for, against its kinds
-CONTRARY_WEIGHT = 0.15  # of asking for what a kind forbids, and of forbidding what it commands
+NOTHING_WEIGHT = 0.6  # of sentences that do nothing, against those that ask
+OTHER_WEIGHT = 0.4  # of things that the file has no kind for, against its kinds
+CONTRARY_WEIGHT = 0.1  # of asking for what a kind forbids, and of forbidding what it commands
 VECTOR_SCALE = 3.0  # length of a sentence's vector beside its known words, which have length 1 ...
 WORDS_SCALE = 3.0  # ... times this
 _DIGITS = {
     word: str(digit)
-    for digit, word in enumerate("zero one two three four five six seven eight nine".split())
+    for digit, word in enumerate(
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    )
 }
-_ORDINALS = {word: str(n) for n, word in enumerate("first second third fourth fifth".split(), 1)}
+_ORDINALS = {
+    word: str(n) for n, word in enumerate(["first", "second", "third", "fourth", "fifth"], 1)
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,17 +74,19 @@ class OwnHead:
     does: Head
     topics: Topics
     manner: np.ndarray
-    """[C, 2] how far each kind of `topics` is asked for by sentences that ask, and by those that forbid."""
+    """[C, 4] how far each kind of `topics` is asked for by sentences that ask, forbid, stop and end."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """"none", the kinds and "end"."""
+        """ "none", the kinds and "end"."""
         return (*self.topics.names, END)
 
     @property
     def words(self) -> dict[str, int]:
         """The words that typing errors are corrected to: the file's own come first."""
-        return {word: n for n, word in enumerate(dict.fromkeys((*self.topics.words, *self.does.words)))}
+        return {
+            word: n for n, word in enumerate(dict.fromkeys((*self.topics.words, *self.does.words)))
+        }
 
     @property
     def threshold(self) -> float:
@@ -142,14 +148,17 @@ def combined(does: np.ndarray, topics: np.ndarray, manner: np.ndarray) -> np.nda
     Args:
         does: [P, 5] in the order of `DOES`.
         topics: [P, C] of "none" and the kinds.
-        manner: [C, 2] as in `OwnHead`.
+        manner: [C, 4] as in `OwnHead`.
     """
     none, do, dont, stop, end = does.T[..., None]
-    none, topics = none * NOTHING_WEIGHT, topics * np.where(np.arange(topics.shape[1]), 1, OTHER_WEIGHT)
+    none, topics = (
+        none * NOTHING_WEIGHT,
+        topics * np.where(np.arange(topics.shape[1]), 1, OTHER_WEIGHT),
+    )
     topics = topics / topics.sum(1, keepdims=True)
-    asks, forbids = manner.T
-    kind = do * asks + (dont + stop) * forbids  # [P, C]
-    over = end + stop * (1 - forbids)
+    asks, forbids, stops, ends = manner.T
+    kind = do * asks + dont * forbids + stop * stops + end * ends  # [P, C]
+    over = stop * (1 - stops) + end * (1 - ends)
     nothing = none + CONTRARY_WEIGHT * (do * (1 - asks) + dont * (1 - forbids))
     # A sentence about no kind asks for nothing, and may still end what holds ("never mind").
     kind[:, 0], over[:, 0] = 0, end[:, 0]
@@ -203,5 +212,7 @@ def with_digits(text: str, numbered: Sequence[str]) -> str:
         text,
     )
     return re.sub(
-        rf"\b(?:the )?({'|'.join(_ORDINALS)}) ({noun})\b", lambda m: f"{m[2]} {_ORDINALS[m[1]]}", text
+        rf"\b(?:the )?({'|'.join(_ORDINALS)}) ({noun})\b",
+        lambda m: f"{m[2]} {_ORDINALS[m[1]]}",
+        text,
     )

@@ -183,7 +183,9 @@ def _fitted(world: str, phrases: tuple[tuple[str, tuple[str, ...]], ...]) -> Own
     from mavic.language.reader import own_file  # slow to import, and rarely needed
 
     shipped = vectors.shipped_path("any", "does")
-    facts = repr((FORMAT, own_file.VERSION, hashlib.sha256(shipped.read_bytes()).hexdigest(), phrases))
+    facts = repr(
+        (FORMAT, own_file.VERSION, hashlib.sha256(shipped.read_bytes()).hexdigest(), phrases)
+    )
     name = hashlib.sha256(facts.encode()).hexdigest()[:16]
     path = vectors.cache_folder() / "heads" / f"{name}.npz"
     with contextlib.suppress(OSError, ValueError, KeyError):

@@ -95,9 +95,7 @@ def known_words(texts: Sequence[str]) -> dict[str, int]:
         for w, n in c.items()
         if n >= least
     ]
-    return {
-        word: i for i, (_, word) in enumerate(sorted(kept, key=lambda k: (-k[0], k[1])))
-    }
+    return {word: i for i, (_, word) in enumerate(sorted(kept, key=lambda k: (-k[0], k[1])))}
 
 
 def correct(text: str, known: Mapping[str, int]) -> str:

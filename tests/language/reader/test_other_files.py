@@ -143,7 +143,7 @@ def certain(does):
     ],
 )
 def test_what_a_sentence_does_and_what_it_is_about_give_what_is_meant(does, about, meant):
-    names, manner = (NONE, "fetch", "avoid"), np.array([[0, 0], [1, 0], [0, 1]])
+    names, manner = (NONE, "fetch", "avoid"), np.array([[0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 1, 0]])
     topics = np.eye(3)[[names.index(about)]]
     found = own_head.combined(certain(does), topics, manner)
     assert found.sum() == pytest.approx(1) and (*names, END)[found[0].argmax()] == meant
@@ -151,9 +151,15 @@ def test_what_a_sentence_does_and_what_it_is_about_give_what_is_meant(does, abou
 
 def test_one_manner_does_not_exclude_the_other():
     """A kind may be asked for both ways: "keep the gate shut", "don't open the gate"."""
-    topics, manner = np.eye(2)[[1]], np.array([[0, 0], [0.6, 1]])
+    topics, manner = np.eye(2)[[1]], np.array([[0, 0, 0, 0], [0.6, 1, 1, 0]])
     for does in (DO, DONT):
         assert own_head.combined(certain(does), topics, manner).argmax() == 1
+
+
+def test_stop_may_be_a_command():
+    topics, manner = np.eye(2)[[1]], np.array([[0, 0, 0, 0], [1, 0.2, 0.9, 0.3]])
+    assert own_head.combined(certain(STOP), topics, manner).argmax() == 1
+    assert own_head.combined(certain(END), topics, manner).argmax() == 2
 
 
 def test_numbers_in_words_are_digits_where_the_file_numbers_things():
@@ -169,7 +175,7 @@ def test_a_head_is_read_back_as_it_was_written(tmp_path):
         names=(NONE, "fetch"), words={"fetch": 0}, numbered=("bed",), weights=np.eye(386, 2) * 3
     )
     does = Head.load(shipped_path("any", "does"))
-    head = OwnHead(does=does, topics=topics, manner=np.array([[0, 0], [1, 0.5]]))
+    head = OwnHead(does=does, topics=topics, manner=np.array([[0, 0, 0, 0], [1, 0.5, 0.5, 0]]))
     head.save(tmp_path / "head.npz")
     again = own_head.load(tmp_path / "head.npz")
     texts = ["fetch it", "don't fetch the second bed"]
