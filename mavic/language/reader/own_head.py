@@ -26,11 +26,11 @@ from mavic.storage.arrays import read_npz
 DO, DONT, STOP = "do", "dont", "stop"
 DOES = (NONE, DO, DONT, STOP, END)  # what a sentence does
 """A sentence that stops ("stop digging") forbids what a kind forbids, and ends what a kind commands."""
-# Chosen on the development sentences of tests/language/files. A team asks back where it is unsure, so a request is not
-# given up for every remark that it resembles, nor for being asked in the manner of the other sort of kinds.
-NOTHING_WEIGHT = 0.6  # of sentences that do nothing, against those that ask
-OTHER_WEIGHT = 0.4  # of things that the file has no kind for, against its kinds
+# Chosen on the development sentences of tests/language/files. A request is not given up for every remark that it
+# resembles, nor for being asked in the manner of the other sort of kinds.
+NOTHING_WEIGHT = 0.5  # of sentences that do nothing, against those that ask
 CONTRARY_WEIGHT = 0.1  # of asking for what a kind forbids, and of forbidding what it commands
+SHARPNESS = 1.8  # exponent of the probabilities; both parts are careful, and so their product is too careful
 VECTOR_SCALE = 3.0  # length of a sentence's vector beside its known words, which have length 1 ...
 WORDS_SCALE = 3.0  # ... times this
 _DIGITS = {
@@ -151,11 +151,7 @@ def combined(does: np.ndarray, topics: np.ndarray, manner: np.ndarray) -> np.nda
         manner: [C, 4] as in `OwnHead`.
     """
     none, do, dont, stop, end = does.T[..., None]
-    none, topics = (
-        none * NOTHING_WEIGHT,
-        topics * np.where(np.arange(topics.shape[1]), 1, OTHER_WEIGHT),
-    )
-    topics = topics / topics.sum(1, keepdims=True)
+    none = none * NOTHING_WEIGHT
     asks, forbids, stops, ends = manner.T
     kind = do * asks + dont * forbids + stop * stops + end * ends  # [P, C]
     over = stop * (1 - stops) + end * (1 - ends)
@@ -166,7 +162,8 @@ def combined(does: np.ndarray, topics: np.ndarray, manner: np.ndarray) -> np.nda
     of_kind = topics / (kind + over + nothing)
     found = np.concatenate([kind * of_kind, (over * of_kind).sum(1, keepdims=True)], 1)
     found[:, 0] = (nothing * of_kind).sum(1)
-    return found.astype(np.float32)
+    found **= SHARPNESS
+    return (found / found.sum(1, keepdims=True)).astype(np.float32)
 
 
 def inputs_of(
