@@ -6,7 +6,6 @@ sentences that people wrote for the built-in worlds, and everyday requests. Blin
 
 from __future__ import annotations
 
-import collections
 import random
 import re
 import tomllib
@@ -16,12 +15,12 @@ from pathlib import Path
 
 from mavic.envs import api
 from mavic.instruct.spec import InstructionFile
+from mavic.language.reader import spelling
 from mavic.language.reader.acts import ACTS, Act, filled, forms_of, is_request
 from mavic.language.reader.data import FRAMES
 from mavic.language.reader.own_file import ASK, FORBID, THINGS
 from mavic.language.reader.own_head import DO, DONT, STOP
 from mavic.language.reader.phrase_file import ACT_CATEGORIES, END, NONE, Example, PhraseFile
-from mavic.language.reader.spelling import words_of
 from mavic.language.text import fold
 from tools.reader_data import training_set_of
 
@@ -89,14 +88,8 @@ def known_words(examples: list[Example]) -> dict[str, int]:
     Args:
         examples: The training set.
     """
-    counts = collections.Counter[str](), collections.Counter[str]()
-    for group in {example.group for example in examples}:
-        for counter, found in zip(counts, words_of(re.sub(r"\{\w+\}", " § ", group)), strict=True):
-            counter.update(set(found))
-    kept = [
-        w for c, least in zip(counts, LEAST, strict=True) for w, n in c.most_common() if n >= least
-    ]
-    return {word: number for number, word in enumerate(kept)}
+    groups = sorted({example.group for example in examples})
+    return spelling.known_words((re.sub(r"\{\w+\}", " § ", group) for group in groups), LEAST)
 
 
 def _acts(rng: random.Random) -> list[Act]:

@@ -30,7 +30,7 @@ from mavic.language.reader.own_head import (
     with_digits,
 )
 from mavic.language.reader.phrase_file import END, NONE, Example
-from mavic.language.reader.spelling import correct, words_of
+from mavic.language.reader.spelling import correct, known_words
 from mavic.language.text import fold
 
 VERSION = 2  # raised when another head is fitted to the same phrases
@@ -90,7 +90,7 @@ def fit(
         say(f"encoding sentence {start + 1} of {len(texts)} …")
         read += states(texts[start : start + AT_ONCE])
     say("fitting …")
-    words, names = _known(texts), (NONE, *train)
+    words, names = known_words(texts, LEAST), (NONE, *train)
     kinds = np.array([names.index(example.kind) for example in examples])
     weights = _regression(inputs_of(texts, read, words), kinds, len(names))
     topics = Topics(names=names, words=words, numbered=numbered, weights=weights)
@@ -118,18 +118,6 @@ def training_set_of(train: Mapping[str, Sequence[str]], seed: str) -> list[Examp
         copies=COPIES,
         typos=TYPOS,
     )
-
-
-def _known(texts: Sequence[str]) -> dict[str, int]:
-    """Return the words and pairs of words of enough texts, numbered."""
-    counts = collections.Counter[str](), collections.Counter[str]()
-    for text in texts:
-        for counter, found in zip(counts, words_of(text), strict=True):
-            counter.update(set(found))
-    kept = [
-        w for c, least in zip(counts, LEAST, strict=True) for w, n in c.most_common() if n >= least
-    ]
-    return {word: number for number, word in enumerate(kept)}
 
 
 def _regression(inputs: np.ndarray, kinds: np.ndarray, count: int) -> np.ndarray:

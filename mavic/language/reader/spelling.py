@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 
@@ -83,17 +83,19 @@ def why_no_sentence(text: str) -> str:
     return ""
 
 
-def known_words(texts: Sequence[str]) -> dict[str, int]:
-    """Return the words and pairs that occur in enough texts, numbered from the most frequent one."""
+def known_words(texts: Iterable[str], least: tuple[int, int] = MIN_SENTENCES) -> dict[str, int]:
+    """Return the words and pairs that occur in enough texts, numbered from the most frequent one.
+
+    Args:
+        texts: The texts.
+        least: How many texts must contain a word, and a pair of words.
+    """
     counts = [collections.Counter[str](), collections.Counter[str]()]
     for text in texts:
         for counter, found in zip(counts, words_of(text), strict=True):
             counter.update(set(found))
     kept = [
-        (n, w)
-        for c, least in zip(counts, MIN_SENTENCES, strict=True)
-        for w, n in c.items()
-        if n >= least
+        (n, w) for c, enough in zip(counts, least, strict=True) for w, n in c.items() if n >= enough
     ]
     return {word: i for i, (_, word) in enumerate(sorted(kept, key=lambda k: (-k[0], k[1])))}
 

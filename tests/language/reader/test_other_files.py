@@ -7,9 +7,11 @@ import random
 import tomllib
 from pathlib import Path
 
+import built_in
 import numpy as np
 import pytest
 
+from mavic.envs import api
 from mavic.instruct.spec import InstructionFile
 from mavic.language.lexicon import Lexicon
 from mavic.language.reader import acts, own_file, own_head
@@ -18,7 +20,9 @@ from mavic.language.reader.own_head import DO, DOES, DONT, STOP, OwnHead, Topics
 from mavic.language.reader.phrase_file import END, NONE
 from mavic.language.reader.read import understand_all
 from mavic.language.reader.spelling import correct
+from mavic.language.text import fold
 from mavic.language.vectors import shipped_path, states
+from tools import act_data
 
 FILES = Path(__file__).parents[1] / "files"
 NAMES = sorted(path.stem for path in FILES.glob("*.toml"))
@@ -123,6 +127,17 @@ def test_the_shipped_head_tells_what_a_sentence_does_in_any_world():
     found = head.probabilities(texts, states(texts)).argmax(1)
     assert head.names == DOES
     assert {text: head.names[i] for text, i in zip(DONE, found, strict=True)} == DONE
+
+
+@pytest.mark.long
+def test_what_sentences_do_is_learned_without_blind_sentences_and_without_their_things():
+    examples = act_data.training_set()
+    made, words = {fold(example.text) for example in examples}, act_data.known_words(examples)
+    assert {example.kind for example in examples} == set(DOES)
+    for world in api.BUILT_IN:
+        blind = built_in.phrases(world).sentences("blind")
+        assert not made & {fold(example.text) for example in blind}
+    assert {"don't", "again", "stop"} <= set(words) and not {"windows", "bicycles"} & set(words)
 
 
 def certain(does):
