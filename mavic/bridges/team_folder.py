@@ -13,7 +13,7 @@ from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.records import versions
 from mavic.instruct.reward import rules_of
 from mavic.language import encoder as encoders
-from mavic.language.reader.read import guarded_prohibitions, head_of
+from mavic.language.reader.read import head_of
 from mavic.runtime import folder as exported
 from mavic.storage import files
 from mavic.teams.facts import PolicyError
@@ -49,7 +49,6 @@ def export(team: TeamPolicy, path: str | Path, *, reader: bool = True) -> Path:
 
 def _facts_of(team: TeamPolicy, hashes: dict[str, str]) -> dict[str, Any]:
     config, task, _ = team.origin()
-    guarded = guarded_prohibitions(task.lexicon)
     if any(kind.when or kind.unless for kind in task.file.kinds):
         raise PolicyError(
             f"the instruction file of {team.world} has kinds by predicate (when, unless), which depend on the world's "
@@ -68,7 +67,6 @@ def _facts_of(team: TeamPolicy, hashes: dict[str, str]) -> dict[str, Any]:
         "macros": team.facts["macros"],
         "kinds": list(team.kinds),
         "phrases": {kind: list(texts) for kind, texts in task.lexicon.training_phrases().items()},
-        "guarded": None if guarded is None else list(guarded),
         "hear": team.hear,
         "heard": heard.astype(float).tolist(),
         "observation": team.observation,

@@ -25,7 +25,6 @@ SHAPE = {
     "macros": [[str]],
     "kinds": [str],
     "phrases": json_shape.Map([str]),
-    "guarded": (list, type(None)),  # kinds that forbid something, where the reader needs the guard
     "hear": str,
     "heard": [[float]],
     "observation": int,

@@ -1,7 +1,7 @@
 """A team as a folder: what the runtime reads of it is what the JAX team knows."""
 
 import json
-from dataclasses import replace
+import shutil
 from itertools import product
 
 import jax
@@ -14,11 +14,14 @@ from mavic.apps.cli import main
 from mavic.bridges import team_folder
 from mavic.instruct.pairs import conflict
 from mavic.instruct.reward import rules_of
+from mavic.language.reader import own_head
 from mavic.language.reader.model import Head
+from mavic.language.vectors import shipped_path
 from mavic.runtime.contract import Contract
-from mavic.runtime.folder import open_export
+from mavic.runtime.folder import ENCODER, HEAD, VOCABULARY, Export, open_export
 from mavic.runtime.reading import reader_of
 from mavic.runtime.team import open_team
+from mavic.storage.files import digest
 
 DATA = record.DATA
 SENTENCES = (
@@ -89,20 +92,27 @@ def test_sentences_are_read_as_the_team_reads_them(cooks, folder):
     assert reader.read("?!").note == "the text is empty"
 
 
-def test_where_the_reader_is_guarded_a_release_does_not_forbid(folder, monkeypatch):
-    """In a user's file: the head takes the sentence for a prohibition, and its form says that it releases."""
+def test_a_users_file_is_read_alike(folder, tmp_path):
+    """The exported head of a user's file: its words tell the kind, and the shipped head what a sentence does."""
     export = open_export(folder)
-    text, kind = "you can use the left board again", "avoid-left-board"
-
-    def certain(head, *_):
-        return np.array([[name == kind for name in head.names]], np.float32)
-
-    monkeypatch.setattr(Head, "probabilities", certain)
-    exports = [
-        replace(export, facts={**export.facts, "guarded": which}) for which in (None, [kind])
-    ]
-    plain, guarded = (reader_of(one, Contract.of(one.facts)).read(text) for one in exports)
-    assert plain.kind == kind and guarded.kind == "end"
+    kinds = ("none", *export.facts["kinds"])
+    kind = kinds.index("avoid-left-board")
+    weights = np.zeros((384 + 2, len(kinds)), np.float32)
+    weights[384, kind] = 5.0
+    topics = own_head.Topics(names=kinds, words={"left_board": 0}, numbered=(), weights=weights)
+    does = Head.load(shipped_path("any", "does"))
+    head = own_head.OwnHead(
+        does=does, topics=topics, manner=np.tile([[0.0, 1.0, 1.0, 0.0]], (len(kinds), 1))
+    )
+    head.save(tmp_path / HEAD)
+    for name in (ENCODER, VOCABULARY):
+        shutil.copy(folder / name, tmp_path / name)
+    files = export.facts["files"] | {HEAD: digest((tmp_path / HEAD).read_bytes())}
+    facts = export.facts | {"files": files, "phrases": {}}
+    reader = reader_of(Export(path=tmp_path, facts=facts), Contract.of(facts))
+    assert reader.read("don't use the left board").kind == "avoid-left-board"
+    assert reader.read("you can use the left board again").kind == "end"
+    assert reader.read("thanks for staying away from the left board").unsure
 
 
 def test_a_free_sentence_leads_to_the_same_decisions(cooks, folder):
