@@ -1,0 +1,571 @@
+"""Leads people through a study: who is where, what their pages show, and the clocks of their kitchens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fastapi import WebSocket
+from pydantic import BaseModel
+
+from mavic.apps import replay
+from mavic.apps.participants import balance, messages, records
+from mavic.apps.participants.balance import Step
+from mavic.apps.participants.kitchen import Kitchen, ReplayError, open_kitchen
+from mavic.apps.participants.messages import AnyRequest, Other, Over, Screen, Spoken
+from mavic.apps.participants.plan import Plan
+from mavic.apps.participants.records import Record
+from mavic.apps.playground.catalog import Catalog
+from mavic.apps.playground.limits import RequestError
+from mavic.apps.playground.messages import GUEST, Notice
+from mavic.apps.playground.orders import names_of
+from mavic.apps.playground.workers import Workers
+from mavic.envs import api
+from mavic.language.encoder import EncoderError
+from mavic.storage import files
+
+LOG = logging.getLogger(__name__)
+SEND_TIMEOUT = 5.0  # seconds; a page that takes longer to receive a message is closed
+ELSEWHERE = 4001  # the code with which an older page of the same link is closed
+DRIVING_GAP = 0.1  # seconds between two ticks that a person's keys ask for
+GOODBYE = {
+    "declined": "You do not take part. Nothing about you was kept.",
+    "left": "You have left the study. What you did until then is kept.",
+    "forgotten": "You have left the study. What you did was deleted.",
+}
+
+
+@dataclass(kw_only=True)
+class Person:
+    """A participant."""
+
+    number: int  # from 1
+    place: int  # in the kitchen: 0 or 1
+    record: Record
+    kitchen: Group
+    socket: WebSocket | None = None  # of the page that is open
+    since: float = 0.0  # when it was opened
+    before: float = 0.0  # seconds that earlier pages were open
+    ready: int = -1  # the step that the person wants to begin
+
+    @property
+    def seconds(self) -> float:
+        """How long the page has been open so far."""
+        return self.before + (time.monotonic() - self.since if self.socket is not None else 0.0)
+
+    def note(self, what: str, **more: Any) -> None:
+        """Write a line of the record."""
+        self.record.write(at=round(self.seconds, 2), what=what, **more)
+
+    async def send(self, *told: BaseModel) -> None:
+        """Send messages to the person's page, if one is open."""
+        socket = self.socket
+        for message in told:
+            if socket is None:
+                return
+            try:
+                await asyncio.wait_for(socket.send_text(message.model_dump_json()), SEND_TIMEOUT)
+            except Exception:  # the page is gone; its own task notices and says so
+                return
+
+    @property
+    def there(self) -> bool:
+        """Whether a page is open and the person has not gone."""
+        return self.socket is not None and not self.record.gone
+
+
+@dataclass(kw_only=True)
+class Group:
+    """The people who share a kitchen, and the task that they do."""
+
+    number: int
+    people: list[Person] = field(default_factory=list)
+    task: Kitchen | None = None
+    clock: asyncio.Task[None] | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # only its holder changes the group
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    hurried: bool = False  # a tick is wanted at once
+
+    @property
+    def row(self) -> int | None:
+        """The order of worlds and teams; None before somebody has begun."""
+        begun = [person.record.begun for person in self.people]
+        return next((int(one["order"]) for one in begun if one is not None), None)
+
+    @property
+    def left(self) -> bool:
+        """Whether a person has left, so that the order is free for others."""
+        return any(person.record.gone in GOODBYE for person in self.people)
+
+    def staying(self) -> list[Person]:
+        """Return the people who have not gone and who do not go on alone."""
+        return [p for p in self.people if not p.record.gone and not p.record.alone]
+
+    def complete(self) -> bool:
+        """Whether everybody who is needed has the page open."""
+        return len(self.staying()) == len(self.people) and all(p.there for p in self.people)
+
+    def note(self, what: str, **more: Any) -> None:
+        """Write a line into the record of each person."""
+        for person in self.people:
+            person.note(what, **more)
+
+
+@dataclass(kw_only=True)
+class Study:
+    """A study that is run."""
+
+    plan: Plan
+    catalog: Catalog
+    workers: Workers
+    folder: Path
+    people: dict[str, Person]  # by token
+    groups: list[Group]
+    say: Callable[[str], None]  # is told who begins and who ends
+
+    def steps(self, person: Person) -> tuple[Step, ...]:
+        """Return the steps of a person who has begun."""
+        return balance.steps(self.plan, person.kitchen.row or 0)
+
+    def step(self, person: Person) -> int:
+        """Return the number of the person's next step. Who goes on alone has only the last questions left."""
+        steps, done = self.steps(person), person.record.done
+        if not person.record.alone:
+            return done
+        last = len(steps) - bool(steps and steps[-1].after == "end")
+        lines = person.record.lines
+        since = next(number for number, line in enumerate(lines) if line["what"] == "alone")
+        return last + sum(line["what"] == "answers" for line in lines[since:])
+
+    # ── what a page shows
+
+    async def show(self, person: Person) -> None:
+        """Let the person's page show where the person is."""
+        record, plan = person.record, self.plan
+        if record.gone in GOODBYE:
+            text = GOODBYE[record.gone]
+            await person.send(Screen(name="left", title=plan.title, text=text))
+            return
+        if record.begun is None:
+            await person.send(Screen(name="consent", title=plan.title, text=plan.consent))
+            return
+        steps, number = self.steps(person), self.step(person)
+        base: dict[str, Any] = {"title": plan.title, "step": number, "steps": len(steps)}
+        if number >= len(steps):
+            self._finish(person)
+            end = Screen(name="end", text=plan.thanks, code=self.code(person), **base)
+            await person.send(end)
+            return
+        step = steps[number]
+        if step.sort == "questions":
+            asked = [
+                q.model_dump(exclude={"after"}) for q in plan.question if q.after == step.after
+            ]
+            heading = {
+                "task": f"About this task with {step.called}",
+                "team": f"About {step.called}",
+                "end": "At the end",
+            }[step.after]
+            await person.send(Screen(name="questions", heading=heading, questions=asked, **base))
+            return
+        if person.kitchen.task is not None and person.ready == number:
+            await self._show_task(person, base)
+            return
+        await person.send(self._intro(person, step, base))
+        await self._tell_others(person.kitchen)
+
+    def _intro(self, person: Person, step: Step, base: dict[str, Any]) -> Screen:
+        task = self.plan.task[step.task]
+        seat = task.seats[person.place] if task.seats else ""
+        agents = self.catalog.entry(task.world, step.team).agents
+        return Screen(
+            name="intro",
+            heading=task.title,
+            text=task.text,
+            team=step.called,
+            job=api.known(task.world).job,
+            you=names_of(task.world, [*agents, GUEST])[-1] if seat == GUEST else seat,
+            people=self.plan.people,
+            again=person.record.has_started(base["step"]),
+            waits=person.ready == base["step"],
+            **base,
+        )
+
+    async def _show_task(self, person: Person, base: dict[str, Any]) -> None:
+        kitchen = person.kitchen.task
+        assert kitchen is not None
+        look = await self.workers.run("ticks", kitchen.session.look)
+        opened = kitchen.opened(person.place)
+        task = kitchen.task
+        screen = Screen(
+            name="task",
+            heading=task.title,
+            text=task.text,
+            team=kitchen.called,
+            look=replay.look(),
+            opened=opened,
+            frames=kitchen.seen(look),
+            people=self.plan.people,
+            **base,
+        )
+        await person.send(screen, self._prompt(kitchen))
+        await self._tell_others(person.kitchen)
+
+    @staticmethod
+    def _prompt(kitchen: Kitchen) -> messages.Prompt:
+        prompt = kitchen.prompt
+        return messages.Prompt(text=prompt.text if prompt else "", waits=kitchen.waiting)
+
+    async def _tell_others(self, group: Group) -> None:
+        """Tell each person whether the other one is there."""
+        if len(group.people) < 2:
+            return
+        for person, other in zip(group.people, reversed(group.people), strict=True):
+            gone = other.record.gone or other.record.alone
+            state = "gone" if gone else "there" if other.there else "away"
+            await person.send(Other.model_validate({"state": state}))
+
+    def code(self, person: Person) -> str:
+        """Return the completion code."""
+        own = files.digest(f"{self.plan.mark} {person.record.path.name}".encode())[:8].upper()
+        return self.plan.code or own
+
+    def _finish(self, person: Person) -> None:
+        if person.record.gone != "finished":
+            person.note("finished", code=self.code(person))
+            self.say(f"participant {person.number} has finished")
+
+    # ── what a page asks for
+
+    async def arrive(self, person: Person, socket: WebSocket) -> None:
+        """A page of the person's link is open. An older one is closed."""
+        older, person.before = person.socket, person.seconds
+        person.socket, person.since = socket, time.monotonic()
+        if older is not None:
+            with contextlib.suppress(Exception):
+                await older.close(ELSEWHERE)
+        async with person.kitchen.turn:
+            if person.record.begun is not None and not person.record.gone:
+                person.note("back")
+            await self.show(person)
+            person.kitchen.wake.set()
+
+    async def depart(self, person: Person, socket: WebSocket) -> None:
+        """A page is closed. Its kitchen waits."""
+        if person.socket is not socket:
+            return
+        person.before, person.socket = person.seconds, None
+        async with person.kitchen.turn:
+            await self._tell_others(person.kitchen)
+
+    async def carry_out(self, person: Person, request: AnyRequest) -> None:
+        """Do what a page asks for. What does not fit to where the person is changes nothing.
+
+        Args:
+            person: who asks.
+            request: what for.
+        """
+        group = person.kitchen
+        task, line = group.task, None
+        if isinstance(request, messages.Say) and task is not None:
+            line = await self._read(task, request.text)
+        async with group.turn:
+            if person.record.gone:
+                await self.show(person)
+                return
+            match request:
+                case messages.Consent():
+                    await self._consent(person, request.agree)
+                case messages.Leave():
+                    await self._leave(person, request.keep)
+                case _ if person.record.begun is None:
+                    await self.show(person)
+                case messages.Ready():
+                    await self._ready(person, request.step)
+                case messages.Answers():
+                    await self._answer(person, request)
+                case messages.Button(do="next"):
+                    await self.show(person)
+                case messages.Button(do="alone"):
+                    await self._alone(person)
+                case _ if group.task is None or group.task.over or not group.complete():
+                    pass
+                case messages.Say() if line is not None and group.task is task:
+                    await self._said(person, line)
+                case messages.Button(do="end"):
+                    await self._thread(group.task.end, person.place)
+                    self._hurry(group)
+                case messages.Button(do="skip"):
+                    group.task.skip(person.place)
+                    await self._each(group, self._prompt(group.task))
+                    group.wake.set()
+                case messages.Drive():
+                    group.task.drive(person.place, request.macro)
+                    self._hurry(group)
+
+    async def _thread(self, work: Callable[..., Any], *given: Any) -> Any:
+        return await self.workers.run("ticks", work, *given)
+
+    async def _read(self, kitchen: Kitchen, text: str) -> Any:
+        try:
+            return await self.workers.run("words", kitchen.read, text)
+        except EncoderError as error:
+            raise RequestError(f"this sentence cannot be read here: {error}") from None
+
+    async def _each(self, group: Group, *told: BaseModel) -> None:
+        for person in group.people:
+            await person.send(*told)
+
+    @staticmethod
+    def _hurry(group: Group) -> None:
+        group.hurried = True
+        group.wake.set()
+
+    async def _consent(self, person: Person, agree: bool) -> None:
+        if person.record.begun is not None:
+            pass
+        elif not agree:
+            person.note("declined")
+            self.say(f"participant {person.number} does not take part")
+            await self._drop(person)
+        else:
+            row = person.kitchen.row
+            if row is None:
+                used = [g.row for g in self.groups if g.row is not None and not g.left]
+                row = balance.least_used(used, self.plan)
+            person.note(
+                "begun",
+                participant=person.number,
+                kitchen=person.kitchen.number,
+                person=person.place,
+                order=row,
+                plan=self.plan.mark,
+            )
+            self.say(f"participant {person.number} has begun")
+        await self.show(person)
+
+    async def _ready(self, person: Person, number: int) -> None:
+        group = person.kitchen
+        steps = self.steps(person)
+        if number != self.step(person) or number >= len(steps) or steps[number].sort != "task":
+            await self.show(person)
+            return
+        person.ready = number
+        if not all(other.ready == number and other.there for other in group.people):
+            await self.show(person)
+            return
+        if group.task is None:
+            await self._each(group, Notice(type="status", text="one moment…"))
+            group.task = await self.workers.run("loading", self._open, group, number)
+            await self._each(group, Notice(type="status", text=""))
+            group.clock = asyncio.create_task(self._run(group, group.task))
+        for one in group.people:
+            await self.show(one)
+
+    def _open(self, group: Group, number: int) -> Kitchen:
+        """Return the kitchen of a step, as it was when the server stopped if the step had begun."""
+        step = balance.steps(self.plan, group.row or 0)[number]
+        task = self.plan.task[step.task]
+        known = max((p.record.of_task(number) for p in group.people), key=len)
+        kitchen = open_kitchen(self.plan, step, self.catalog, group.note)
+        if known:
+            try:
+                kitchen.replay(known)
+                return kitchen
+            except ReplayError as error:
+                LOG.warning("kitchen %d begins task %s anew: %s", group.number, task.name, error)
+                kitchen = open_kitchen(self.plan, step, self.catalog, group.note)
+        group.note(
+            "task", step=number, task=task.name, world=task.world, team=step.team, seed=task.seed
+        )
+        return kitchen
+
+    async def _said(self, person: Person, line: Any) -> None:
+        group = person.kitchen
+        kitchen = group.task
+        assert kitchen is not None
+        told = await self._thread(kitchen.say, person.place, line)
+        await person.send(told)
+        for other in group.people:
+            await other.send(self._prompt(kitchen))
+            if other is not person:
+                await other.send(Spoken(text=line.text))
+        if line.clear:
+            self._hurry(group)
+
+    async def _answer(self, person: Person, request: messages.Answers) -> None:
+        steps, number = self.steps(person), self.step(person)
+        if number >= len(steps) or request.step != number or steps[number].sort != "questions":
+            await self.show(person)
+            return
+        step = steps[number]
+        asked = [q for q in self.plan.question if q.after == step.after]
+        answers = {q.name: request.answers.get(q.name) for q in asked}
+        wrong = [why for q in asked if (why := q.wrong(answers[q.name]))]
+        if wrong:
+            raise RequestError("; ".join(wrong))
+        task = self.plan.task[step.task].name if step.task >= 0 and step.after == "task" else ""
+        world = self.plan.task[step.task].world if step.task >= 0 else ""
+        person.note(
+            "answers",
+            step=number,
+            after=step.after,
+            world=world,
+            team=step.team,
+            task=task,
+            answers=answers,
+        )
+        await self.show(person)
+
+    # ── people who go
+
+    async def _leave(self, person: Person, keep: bool) -> None:
+        if person.record.begun is None:
+            await self._consent(person, False)
+            return
+        self._stop(person.kitchen)
+        if keep:
+            person.note("left")
+        else:
+            person.record.forget(at=0, what="forgotten", participant=person.number)
+            for other in person.kitchen.people:
+                if other is not person and other.record.lines:
+                    other.record.forget_words_of(person.place)
+        self.say(f"participant {person.number} has left")
+        await self.show(person)
+        await self._drop(person)
+
+    async def _drop(self, person: Person) -> None:
+        """Let the others of the kitchen go on without a person."""
+        for other in person.kitchen.people:
+            if other is not person and other.record.begun is not None and not other.record.gone:
+                other.note("alone")
+                await self.show(other)
+        await self._tell_others(person.kitchen)
+
+    async def _alone(self, person: Person) -> None:
+        """Go on without the other person, who is away."""
+        others = [other for other in person.kitchen.people if other is not person]
+        if not others or any(other.there and not other.record.alone for other in others):
+            return
+        if not person.record.alone:
+            self._stop(person.kitchen)
+            person.note("alone")
+        await self.show(person)
+
+    @staticmethod
+    def _stop(group: Group) -> None:
+        group.task = None
+        if group.clock is not None:
+            group.clock.cancel()
+            group.clock = None
+
+    # ── the clock of a kitchen
+
+    async def _run(self, group: Group, kitchen: Kitchen) -> None:
+        """Run the ticks of a task while everybody is there."""
+        due = time.monotonic()
+        last = 0.0
+        while group.task is kitchen:
+            early = (last + DRIVING_GAP if group.hurried else due) - time.monotonic()
+            if not group.complete() or (kitchen.waiting and not group.hurried):
+                group.wake.clear()
+                await group.wake.wait()
+                due = time.monotonic()
+                continue
+            if early > 0:
+                group.wake.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(group.wake.wait(), early)
+                continue
+            try:
+                async with group.turn:
+                    if group.task is kitchen and group.complete():
+                        await self._tick(group, kitchen)
+            except Exception:  # a fault in one kitchen does not end the others
+                LOG.exception("kitchen %d stopped", group.number)
+                await self._each(
+                    group, Notice(type="error", text="This task stopped by a fault of ours.")
+                )
+                return
+            last = time.monotonic()
+            due = max(due + 1 / self.plan.speed, last - 1)
+
+    async def _tick(self, group: Group, kitchen: Kitchen) -> None:
+        group.hurried = False
+        before = kitchen.prompts
+        kitchen.look_for_prompt()
+        if kitchen.prompts > before:
+            await self._each(group, self._prompt(kitchen))
+        if kitchen.waiting:
+            return
+        frames = await self._thread(kitchen.tick)
+        await self._each(group, kitchen.seen(frames))
+        if kitchen.over:
+            await self._over(group, kitchen)
+
+    async def _over(self, group: Group, kitchen: Kitchen) -> None:
+        done = kitchen.how == "solved"
+        group.note(
+            "over",
+            task=kitchen.task.name,
+            how=kitchen.how,
+            ticks=kitchen.time,
+            earned=round(kitchen.earned, 4),
+        )
+        group.task = None
+        text = "The team has done its job." if done else "This task is over."
+        await self._each(group, Over(text=text))
+
+    def close(self) -> None:
+        """Stop all clocks and close all files."""
+        for group in self.groups:
+            self._stop(group)
+            for person in group.people:
+                person.record.close()
+
+
+def open_study(
+    plan: Plan, catalog: Catalog, workers: Workers, folder: Path, say: Callable[[str], None]
+) -> Study:
+    """Return a study, with the records that its folder has.
+
+    Args:
+        plan: the plan.
+        catalog: the teams.
+        workers: the threads.
+        folder: the folder of its records.
+        say: is told who begins and who ends.
+    """
+    tokens = records.links(folder, plan)
+    people: dict[str, Person] = {}
+    groups: list[Group] = []
+    for number, token in enumerate(tokens[: plan.participants]):
+        if number % plan.people == 0:
+            groups.append(Group(number=len(groups) + 1))
+        record = records.read_record(records.path_of(folder, number + 1))
+        person = Person(
+            number=number + 1,
+            place=number % plan.people,
+            record=record,
+            kitchen=groups[-1],
+            before=record.seconds,
+        )
+        groups[-1].people.append(person)
+        people[token] = person
+    records.check_marks([p.record for p in people.values()], plan, folder)
+    return Study(
+        plan=plan,
+        catalog=catalog,
+        workers=workers,
+        folder=folder,
+        people=people,
+        groups=groups,
+        say=say,
+    )
