@@ -31,7 +31,7 @@ def square(size: int) -> list[list[int]]:
     for number in range(1, size):
         first.append((number + 1) // 2 if number % 2 else size - number // 2)
     rows = [[(one + shift) % size for one in first] for shift in range(size)]
-    return rows if size % 2 == 0 or size == 1 else rows + [row[::-1] for row in rows]
+    return rows if size % 2 == 0 or size == 1 else rows + sorted(row[::-1] for row in rows)
 
 
 def orders(plan: Plan) -> int:

@@ -93,8 +93,9 @@ def make_app(
             return HTMLResponse(stranger, 404)
         return Response(content[name], media_type=f"{STATIC[name]}; charset=utf-8")
 
-    @app.get("/")
-    async def index() -> Response:
+    @app.exception_handler(404)
+    async def nowhere(request: Request, error: Exception) -> Response:
+        del request, error
         return HTMLResponse(stranger, 404)
 
     @app.websocket("/s/{token}/live")

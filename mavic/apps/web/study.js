@@ -171,8 +171,8 @@
     chips(opened.examples);
     answerBox.replaceChildren();
     pad.fill(opened);
-    measure();
     frame(frames);
+    measure();
     element("kitchen").focus({ preventScroll: true });
   }
 
