@@ -9,9 +9,12 @@
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const state = { socket: null, retries: 0, opened: null, recording: null, board: null, arrived: 0, other: "there", people: 1, waitTimer: 0, shown: "" };
 
+  // Returns whether the message could be sent.
   function send(message) {
-    if (state.socket && state.socket.readyState === WebSocket.OPEN) state.socket.send(JSON.stringify(message));
+    const connected = Boolean(state.socket) && state.socket.readyState === WebSocket.OPEN;
+    if (connected) state.socket.send(JSON.stringify(message));
     else status("There is no connection; nothing was sent. Please try again in a moment.", true);
+    return connected;
   }
 
   function status(text, bad) {
@@ -46,7 +49,7 @@
     const acts = { screen, frame, understood, prompt, over, other };
     if (message.type in acts) acts[message.type](message);
     else if (message.type === "status") status(message.text);
-    else if (message.type === "spoken") say("heard", make("span", {}, "The other person says: “" + message.text + "”"));
+    else if (message.type === "spoken") say("sure", make("span", {}, "The other person says: “" + message.text + "”"));
     else if (message.type === "error") complain(message.text);
   }
 
@@ -161,6 +164,7 @@
 
   function task(message) {
     element("sheet").hidden = true;
+    element("sheet").replaceChildren();
     for (const id of ["kitchen", "bar"]) element(id).hidden = false;
     const { opened, frames } = message;
     state.opened = opened;
@@ -212,6 +216,7 @@
     element("prompt-text").textContent = message.text || state.about;
     element("prompt").toggleAttribute("data-asks", Boolean(message.text));
     element("skip").hidden = !message.text;
+    measure();
     if (message.text && message.waits) text.focus({ preventScroll: true });
   }
 
@@ -272,8 +277,7 @@
 
   function speak(sentence) {
     if (!sentence.trim()) return;
-    send({ do: "say", text: sentence });
-    text.value = "";
+    if (send({ do: "say", text: sentence })) text.value = ""; // otherwise what was typed stays
   }
 
   function chips(examples) {
@@ -308,6 +312,7 @@
   }
 
   addEventListener("resize", measure);
+  new ResizeObserver(measure).observe(element("bar"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", measure);
   connect();
 })();
