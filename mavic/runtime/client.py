@@ -100,8 +100,11 @@ class Client:
     def _event(
         self, agent: str, event: str, observation: Any, available: Any, holds: Any, **more: Any
     ) -> tuple[Command, ...]:
-        body = {"observation": _plain(observation, float), "available": _plain(available, bool)}
-        body["holds"] = holds and {name: list(macros) for name, macros in holds.items()}
+        body = {
+            "observation": _plain(observation, float),
+            "available": _plain(available, bool),
+            "holds": holds and {name: list(macros) for name, macros in holds.items()},
+        }
         path = f"/agents/{urllib.parse.quote(agent, safe='')}/{event}"
         return _commands(self._ask("POST", path, body | more))
 

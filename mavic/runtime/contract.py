@@ -50,8 +50,14 @@ class Contract:
         predicates = tuple(facts["predicates"])
         if not ((arrays["predicate"] >= 0) & (arrays["predicate"] <= len(predicates))).all():
             raise ValueError(f"rules.predicate must be numbers from 0 to {len(predicates)}")
-        names = dict(agents=agents, macros=macros, kinds=kinds, predicates=predicates)
-        return cls(exists=exists, **names, **arrays)
+        return cls(
+            agents=agents,
+            macros=macros,
+            kinds=kinds,
+            predicates=predicates,
+            exists=exists,
+            **arrays,
+        )
 
     def agent(self, name: str | int) -> int:
         """Return the number of an agent, from its name or number."""
