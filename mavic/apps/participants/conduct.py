@@ -7,114 +7,27 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fastapi import WebSocket
-from pydantic import BaseModel
 
-from mavic.apps import replay
 from mavic.apps.participants import balance, messages, records
-from mavic.apps.participants.balance import Step
 from mavic.apps.participants.kitchen import Kitchen, ReplayError, open_kitchen
-from mavic.apps.participants.messages import AnyRequest, Other, Over, Screen, Spoken
+from mavic.apps.participants.messages import AnyRequest, Over, Spoken
+from mavic.apps.participants.people import Group, Person
 from mavic.apps.participants.plan import Plan
-from mavic.apps.participants.records import Record
+from mavic.apps.participants.screens import next_step, prompt_of, screen_of, steps_of
 from mavic.apps.playground.catalog import Catalog
 from mavic.apps.playground.limits import RequestError
-from mavic.apps.playground.messages import GUEST, Notice
-from mavic.apps.playground.orders import names_of
+from mavic.apps.playground.messages import Notice
 from mavic.apps.playground.workers import Workers
-from mavic.envs import api
 from mavic.language.encoder import EncoderError
-from mavic.storage import files
 
 LOG = logging.getLogger(__name__)
-SEND_TIMEOUT = 5.0  # seconds; a page that takes longer to receive a message is closed
 ELSEWHERE = 4001  # the code with which an older page of the same link is closed
 DRIVING_GAP = 0.1  # seconds between two ticks that a person's keys ask for
-GOODBYE = {
-    "declined": "You do not take part. Nothing about you was kept.",
-    "left": "You have left the study. What you did until then is kept.",
-    "forgotten": "You have left the study. What you did was deleted.",
-}
-
-
-@dataclass(kw_only=True)
-class Person:
-    """A participant."""
-
-    number: int  # from 1
-    place: int  # in the kitchen: 0 or 1
-    record: Record
-    kitchen: Group
-    socket: WebSocket | None = None  # of the page that is open
-    since: float = 0.0  # when it was opened
-    before: float = 0.0  # seconds that earlier pages were open
-    ready: int = -1  # the step that the person wants to begin
-
-    @property
-    def seconds(self) -> float:
-        """How long the page has been open so far."""
-        return self.before + (time.monotonic() - self.since if self.socket is not None else 0.0)
-
-    def note(self, what: str, **more: Any) -> None:
-        """Write a line of the record."""
-        self.record.write(at=round(self.seconds, 2), what=what, **more)
-
-    async def send(self, *told: BaseModel) -> None:
-        """Send messages to the person's page, if one is open."""
-        socket = self.socket
-        for message in told:
-            if socket is None:
-                return
-            try:
-                await asyncio.wait_for(socket.send_text(message.model_dump_json()), SEND_TIMEOUT)
-            except Exception:  # the page is gone; its own task notices and says so
-                return
-
-    @property
-    def there(self) -> bool:
-        """Whether a page is open and the person has not gone."""
-        return self.socket is not None and not self.record.gone
-
-
-@dataclass(kw_only=True)
-class Group:
-    """The people who share a kitchen, and the task that they do."""
-
-    number: int
-    people: list[Person] = field(default_factory=list)
-    task: Kitchen | None = None
-    clock: asyncio.Task[None] | None = None
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # only its holder changes the group
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-    hurried: bool = False  # a tick is wanted at once
-
-    @property
-    def row(self) -> int | None:
-        """The order of worlds and teams; None before somebody has begun."""
-        begun = [person.record.begun for person in self.people]
-        return next((int(one["order"]) for one in begun if one is not None), None)
-
-    @property
-    def left(self) -> bool:
-        """Whether a person has left, so that the order is free for others."""
-        return any(person.record.gone in GOODBYE for person in self.people)
-
-    def staying(self) -> list[Person]:
-        """Return the people who have not gone and who do not go on alone."""
-        return [p for p in self.people if not p.record.gone and not p.record.alone]
-
-    def complete(self) -> bool:
-        """Whether everybody who is needed has the page open."""
-        return len(self.staying()) == len(self.people) and all(p.there for p in self.people)
-
-    def note(self, what: str, **more: Any) -> None:
-        """Write a line into the record of each person."""
-        for person in self.people:
-            person.note(what, **more)
 
 
 @dataclass(kw_only=True)
@@ -129,117 +42,28 @@ class Study:
     groups: list[Group]
     say: Callable[[str], None]  # is told who begins and who ends
 
-    def steps(self, person: Person) -> tuple[Step, ...]:
-        """Return the steps of a person who has begun."""
-        return balance.steps(self.plan, person.kitchen.row or 0)
-
-    def step(self, person: Person) -> int:
-        """Return the number of the person's next step. Who goes on alone has only the last questions left."""
-        steps, done = self.steps(person), person.record.done
-        if not person.record.alone:
-            return done
-        last = len(steps) - bool(steps and steps[-1].after == "end")
-        lines = person.record.lines
-        since = next(number for number, line in enumerate(lines) if line["what"] == "alone")
-        return last + sum(line["what"] == "answers" for line in lines[since:])
-
     # ── what a page shows
 
     async def show(self, person: Person) -> None:
         """Let the person's page show where the person is."""
-        record, plan = person.record, self.plan
-        if record.gone in GOODBYE:
-            text = GOODBYE[record.gone]
-            await person.send(Screen(name="left", title=plan.title, text=text))
-            return
-        if record.begun is None:
-            await person.send(Screen(name="consent", title=plan.title, text=plan.consent))
-            return
-        steps, number = self.steps(person), self.step(person)
-        base: dict[str, Any] = {"title": plan.title, "step": number, "steps": len(steps)}
-        if number >= len(steps):
-            self._finish(person)
-            end = Screen(name="end", text=plan.thanks, code=self.code(person), **base)
-            await person.send(end)
-            return
-        step = steps[number]
-        if step.sort == "questions":
-            asked = [
-                q.model_dump(exclude={"after"}) for q in plan.question if q.after == step.after
-            ]
-            heading = {
-                "task": f"About this task with {step.called}",
-                "team": f"About {step.called}",
-                "end": "At the end",
-            }[step.after]
-            await person.send(Screen(name="questions", heading=heading, questions=asked, **base))
-            return
-        if person.kitchen.task is not None and person.ready == number:
-            await self._show_task(person, base)
-            return
-        await person.send(self._intro(person, step, base))
-        await self._tell_others(person.kitchen)
-
-    def _intro(self, person: Person, step: Step, base: dict[str, Any]) -> Screen:
-        task = self.plan.task[step.task]
-        seat = task.seats[person.place] if task.seats else ""
-        agents = self.catalog.entry(task.world, step.team).agents
-        return Screen(
-            name="intro",
-            heading=task.title,
-            text=task.text,
-            team=step.called,
-            job=api.known(task.world).job,
-            you=names_of(task.world, [*agents, GUEST])[-1] if seat == GUEST else seat,
-            people=self.plan.people,
-            again=person.record.has_started(base["step"]),
-            waits=person.ready == base["step"],
-            **base,
-        )
-
-    async def _show_task(self, person: Person, base: dict[str, Any]) -> None:
-        kitchen = person.kitchen.task
-        assert kitchen is not None
-        look = await self.workers.run("ticks", kitchen.session.look)
-        opened = kitchen.opened(person.place)
-        task = kitchen.task
-        screen = Screen(
-            name="task",
-            heading=task.title,
-            text=task.text,
-            team=kitchen.called,
-            look=replay.look(),
-            opened=opened,
-            frames=kitchen.seen(look),
-            people=self.plan.people,
-            **base,
-        )
-        await person.send(screen, self._prompt(kitchen))
-        await self._tell_others(person.kitchen)
-
-    @staticmethod
-    def _prompt(kitchen: Kitchen) -> messages.Prompt:
-        prompt = kitchen.prompt
-        return messages.Prompt(text=prompt.text if prompt else "", waits=kitchen.waiting)
-
-    async def _tell_others(self, group: Group) -> None:
-        """Tell each person whether the other one is there."""
-        if len(group.people) < 2:
-            return
-        for person, other in zip(group.people, reversed(group.people), strict=True):
-            gone = other.record.gone or other.record.alone
-            state = "gone" if gone else "there" if other.there else "away"
-            await person.send(Other.model_validate({"state": state}))
-
-    def code(self, person: Person) -> str:
-        """Return the completion code."""
-        own = files.digest(f"{self.plan.mark} {person.record.path.name}".encode())[:8].upper()
-        return self.plan.code or own
-
-    def _finish(self, person: Person) -> None:
-        if person.record.gone != "finished":
-            person.note("finished", code=self.code(person))
+        kitchen, look = person.kitchen.task, None
+        if self._in_kitchen(person):
+            assert kitchen is not None
+            look = await self._thread(kitchen.session.look)
+        screen = screen_of(self.plan, self.catalog, person, look)
+        if screen.name == "end" and person.record.gone != "finished":
+            person.note("finished", code=screen.code)
             self.say(f"participant {person.number} has finished")
+        await person.send(screen)
+        if look is not None and kitchen is not None:
+            await person.send(prompt_of(kitchen))
+        if screen.name in ("intro", "task"):
+            await person.kitchen.tell_others()
+
+    def _in_kitchen(self, person: Person) -> bool:
+        """Whether the person does a task that goes on."""
+        going = person.kitchen.task is not None and person.record.begun is not None
+        return going and not person.record.gone and person.ready == next_step(self.plan, person)
 
     # ── what a page asks for
 
@@ -262,7 +86,7 @@ class Study:
             return
         person.before, person.socket = person.seconds, None
         async with person.kitchen.turn:
-            await self._tell_others(person.kitchen)
+            await person.kitchen.tell_others()
 
     async def carry_out(self, person: Person, request: AnyRequest) -> None:
         """Do what a page asks for. What does not fit to where the person is changes nothing.
@@ -303,7 +127,7 @@ class Study:
                     self._hurry(group)
                 case messages.Button(do="skip"):
                     group.task.skip(person.place)
-                    await self._each(group, self._prompt(group.task))
+                    await group.send(prompt_of(group.task))
                     group.wake.set()
                 case messages.Drive():
                     group.task.drive(person.place, request.macro)
@@ -317,10 +141,6 @@ class Study:
             return await self.workers.run("words", kitchen.read, text)
         except EncoderError as error:
             raise RequestError(f"this sentence cannot be read here: {error}") from None
-
-    async def _each(self, group: Group, *told: BaseModel) -> None:
-        for person in group.people:
-            await person.send(*told)
 
     @staticmethod
     def _hurry(group: Group) -> None:
@@ -352,8 +172,12 @@ class Study:
 
     async def _ready(self, person: Person, number: int) -> None:
         group = person.kitchen
-        steps = self.steps(person)
-        if number != self.step(person) or number >= len(steps) or steps[number].sort != "task":
+        steps = steps_of(self.plan, person)
+        if (
+            number != next_step(self.plan, person)
+            or number >= len(steps)
+            or steps[number].sort != "task"
+        ):
             await self.show(person)
             return
         person.ready = number
@@ -361,9 +185,9 @@ class Study:
             await self.show(person)
             return
         if group.task is None:
-            await self._each(group, Notice(type="status", text="one moment…"))
+            await group.send(Notice(type="status", text="one moment…"))
             group.task = await self.workers.run("loading", self._open, group, number)
-            await self._each(group, Notice(type="status", text=""))
+            await group.send(Notice(type="status", text=""))
             group.clock = asyncio.create_task(self._run(group, group.task))
         for one in group.people:
             await self.show(one)
@@ -393,14 +217,14 @@ class Study:
         told = await self._thread(kitchen.say, person.place, line)
         await person.send(told)
         for other in group.people:
-            await other.send(self._prompt(kitchen))
+            await other.send(prompt_of(kitchen))
             if other is not person:
                 await other.send(Spoken(text=line.text))
         if line.clear:
             self._hurry(group)
 
     async def _answer(self, person: Person, request: messages.Answers) -> None:
-        steps, number = self.steps(person), self.step(person)
+        steps, number = steps_of(self.plan, person), next_step(self.plan, person)
         if number >= len(steps) or request.step != number or steps[number].sort != "questions":
             await self.show(person)
             return
@@ -429,7 +253,7 @@ class Study:
         if person.record.begun is None:
             await self._consent(person, False)
             return
-        self._stop(person.kitchen)
+        person.kitchen.stop()
         if keep:
             person.note("left")
         else:
@@ -447,7 +271,7 @@ class Study:
             if other is not person and other.record.begun is not None and not other.record.gone:
                 other.note("alone")
                 await self.show(other)
-        await self._tell_others(person.kitchen)
+        await person.kitchen.tell_others()
 
     async def _alone(self, person: Person) -> None:
         """Go on without the other person, who is away."""
@@ -455,16 +279,9 @@ class Study:
         if not others or any(other.there and not other.record.alone for other in others):
             return
         if not person.record.alone:
-            self._stop(person.kitchen)
+            person.kitchen.stop()
             person.note("alone")
         await self.show(person)
-
-    @staticmethod
-    def _stop(group: Group) -> None:
-        group.task = None
-        if group.clock is not None:
-            group.clock.cancel()
-            group.clock = None
 
     # ── the clock of a kitchen
 
@@ -490,9 +307,7 @@ class Study:
                         await self._tick(group, kitchen)
             except Exception:  # a fault in one kitchen does not end the others
                 LOG.exception("kitchen %d stopped", group.number)
-                await self._each(
-                    group, Notice(type="error", text="This task stopped by a fault of ours.")
-                )
+                await group.send(Notice(type="error", text="This task stopped by a fault of ours."))
                 return
             last = time.monotonic()
             due = max(due + 1 / self.plan.speed, last - 1)
@@ -502,11 +317,11 @@ class Study:
         before = kitchen.prompts
         kitchen.look_for_prompt()
         if kitchen.prompts > before:
-            await self._each(group, self._prompt(kitchen))
+            await group.send(prompt_of(kitchen))
         if kitchen.waiting:
             return
         frames = await self._thread(kitchen.tick)
-        await self._each(group, kitchen.seen(frames))
+        await group.send(kitchen.seen(frames))
         if kitchen.over:
             await self._over(group, kitchen)
 
@@ -521,12 +336,12 @@ class Study:
         )
         group.task = None
         text = "The team has done its job." if done else "This task is over."
-        await self._each(group, Over(text=text))
+        await group.send(Over(text=text))
 
     def close(self) -> None:
         """Stop all clocks and close all files."""
         for group in self.groups:
-            self._stop(group)
+            group.stop()
             for person in group.people:
                 person.record.close()
 

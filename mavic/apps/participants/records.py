@@ -27,7 +27,8 @@ from mavic.apps.participants.plan import Plan
 from mavic.storage import files
 
 LINKS = "links.csv"
-_GONE = ("declined", "left", "forgotten", "finished")
+LEFT = ("declined", "left", "forgotten")  # how a person's part ends before its end
+_GONE = (*LEFT, "finished")
 
 
 class RecordError(ValueError):

@@ -15,7 +15,8 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from mavic.apps import replay
 from mavic.apps.participants import balance, conduct, messages, records
-from mavic.apps.participants.conduct import Person, Study
+from mavic.apps.participants.conduct import Study
+from mavic.apps.participants.people import Person
 from mavic.apps.participants.plan import Plan, seats_of
 from mavic.apps.playground import limits
 from mavic.apps.playground.catalog import Catalog
