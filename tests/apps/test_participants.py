@@ -422,6 +422,23 @@ def test_a_killed_server_goes_on_where_it_was(study, tmp_path):
     assert [line["tick"] for line in lines if line["what"] == "tick"] == list(range(12))
 
 
+def test_a_task_that_stops_by_a_fault_can_be_begun_again_where_it_was(study, monkeypatch):
+    server = study()
+    with server.person(0) as one:
+        one.send(do="consent", agree=True)
+        one.begin(one.screen("intro"))
+        one.prompted()
+        (task, *_) = [group.task for group in server.study.groups if group.task]
+        monkeypatch.setattr(task, "tick", lambda: 1 / 0)
+        one.send(do="say", text="don't push")
+        intro = one.screen("intro")
+        assert intro["again"] and "a fault of ours" in one.read("error")["text"]
+        one.begin(intro)
+        frame = one.screen("task")["frames"]["frames"][0]
+        assert frame["time"] == 2 and frame["instruction"]["kind"] == "dont-push"
+        one.read("over")
+
+
 def test_answers_that_do_not_fit_are_refused_and_a_stale_page_changes_nothing(study):
     server = study(("[[task.prompt]]\nat = 2", "[[task.prompt]]\nat = 11\nwait = false"))
     with server.person(0) as one:

@@ -307,7 +307,11 @@ class Study:
                         await self._tick(group, kitchen)
             except Exception:  # a fault in one kitchen does not end the others
                 LOG.exception("kitchen %d stopped", group.number)
-                await group.send(Notice(type="error", text="This task stopped by a fault of ours."))
+                group.task = None
+                for person in group.people:  # who begins again goes on where it was
+                    person.ready = -1
+                    await self.show(person)
+                await group.send(Notice(type="error", text="The task stopped by a fault of ours."))
                 return
             last = time.monotonic()
             due = max(due + 1 / self.plan.speed, last - 1)
