@@ -2,9 +2,12 @@
 
 import json
 import shutil
+import sys
+from dataclasses import replace
 from itertools import product
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import robot_recordings as record
@@ -12,6 +15,10 @@ import robot_recordings as record
 import mavic
 from mavic.apps.cli import main
 from mavic.bridges import team_folder
+from mavic.envs import api
+from mavic.experiment.config import ExperimentConfig
+from mavic.experiment.task import task_of
+from mavic.instruct import reward, schedule
 from mavic.instruct.pairs import conflict
 from mavic.instruct.reward import rules_of
 from mavic.language.reader import own_head
@@ -45,9 +52,17 @@ def folder(cooks, tmp_path_factory):
     return team_folder.export(cooks, tmp_path_factory.mktemp("export") / "team")
 
 
-@pytest.mark.parametrize("world", ["overcooked", "warehouse"])
-def test_the_recorded_export_is_what_is_exported_now(world, tmp_path):
-    team = mavic.load_policy(f"{world}/mavic")
+@pytest.fixture
+def with_rescue(monkeypatch):
+    """The rescue world can be registered in this test."""
+    monkeypatch.setattr(api, "REGISTERED", {})
+    monkeypatch.syspath_prepend(str(record.EXAMPLES))
+    monkeypatch.delitem(sys.modules, "rescue", raising=False)
+
+
+@pytest.mark.parametrize("world", record.TICKS)
+def test_the_recorded_export_is_what_is_exported_now(world, tmp_path, with_rescue):
+    team = mavic.load_policy(record.team_of(world, tmp_path / "made"))
     made = open_export(team_folder.export(team, tmp_path, reader=False)).facts
     kept = open_export(DATA / world).facts
     assert {k: v for k, v in made.items() if k not in ("versions", "files")} == {
@@ -58,8 +73,8 @@ def test_the_recorded_export_is_what_is_exported_now(world, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("world, seed", record.EPISODES)
-def test_the_recorded_episodes_are_what_the_jax_team_plays(world, seed):
-    stage = record.open_stage(f"{world}/mavic")
+def test_the_recorded_episodes_are_what_the_jax_team_plays(world, seed, tmp_path, with_rescue):
+    stage = record.stage_of(world, record.team_of(world, tmp_path))
     script = record.EPISODES[world, seed]
     played = record.episode(stage, seed, script, record.TICKS[world])
     kept = dict(np.load(DATA / f"{world}-{seed}.npz"))
@@ -67,15 +82,50 @@ def test_the_recorded_episodes_are_what_the_jax_team_plays(world, seed):
         np.testing.assert_allclose(played[name], array, atol=1e-6, err_msg=name)
 
 
-def test_two_instructions_conflict_where_they_do_in_training(cooks):
-    _, task, _ = cooks.origin()
+@pytest.mark.parametrize("world", ["overcooked", "rescue"])
+def test_two_instructions_conflict_where_they_do_in_training(world, with_rescue):
+    if world == "rescue":
+        __import__("rescue")
+    task = task_of(ExperimentConfig(world=world))
     rules = rules_of(task.env, task.file)
-    contract = Contract.of(open_export(DATA / "overcooked").facts)
-    everybody, alone = np.array([1, 1]), np.array([0, 1])
+    contract = Contract.of(open_export(DATA / world).facts)
+    everybody = np.ones(len(task.env.agents), int)
+    alone = everybody - np.eye(len(everybody), dtype=int)[0]
     for one, other in product(range(len(rules.names)), repeat=2):
         for whom in (everybody, alone):
             pair = one * everybody, other * whom
             assert contract.conflict(*pair) == conflict(task.env, rules, *pair)
+
+
+def test_a_kind_by_predicate_allows_what_it_allows_in_training(with_rescue):
+    """Also kinds that depend on a predicate's not holding, and robots that do not say what holds."""
+    facts = open_export(DATA / "rescue").facts
+    random = np.random.default_rng(0)
+    kinds, agents, macros, predicates = len(facts["kinds"]) + 1, 3, 8, 3
+    facts["rules"] |= {
+        "predicate": [0, *random.integers(0, 4, kinds - 1).tolist()],
+        "negated": random.random(kinds).round().astype(bool).tolist(),
+        "lists_allowed": random.random(kinds).round().astype(bool).tolist(),
+    }
+    contract = Contract.of(facts)
+    __import__("rescue")
+    task = task_of(ExperimentConfig(world="rescue"))
+    changed = ("predicate", "negated", "lists_allowed")
+    rules = replace(
+        rules_of(task.env, task.file),
+        **{name: jnp.asarray(facts["rules"][name]) for name in changed},
+    )
+    effective = jnp.broadcast_to(jnp.arange(macros), (agents, macros))
+    for _ in range(50):
+        kind = random.integers(0, kinds, agents)
+        holds = random.random((agents, macros, predicates)) < 0.5
+        asked = replace(schedule.no_instruction(agents), kind=jnp.asarray(kind))
+        for told in (holds, None):
+            wanted = reward.allowed_macros(
+                asked, effective, rules, None if told is None else jnp.asarray(told)
+            )
+            known = np.full(agents, told is not None)
+            np.testing.assert_array_equal(contract.allows(kind, holds, known), wanted)
 
 
 def test_sentences_are_read_as_the_team_reads_them(cooks, folder):

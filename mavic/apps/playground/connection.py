@@ -39,7 +39,7 @@ SEND_TIMEOUT = 20.0  # seconds; a page that takes longer to receive a message is
 
 
 @dataclass(kw_only=True)
-class _TokenBucket:
+class TokenBucket:
     """How many messages a page may still send. It refills with time."""
 
     left: float = float(BURST)
@@ -81,7 +81,7 @@ class Connection:
         self.saving: dict[str, asyncio.Task[bytes | None]] = {}
         self.due = self.last = 0.0
         self.wake = asyncio.Event()
-        self.bucket = _TokenBucket()
+        self.bucket = TokenBucket()
         self.sending = asyncio.Lock()
         self.turn = asyncio.Lock()  # only its holder changes the session
 

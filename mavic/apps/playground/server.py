@@ -81,18 +81,9 @@ def _make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fa
         given = request.cookies.get(COOKIE, "")
         return not token or secrets.compare_digest(given.encode(), token.encode())
 
-    def is_own_page(request: Request | WebSocket) -> bool:
-        """Return whether a request comes from a page of this server, and not from another site's page."""
-        host = request.headers.get("host", "")
-        name = urlsplit(f"//{host}").hostname or ""
-        origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
-            return False
-        return not loopback or is_loopback(name)
-
     @app.middleware("http")
     async def guard(request: Request, call_next: Callable[..., Any]) -> Response:
-        if not is_own_page(request):
+        if not is_own_page(request, loopback):
             response: Response = PlainTextResponse("not for this address", 403)
         else:
             response = await call_next(request)
@@ -137,7 +128,7 @@ def _make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fa
 
     @app.websocket("/live")
     async def live(line: WebSocket) -> None:
-        if not is_own_page(line) or not has_token(line):
+        if not is_own_page(line, loopback) or not has_token(line):
             await line.close(1008)
             return
         await line.accept()
@@ -158,6 +149,21 @@ def _make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fa
             del connections[connection.ticket]
 
     return app
+
+
+def is_own_page(request: Request | WebSocket, loopback: bool) -> bool:
+    """Return whether a request comes from a page of this server, and not from another site's page.
+
+    Args:
+        request: the request.
+        loopback: the server is for this machine alone.
+    """
+    host = request.headers.get("host", "")
+    name = urlsplit(f"//{host}").hostname or ""
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != host:
+        return False
+    return not loopback or is_loopback(name)
 
 
 async def _warm(catalog: Catalog, workers: Workers, notes: dict[str, str]) -> None:

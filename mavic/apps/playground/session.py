@@ -55,8 +55,8 @@ class Session:
     world: str
     sides: list[_Side]
     seed: int
-    seat: int | None  # the agent that the person drives
-    wish: int | None = None  # the macro that the person asked for
+    seats: tuple[int, ...]  # the agents that people drive
+    wishes: dict[int, int] = field(default_factory=dict)  # the macros that they asked for, by agent
     closed: bool = False  # the end of the episode has been shown
     ticks: int = 0  # frames sent, over all episodes
     orders: Orders = field(default_factory=Orders)
@@ -65,6 +65,11 @@ class Session:
     def stage(self) -> Stage:
         """The first team's stage. Both teams have the same agents, macros and kinds."""
         return self.sides[0].stage
+
+    @property
+    def seat(self) -> int | None:
+        """The agent that the only person drives, if there is one."""
+        return self.seats[0] if self.seats else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,7 +84,7 @@ class Session:
     def reset(self, seed: int) -> None:
         """Start a new episode. The recording of the earlier ones stays."""
         self.seed = seed % (LARGEST_SEED + 1)
-        self.wish, self.closed = None, False
+        self.wishes, self.closed = {}, False
         for side in self.sides:
             side.earlier = side.counts()
             side.episode = side.stage.start(jax.random.key(self.seed))
@@ -199,19 +204,19 @@ class Session:
         if self.orders.queue:
             self._offer(self.orders.queue.pop(0))
 
-    def drive(self, macro: str) -> None:
-        """Note which macro the person in the seat wants to run next."""
-        if self.seat is None:
+    def drive(self, macro: str, seat: int | None = None) -> None:
+        """Note which macro the person in a seat wants to run next. None: the only seat."""
+        seat = self.seat if seat is None else seat
+        if seat not in self.seats:
             raise RequestError("you drive no agent; choose a seat first")
-        enum = self.stage.env.macros[self.seat]
+        enum = self.stage.env.macros[seat]
         if macro not in enum.__members__:
             raise RequestError(f"{macro!r} is none of this agent's macros")
-        self.wish = int(enum[macro])
+        self.wishes[seat] = int(enum[macro])
 
     def tick(self) -> Frames:
         """Run one tick of all teams and return the message for the page. A team whose episode is over waits."""
-        wishes = {} if self.wish is None or self.seat is None else {self.seat: self.wish}
-        self.wish, self.closed = None, self.over
+        wishes, self.wishes, self.closed = self.wishes, {}, self.over
         self._say_what_is_due()
         frames = []
         for side in self.sides:
@@ -307,7 +312,12 @@ def _as_sent(side: _Side, frame: Frame) -> dict[str, Any]:
 
 
 def open_session(
-    catalog: Catalog, world: str, teams: Sequence[str], seed: int, seat: int | str | None
+    catalog: Catalog,
+    world: str,
+    teams: Sequence[str],
+    seed: int,
+    seat: int | str | None,
+    *more_seats: int | str,
 ) -> Session:
     """Return a new session.
 
@@ -317,19 +327,20 @@ def open_session(
         teams: the names of one team, or of two that play side by side.
         seed: which episode comes first.
         seat: the number of the agent that the person drives, "guest" for one more agent, or None.
+        more_seats: those of further people.
     """
     if not 1 <= len(teams) <= 2:
         raise RequestError("one team plays, or two side by side")
+    wanted = () if seat is None else (seat, *more_seats)
     sides = []
     for number, name in enumerate(teams):
-        stage = catalog.stage(world, name, seat == GUEST)
-        if isinstance(seat, int):
-            stage = dataclasses.replace(stage, seats=(seat,))
+        stage = catalog.stage(world, name, GUEST in wanted)
+        numbers = [len(stage.env.agents) - 1 if one == GUEST else int(one) for one in wanted]
+        stage = dataclasses.replace(stage, seats=tuple(numbers))
         label = f"{name} (again)" if name in teams[:number] else name
         stage = dataclasses.replace(stage, name=label)
         start, about = stage.start(jax.random.key(seed)), catalog.about(world, name)
         sides.append(_Side(stage=stage, episode=start, about=about))
     if len({(side.stage.kinds, side.stage.env.agents) for side in sides}) > 1:
         raise RequestError(f"{teams[0]} and {teams[1]} have other agents or hear other kinds")
-    seats = sides[0].stage.seats
-    return Session(world=world, sides=sides, seed=seed, seat=seats[0] if seats else None)
+    return Session(world=world, sides=sides, seed=seed, seats=sides[0].stage.seats)
