@@ -1,0 +1,378 @@
+"""What a person's line asks for, in view of what holds: kinds for agents, now or later, an end, or a question back.
+
+`decide` goes from large to small: corrections, what comes after what, whom a piece addresses, what it adds, several
+things in one sentence, and only then the sentence itself, which `read` understands. A part that names only a thing
+("no wait, the wrench") asks of it what the last instruction asked of another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple, Protocol
+
+from mavic.language.conversation import speech
+from mavic.language.conversation.cast import SIDES, Cast
+from mavic.language.conversation.speech import Clause
+from mavic.language.text import END, NONE, fold
+
+Agents = tuple[int, ...] | None  # None: all
+MOST_STEPS = 5  # instructions in one line
+
+
+class Read(Protocol):
+    """What a sentence is understood as."""
+
+    @property
+    def kind(self) -> str:
+        """The most probable kind or "end"."""
+
+    @property
+    def unsure(self) -> bool:
+        """Whether the person must be asked."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing is asked for."""
+
+    @property
+    def closest(self) -> tuple[str, ...]:
+        """The nearest kinds, the best first."""
+
+
+Reader = Callable[[str], Read]
+
+
+class Asked(NamedTuple):
+    """One instruction: a kind for some agents, and the words that asked for it."""
+
+    kind: str
+    agents: Agents = None
+    text: str = ""  # words that `read` understands as this kind
+
+
+class Decision(NamedTuple):
+    """What a line asks for."""
+
+    now: tuple[Asked, ...] = ()  # at the same time
+    later: tuple[tuple[Asked, ...], ...] = ()  # one after another, when what holds is over
+    ends: tuple[str, ...] | None = None  # kinds that end; () ends nothing that holds; None: no end is meant
+    adds: bool = False  # it is to hold beside what holds already
+    corrects: bool = False  # it replaces what was said last
+    unclear: str = ""  # the words about which the person must be asked
+    read: Read | None = None  # what these words were understood as
+    offers: tuple[Asked, ...] = ()  # what they may mean
+    stranger: str = ""  # a name that no agent has
+
+    @property
+    def clear(self) -> bool:
+        """Whether it can be carried out without asking the person."""
+        return not self.unclear and not self.stranger
+
+
+EVERYTHING = ("*",)  # in `ends`: all that holds
+
+
+class _Context(NamedTuple):
+    read: Reader
+    cast: Cast
+    held: tuple[Asked, ...]
+    last: tuple[Asked, ...]  # what was said last
+
+
+def decide(
+    read: Reader, cast: Cast, line: str, held: Sequence[Asked] = (), last: Sequence[Asked] = ()
+) -> Decision:
+    """Return what a line asks for.
+
+    Args:
+        read: Understands one sentence.
+        cast: What can be spoken of.
+        line: What a person said.
+        held: What holds now.
+        last: What was said last; a correction replaces it. Empty: the last of `held`.
+
+    Returns:
+        The decision.
+    """
+    about = _Context(read, cast, tuple(held), tuple(last) or tuple(held[-1:]))
+    text = " ".join(re.sub(r"(?<=[a-z])(?=\d)", " ", fold(line)).split())
+    if _is_phrase(cast, text):
+        return Decision(now=(Asked(read(text).kind, None, text),))
+    return _line(about, cast.corrected(text))
+
+
+def _is_phrase(cast: Cast, text: str) -> bool:
+    return any(text == fold(phrase) for phrases in cast.phrases.values() for phrase in phrases)
+
+
+def _line(about: _Context, text: str) -> Decision:
+    if speech.ends(text):
+        return Decision(ends=EVERYTHING)
+    if back := speech.TAKES_BACK.match(text):
+        if mentions := about.cast.mentions(back["rest"]):
+            if not re.search(r"[,;]|\bfirst\b", back["rest"]):
+                return _ended(about, {thing for m in mentions for thing in m.things}, text)
+    if match := speech.CORRECTS.match(text):
+        if not _is_fine(about, text):
+            return _corrected(about, text[match.end() :], about.last)
+    if match := _last_match(speech.CORRECTED, text):
+        before = _line(about, text[: match.start()].strip(" ,.;"))
+        said = before.now or tuple(asked for asked in before.offers[:1])
+        if before.now or _names_thing(about, text[: match.start()]):
+            return _corrected(about, text[match.end() :], said)
+    if match := speech.LATER.match(text):
+        rest = _line(about, text[match.end() :])
+        if rest.now and about.held:
+            return rest._replace(now=(), later=(rest.now, *rest.later))
+        return rest
+    return _sequence(about, text)
+
+
+def _is_fine(about: _Context, text: str) -> bool:
+    """Return whether a text that begins like a correction is a request of its own: "no pushing", "wait there"."""
+    found = about.read(about.cast.plain(text))
+    return not found.unsure and found.kind not in (END, NONE) and not about.held and not re.search(r"^\W*(?:no|wait)\W* ?(?:wait|no)\b|,", text)
+
+
+def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    found = list(pattern.finditer(text))
+    return found[-1] if found and found[-1].start() else None
+
+
+def _corrected(about: _Context, rest: str, said: tuple[Asked, ...]) -> Decision:
+    """Return what the words after a correction ask for; they replace what was said."""
+    found = _line(about._replace(last=said or about.last), rest)
+    return found._replace(corrects=True, adds=False) if found.now else found
+
+
+def _sequence(about: _Context, text: str) -> Decision:
+    pieces = speech.steps(text)
+    if len(pieces) > MOST_STEPS:
+        return Decision(unclear=text, read=about.read(text))
+    found = [_piece(about, pieces[0])] if pieces else [_piece(about, text)]
+    for piece in pieces[1:]:
+        said = next((one.now for one in reversed(found) if one.now), about.last)
+        found.append(_piece(about._replace(last=said, held=()), piece))
+    if wrong := next((one for one in found if not one.clear), None):
+        return wrong
+    first, *rest = found
+    groups = [one.now for one in rest if one.now]
+    if first.ends is not None and groups:  # "never mind, then chop"
+        return Decision(now=groups[0], later=tuple(groups[1:]))
+    groups = [*first.later, *groups]
+    return first._replace(later=tuple(groups))
+
+
+def _piece(about: _Context, text: str) -> Decision:
+    """Return what one piece asks for: for one agent or for several, at the same time."""
+    before = next((one.agents for one in reversed(about.last) if one.agents is not None), None)
+    found = speech.addressed(text, about.cast, before)
+    if found.stranger:
+        return Decision(stranger=found.stranger)
+    decisions: list[Decision] = []
+    for part in found.parts:
+        if part.agents is not None and speech.ends(part.text):
+            decisions.append(Decision(ends=EVERYTHING))
+        else:
+            decisions.append(_clause(about, part))
+    if wrong := next((one for one in decisions if not one.clear), None):
+        return wrong
+    if len(decisions) == 1:
+        return decisions[0]
+    now = tuple(asked for one in decisions for asked in one.now)
+    return Decision(now=now, adds=any(one.adds for one in decisions)) if now else decisions[0]
+
+
+def _clause(about: _Context, clause: Clause) -> Decision:
+    """Return what one clause asks for."""
+    text, adds = clause.text, False
+    same_for = bool(speech.SAME_FOR.search(text))
+    while match := speech.ADDS.search(text):
+        text, adds = f"{text[: match.start()]} {text[match.end() :]}".strip(" ,"), True
+    text = re.sub(rf"\bnot (?:the )?(?=(?:{'|'.join(SIDES)})\b)", "not the ", text)
+    if match := speech.NOT_STOPPING.match(text):
+        text = f"keep {match['doing']}"
+    elif speech.KEEPS_ON.match(text):
+        stop = about.read("stop")
+        return Decision(ends=() if stop.unsure or stop.kind == END else (stop.kind,))
+    for attempt in (_fragment, _several, _joined, _whole):
+        found = attempt(about, Clause(text, clause.agents), adds, same_for)
+        if found is not None:
+            return found._replace(adds=found.adds or adds)
+    raise AssertionError("the whole clause always gives an answer")
+
+
+def _names_thing(about: _Context, text: str) -> bool:
+    return bool(about.cast.mentions(text))
+
+
+def _fragment(about: _Context, clause: Clause, adds: bool, same_for: bool) -> Decision | None:
+    """Return what a clause asks for that names a thing and no act; None if it is a sentence."""
+    cast, text = about.cast, clause.text
+    model = next((one for one in reversed(about.last) if one.kind in cast.about), None)
+    things, rest = _named(about, text, model)
+    if not things or not speech.FRAGMENT.match(rest):
+        return None
+    if model is not None and (adds or same_for or about.last) and not _own_verb(rest):
+        agents = model.agents if clause.agents is None else clause.agents
+        kinds = _counterparts(cast, model.kind, things)
+        if kinds:
+            return Decision(now=tuple(Asked(kind, agents, _phrase(cast, kind)) for kind in kinds), corrects=not adds)
+    kinds = tuple(kind for kind in cast.kinds_about(things) if cast.about[kind].things <= set(things))
+    wanting = [kind for kind in kinds if cast.about[kind].wants]
+    if len(kinds) == 1 and wanting and not re.search(r"\b(?:no|not|nor)\b", rest):
+        return Decision(now=(Asked(kinds[0], clause.agents, _phrase(cast, kinds[0])),))
+    return None
+
+
+def _own_verb(rest: str) -> bool:
+    """Return whether a fragment says by itself what to do with the thing: "use", "take", "not"."""
+    return bool(re.search(r"\b(?:use|take|go|get|need)\b", rest))
+
+
+def _named(about: _Context, text: str, model: Asked | None) -> tuple[tuple[str, ...], str]:
+    """Return the things that a fragment names, and its other words. "the other one" is the twin of the last thing.
+
+    Of "not the left one, the right one" only what is not negated counts.
+    """
+    cast = about.cast
+    if match := re.match(r"^not (?P<no>.+?)(?:,| but) (?P<yes>.+)$", text):
+        if _named(about, match["no"], model)[0] and (yes := _named(about, match["yes"], model))[0]:
+            return yes
+    mentions = cast.mentions(text)
+    rest = text
+    for mention in reversed(mentions):
+        rest = f"{rest[: mention.start]} {rest[mention.end :]}"
+    things = tuple(dict.fromkeys(thing for m in mentions for thing in m.things))
+    if things or model is None:
+        return things, rest
+    own = sorted(cast.about[model.kind].things)
+    if re.search(r"\bboth\b", text):
+        return cast.alike(own[0]), re.sub(r"\bboth(?: of (?:them|those))?\b", " ", text)
+    if match := re.search(r"\bother(?: \w+)?\b", text):
+        twin = cast.twin(own[0]) if len(own) == 1 else None
+        return ((twin,) if twin else ()), text.replace(match[0], " ")
+    for side in SIDES:
+        if match := re.search(rf"\b{side}(?:[- ]hand)?(?: side)?(?: one)?\b", text):
+            found = tuple(thing for thing in cast.alike(own[0]) if thing.startswith(side))
+            return found, text.replace(match[0], " ")
+    if match := re.search(r"\b(?:number )?(\d+)\b", text):
+        found = tuple(t for t in cast.alike(own[0]) if t.endswith(f" {match[1]}"))
+        return found, text.replace(match[0], " ")
+    return (), text
+
+
+def _counterparts(cast: Cast, kind: str, things: Sequence[str]) -> tuple[str, ...]:
+    """Return the kinds that ask of these things what a kind asks of its own: one for all of them, or one for each."""
+    if (one := cast.counterpart(kind, things)) is not None:
+        return (one,)
+    found = [cast.counterpart(kind, (thing,)) for thing in things]
+    return tuple(one for one in found if one) if all(found) else ()
+
+
+def _phrase(cast: Cast, kind: str) -> str:
+    """Return a phrase that asks for a kind."""
+    return cast.phrases[kind][0]
+
+
+def _several(about: _Context, clause: Clause, adds: bool, same_for: bool) -> Decision | None:
+    """Return what a clause asks for that names several things after one verb: "leave plate 1 and the left oven alone".
+
+    It is read once for each thing. None if it names one thing, or contrasts two.
+    """
+    cast, text = about.cast, clause.text
+    mentions = [m for m in cast.mentions(text) if len(m.things) == 1]
+    if not 2 <= len(mentions) <= 3 or len({m.things for m in mentions}) < len(mentions):
+        return None
+    between = [text[a.end : b.start] for a, b in zip(mentions, mentions[1:], strict=False)]
+    joined = r"[ ,]*(?:and|or|nor|,)?(?: also| then)?(?: the| from(?: the)?| on(?: the)?| to(?: the)?)? *"
+    if not all(re.fullmatch(joined, gap) and re.search(r"and|or|nor|,", gap) for gap in between):
+        return None
+    if re.search(r"\b(?:instead|rather|before|than)\b|^not [^,]+,", text):
+        return None
+    first, last = mentions[0].start, mentions[-1].end
+    asked = []
+    for mention in mentions:
+        words = text[:first] + text[mention.start : mention.end] + text[last:]
+        found = _whole(about, Clause(words, clause.agents), adds, same_for)
+        if found is None or len(found.now) != 1:
+            return None
+        asked.append(found.now[0])
+    kinds = tuple(dict.fromkeys(one.kind for one in asked))
+    if len(kinds) != len(mentions):
+        return None
+    things = [thing for mention in mentions for thing in mention.things]
+    if (group := cast.counterpart(kinds[0], things)) is not None:
+        return Decision(now=(Asked(group, clause.agents, _phrase(cast, group)),))
+    return Decision(now=tuple(asked))
+
+
+def _joined(about: _Context, clause: Clause, adds: bool, same_for: bool) -> Decision | None:
+    """Return what two or three clauses ask for that "and" joins; None if they are not requests of their own.
+
+    Two commands for the same agents cannot be done at once, so they come one after the other.
+    """
+    parts = re.split(r"[,;.]\s*(?:and|but)\s+|\s+(?:and|but|while)\s+|[.;]\s+", clause.text)
+    parts = [part.strip(" ,") for part in parts if part.strip(" ,")]
+    if not 2 <= len(parts) <= 3:
+        return None
+    found = [_whole(about, Clause(re.sub(r"^(?:also|then|you) ", "", part), clause.agents), adds, same_for) for part in parts]
+    asked = [one.now[0] for one in found if one is not None and len(one.now) == 1]
+    if len(asked) != len(parts) or len({one.kind for one in asked}) != len(parts):
+        return None
+    if sum(one.kind in about.cast.commands for one in asked) > 1:
+        return Decision(now=(asked[0],), later=tuple((one,) for one in asked[1:]))
+    return Decision(now=tuple(asked))
+
+
+def _whole(about: _Context, clause: Clause, adds: bool, same_for: bool) -> Decision:
+    """Return what a clause asks for that is read as one sentence."""
+    cast = about.cast
+    text = cast.plain(clause.text)
+    found = about.read(text)
+    if not found.unsure and found.kind == END:
+        return _ended(about, {t for m in cast.mentions(text) for t in m.things}, text)
+    if not found.unsure and not found.nothing:
+        return Decision(now=(Asked(found.kind, clause.agents, text),))
+    return Decision(unclear=clause.text, read=found, offers=_offers(about, clause, found))
+
+
+def _offers(about: _Context, clause: Clause, found: Read) -> tuple[Asked, ...]:
+    """Return the nearest things that can be asked for: about what the words name, and what the reader thinks near."""
+    cast = about.cast
+    named = {thing for mention in cast.mentions(clause.text) for thing in mention.things}
+    kinds: Collection[str] = dict.fromkeys((*cast.kinds_about(named), *found.closest))
+    return tuple(Asked(kind, clause.agents, _phrase(cast, kind)) for kind in kinds)[:4]
+
+
+_ALL = re.compile(r"\b(?:everything|anything|all)\b")
+_FUNCTION = frozenset(
+    "a an the you your we us it they them that this can may could might again now is are be use used go get to on of for and or so "
+    "in at with any more longer free fine ok okay allowed no not need don't have do i i'm me my there all please".split()
+)
+
+
+def _ended(about: _Context, things: set[str], text: str) -> Decision:
+    """Return which kinds a sentence ends: those about the things it names, or about the act; otherwise all."""
+    cast, held = about.cast, [one.kind for one in about.held]
+    if things:
+        return Decision(ends=tuple(k for k in held if k in cast.about and cast.about[k].things & things))
+    if not held or _ALL.search(text):
+        return Decision(ends=EVERYTHING)
+    words = _stems(text)
+    share = {kind: words & _stems(" ".join((*cast.phrases[kind], kind))) for kind in held if kind in cast.phrases}
+    meant = tuple(kind for kind, shared in share.items() if shared)
+    if meant and len(meant) < len(held):
+        return Decision(ends=meant)
+    named = any(words & _stems(kind.replace("-", " ")) for kind in cast.phrases)
+    if not meant and named and not any(kind in cast.commands for kind in held):
+        return Decision(ends=())
+    return Decision(ends=EVERYTHING)
+
+
+def _stems(text: str) -> set[str]:
+    """Return the words that carry the meaning, without their endings."""
+    words = re.findall(r"[a-z']+", text.lower())
+    kept = (re.sub(r"(?:ping|ting|ing|ies|es|ed|y|s|e)$", "", word) for word in words if word not in _FUNCTION)
+    return {word for word in kept if len(word) > 2}
