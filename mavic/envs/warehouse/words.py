@@ -23,5 +23,5 @@ OTHER_WORDS = {
     ROBOTS[-1]: ("purple robot", "arm", "fetch robot", "robot arm"),
     TOOLS[0]: ("hammer", "hammers", "mallet"),
     TOOLS[1]: ("wrench", "wrenches", "spanner", "spanners"),
-    TOOLS[2]: ("screwdriver", "screwdrivers"),
+    TOOLS[2]: ("screwdriver", "screw driver", "screwdrivers"),
 }

@@ -19,9 +19,9 @@ SIDES = ("left", "right")
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 ORDINALS = {1: "first|1st", 2: "second|2nd", 3: "third|3rd"}
 WORD = re.compile(r"[a-z']+")
-GRAMMAR = """again also either neither other both just only wait first then after afterwards next never mind forget
-nevermind carry continue resume actually sorry meant instead should must cannot don't stop everything""".split()
-SHORTEST_MISTYPED = 4  # letters; a shorter word is left as it is
+GRAMMAR = """again also either neither other both just only wait first then after afterwards next never mind forget the will not
+nevermind carry continue resume actually sorry meant instead should must cannot don't dont stop everything""".split()
+SHORTEST_MISTYPED = 3  # letters; a shorter word is left as it is
 LETTERS_FOR_TWO_ERRORS = 6
 
 
@@ -124,6 +124,15 @@ class Cast:
                 return other
         return None
 
+    def spoken_of(self, text: str) -> set[str]:
+        """Return the things that a text may be about; "the oven" may be either."""
+        found = {thing for mention in self.mentions(text) for thing in mention.things}
+        if not found:
+            for noun in filter(None, map(_noun, self.things)):
+                if re.search(rf"\b(?:{'|'.join(self._nouns(noun))})\b", text):
+                    found |= {thing for thing in self.things if _noun(thing) == noun}
+        return found
+
     def mentions(self, text: str) -> tuple[Mention, ...]:
         """Return where a text names things, from left to right."""
         found: list[Mention] = []
@@ -134,10 +143,14 @@ class Cast:
         return tuple(sorted(found, key=lambda m: m.start))
 
     def plain(self, text: str) -> str:
-        """Return the text with the things that have a number called by it: "the hammer" becomes "tool 0"."""
+        """Return the text with things called by their names unless the phrases know the words: a hammer is "tool 0"."""
         for mention in reversed(self.mentions(text)):
-            if len(mention.things) == 1 and mention.things[0] in self.other_words:
-                text = f"{text[: mention.start]}{mention.things[0]}{text[mention.end :]}"
+            said = text[mention.start : mention.end]
+            if len(mention.things) == 1 and f" {said} " not in self._known:
+                before = re.sub(r"\b(?:an?|the|some) $", "", text[: mention.start])
+                (thing,) = mention.things
+                the = "the " if thing.startswith(SIDES) else ""
+                text = f"{before}{the}{thing}{text[mention.end :]}"
         return text
 
     def corrected(self, text: str) -> str:
@@ -151,9 +164,14 @@ class Cast:
         by_distance: dict[int, list[str]] = {}
         for other in self.vocabulary:
             if abs(len(other) - len(word)) <= most and other[0] == word[0]:
-                by_distance.setdefault(_typing_errors(word, other), []).append(other)
+                by_distance.setdefault(typing_errors(word, other), []).append(other)
         best = min(by_distance, default=most + 1)
         return by_distance[best][0] if best <= most and len(by_distance[best]) == 1 else word
+
+    @cached_property
+    def _known(self) -> str:
+        """All training phrases in one text."""
+        return " " + " ".join(text for phrases in self.phrases.values() for text in phrases) + " "
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
@@ -193,7 +211,7 @@ class Cast:
         number = thing.rsplit(" ", 1)[-1]
         if first in SIDES and last:
             side = rf"{first}(?:[- ]?hand)?(?: side)?(?:most)?"
-            ways += [rf"{side} (?:{nouns})", rf"(?:{nouns}) (?:on|at|to) (?:the|your|my) {first}(?: side)?", rf"(?:{nouns}) {first}"]
+            ways += [rf"{side} (?:{nouns})", rf"(?<!big )(?<!large )(?:{nouns}) (?:on|at|to|in) (?:the |your |my )?{first}(?: side)?", rf"(?:{nouns}) {first}"]
         elif number.isdigit():
             said = f"{number}|{NUMBERS[int(number)]}" if int(number) < len(NUMBERS) else number
             ways.append(rf"(?:{nouns}) ?(?:number |no\.? |#)?(?:{said})")
@@ -233,7 +251,7 @@ def _spaced(name: str) -> str:
     return re.escape(name).replace(r"\ ", r"[ -]?")
 
 
-def _typing_errors(word: str, other: str) -> int:
+def typing_errors(word: str, other: str) -> int:
     """Return how many letters must be added, removed, replaced or swapped with their neighbour."""
     before: list[int] = []
     above = list(range(len(other) + 1))

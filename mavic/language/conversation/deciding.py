@@ -12,8 +12,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
 from mavic.language.conversation import speech
-from mavic.language.conversation.cast import SIDES, Cast
+from mavic.language.conversation.cast import NUMBERS, SIDES, Cast
 from mavic.language.conversation.speech import Clause
+from mavic.language.reader.spelling import cues_of
 from mavic.language.text import END, NONE, fold
 
 Agents = tuple[int, ...] | None  # None: all
@@ -34,6 +35,14 @@ class Read(Protocol):
     @property
     def nothing(self) -> bool:
         """Whether nothing is asked for."""
+
+    @property
+    def probability(self) -> float:
+        """Of this kind."""
+
+    @property
+    def note(self) -> str:
+        """Why the text cannot be read; empty for a sentence."""
 
     @property
     def closest(self) -> tuple[str, ...]:
@@ -110,12 +119,16 @@ def _line(about: _Context, text: str) -> Decision:
     if speech.ends(text):
         return Decision(ends=EVERYTHING)
     if back := speech.TAKES_BACK.match(text):
-        if mentions := about.cast.mentions(back["rest"]):
+        if things := about.cast.spoken_of(back["rest"]):
             if not re.search(r"[,;]|\bfirst\b", back["rest"]):
-                return _ended(about, {thing for m in mentions for thing in m.things}, text)
+                return _ended(about, things, text)
     if match := speech.CORRECTS.match(text):
         if not _is_fine(about, text):
-            return _corrected(about, text[match.end() :], about.last)
+            found = _corrected(about, text[match.end() :], about.last)
+            if found.clear or about.last:
+                return found
+    if (match := speech.SORRY.search(text)) and about.last:
+        return _corrected(about, text[: match.start()], about.last)
     if match := _last_match(speech.CORRECTED, text):
         before = _line(about, text[: match.start()].strip(" ,.;"))
         said = before.now or tuple(asked for asked in before.offers[:1])
@@ -212,7 +225,7 @@ def _fragment(about: _Context, clause: Clause, adds: bool, same_for: bool) -> De
     cast, text = about.cast, clause.text
     model = next((one for one in reversed(about.last) if one.kind in cast.about), None)
     things, rest = _named(about, text, model)
-    if not things or not speech.FRAGMENT.match(rest):
+    if not things or not speech.FRAGMENT.match(rest.strip(" ,.!")):
         return None
     if model is not None and (adds or same_for or about.last) and not _own_verb(rest):
         agents = model.agents if clause.agents is None else clause.agents
@@ -220,9 +233,11 @@ def _fragment(about: _Context, clause: Clause, adds: bool, same_for: bool) -> De
         if kinds:
             return Decision(now=tuple(Asked(kind, agents, _phrase(cast, kind)) for kind in kinds), corrects=not adds)
     kinds = tuple(kind for kind in cast.kinds_about(things) if cast.about[kind].things <= set(things))
-    wanting = [kind for kind in kinds if cast.about[kind].wants]
-    if len(kinds) == 1 and wanting and not re.search(r"\b(?:no|not|nor)\b", rest):
-        return Decision(now=(Asked(kinds[0], clause.agents, _phrase(cast, kinds[0])),))
+    no = bool(re.search(r"\b(?:no|not|nor)\b", rest))
+    wanting, forbidding = ([k for k in kinds if cast.about[k].wants is wants] for wants in (True, False))
+    if (len(kinds) == len(wanting) == 1 and not no) or (len(forbidding) == 1 and no and not about.last):
+        (kind,) = forbidding if no else wanting
+        return Decision(now=(Asked(kind, clause.agents, _phrase(cast, kind)),))
     return None
 
 
@@ -238,7 +253,8 @@ def _named(about: _Context, text: str, model: Asked | None) -> tuple[tuple[str, 
     """
     cast = about.cast
     if match := re.match(r"^not (?P<no>.+?)(?:,| but) (?P<yes>.+)$", text):
-        if _named(about, match["no"], model)[0] and (yes := _named(about, match["yes"], model))[0]:
+        denied = re.search(r"\b(?:no|not|nor)\b", match["yes"])
+        if not denied and _named(about, match["no"], model)[0] and (yes := _named(about, match["yes"], model))[0]:
             return yes
     mentions = cast.mentions(text)
     rest = text
@@ -329,13 +345,104 @@ def _joined(about: _Context, clause: Clause, adds: bool, same_for: bool) -> Deci
 def _whole(about: _Context, clause: Clause, adds: bool, same_for: bool) -> Decision:
     """Return what a clause asks for that is read as one sentence."""
     cast = about.cast
-    text = cast.plain(clause.text)
+    text = cast.plain(_with_noun(about, clause.text))
+    if (match := _USABLE.match(text)) and (things := cast.spoken_of(match["it"])):
+        if any(o.kind in cast.about and cast.about[o.kind].things & things for o in about.held):
+            return _ended(about, things, text)
+    if match := _UNUSABLE.match(text):
+        forbidding = [k for k in cast.kinds_about(_things(cast, match["it"])) if not cast.about[k].wants]
+        if len(forbidding) >= 1 and _things(cast, match["it"]) == cast.about[forbidding[0]].things:
+            return Decision(now=(Asked(forbidding[0], clause.agents, _phrase(cast, forbidding[0])),))
     found = about.read(text)
+    if found.unsure and (short := speech.without_courtesy(text)) != text:
+        brief = about.read(short)
+        found, text = (brief, short) if not brief.unsure else (found, text)
+    if found.unsure and not found.note and _agrees(cast, found, text):
+        return Decision(now=(Asked(found.kind, clause.agents, _phrase(cast, found.kind)),))
+    if not found.unsure and (other := _other_way(cast, found.kind, text)):
+        return Decision(now=(Asked(other, clause.agents, _phrase(cast, other)),))
     if not found.unsure and found.kind == END:
-        return _ended(about, {t for m in cast.mentions(text) for t in m.things}, text)
-    if not found.unsure and not found.nothing:
+        return _ended(about, cast.spoken_of(text), text)
+    if not found.unsure and not found.nothing and _is_named(cast, found.kind, text):
         return Decision(now=(Asked(found.kind, clause.agents, text),))
     return Decision(unclear=clause.text, read=found, offers=_offers(about, clause, found))
+
+
+_UNUSABLE = re.compile(
+    r"^(?:sorry,? )?(?:the |my )?(?P<it>.+?)(?: is|'s| are| seems| looks)(?: now| currently| already| way| too| totally| completely)* "
+    r"(?:broken|out of order|off[ -]limits|closed|taken|occupied|blocked|reserved|mine|dirty|filthy|defective|defect|forbidden"
+    r"|prohibited|in use|not working|not available|unavailable|not allowed|dangerous|no good|kaputt?|busted|cracked)(?: now| today| at the moment)?$"
+)
+_USABLE = re.compile(
+    r"^(?:ok,? )?(?:the |my )?(?P<it>.+?)(?: is|'s| are)(?: now| all)* (?:ok|okay|fine|free|available|clean|clear|repaired|fixed|open|working|usable|allowed"
+    r"|back|safe|all right|alright|yours)(?: again| now| for you)*$"
+)
+_USES = re.compile(
+    r"^(?:please |just |always |only |better )*(?:use|do (?:all )?(?:your|the) \w+ (?:on|in|at)|(?:work|chop|cut|cook|bake) (?:\w+ )?(?:on|in|at))\b"
+)
+LEAST_AGREEING = {True: 0.2, False: 0.5}  # the least probability, by whether the kind wants the thing that is named
+
+
+def _with_noun(about: _Context, text: str) -> str:
+    """Return a text in which "the left one" has the noun of what was said last: "the left oven"."""
+    model = next((one for one in reversed(about.last) if one.kind in about.cast.about), None)
+    match = re.search(rf"\b(?P<side>{'|'.join(SIDES)}) one\b", text)
+    if model is None or match is None:
+        return text
+    own = min(about.cast.about[model.kind].things)
+    found = [thing for thing in about.cast.alike(own) if thing.startswith(match["side"])]
+    return text.replace(match[0], found[0]) if found else text
+
+
+def _is_named(cast: Cast, kind: str, text: str) -> bool:
+    """Return whether a text that is understood as a kind names its thing, if the thing has a number.
+
+    Of "the red one" the reader may think that it speaks of number one.
+    """
+    about = cast.about.get(kind)
+    if about is None or not all(thing[-1:].isdigit() for thing in about.things) or cast.mentions(text):
+        return True
+    return bool(re.search(rf"\d|\b(?:{'|'.join(NUMBERS[2:])}|zero|first|second)\b|(?:^|number |no )one\b", text)) and not re.search(
+        r"\b(?!number)\w+ one first", text
+    )
+
+
+def _things(cast: Cast, text: str) -> frozenset[str]:
+    """Return the things that a text names if it names nothing else."""
+    mentions = cast.mentions(text)
+    whole = len(mentions) == 1 and not (text[: mentions[0].start] + text[mentions[0].end :]).strip()
+    return frozenset(mentions[0].things) if whole else frozenset()
+
+
+def _agrees(cast: Cast, found: Read, text: str) -> bool:
+    """Return whether the most probable kind is about the very thing that a request names, and nothing else could be.
+
+    A kind that the reader takes for less than certain is then believed.
+    """
+    about, named = cast.about.get(found.kind), {t for m in cast.mentions(text) for t in m.things}
+    if about is None or about.things != named or found.probability < LEAST_AGREEING[about.wants]:
+        return False
+    cues = {*cues_of(text)} - {"<ask>"}
+    if about.wants:
+        rivals = [kind for kind in cast.kinds_about(named) if kind != found.kind]
+        return not rivals and not cues & _NO_REQUEST
+    return bool(cues & {"<not>", "<stop>"}) and not cues & (_NO_REQUEST - {"<not>", "<stop>"})
+
+
+def _other_way(cast: Cast, kind: str, text: str) -> str | None:
+    """Return the kind that forbids the twin, where a sentence plainly says to use the thing that `kind` forbids."""
+    about, named = cast.about.get(kind), {t for m in cast.mentions(text) for t in m.things}
+    if about is None or about.wants or about.things != named or len(named) != 1:
+        return None
+    if not _USES.match(text) or {*cues_of(text)} & {"<not>", "<stop>"}:
+        return None
+    twin = cast.twin(next(iter(named)))
+    return cast.counterpart(kind, (twin,)) if twin else None
+
+
+_NO_REQUEST = frozenset(
+    ("<not>", "<stop>", "<past>", "<thanks>", "<question>", "<later>", "<report>", "<no longer>", "<no need>", "<take back>", "<may>", "<open>")
+)
 
 
 def _offers(about: _Context, clause: Clause, found: Read) -> tuple[Asked, ...]:

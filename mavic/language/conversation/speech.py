@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from mavic.language.conversation.cast import NUMBERS, ORDINALS, SIDES, Cast
+from mavic.language.conversation.cast import NUMBERS, ORDINALS, SIDES, Cast, typing_errors
 from mavic.language.text import fold
 
 COURTESY = """please|ok|okay|now|thanks|thank you|hey|so|just|well|alright|all right|team|guys|everybody|everyone|all
@@ -22,7 +22,9 @@ ENDS = """never mind|nevermind|carry on|carry on working|back to work|go back to
 |go on with your work|continue|continue working|continue your work|work on|return to work|return to your work
 |do your job|do your work|your job|your work|back to your task|back to your job|back to the task|back to normal
 |end it|end that|end the instruction|go back to what you were doing|do what you were doing|what you were doing
-|what you want|whatever you want|as you like|back to your normal routine|back to your usual order"""
+|what you want|whatever you want|as you like|back to your normal routine|back to your usual order|i changed my mind
+|i've changed my mind"""
+SHORTEST_END = 6  # letters of an end with a typing error
 STOPPING = "stop|quit|cease|pause|halt|wait|rest|stand still|stand around|sit around|just stand there|stand there"
 
 
@@ -44,18 +46,18 @@ _REVERSED = re.compile(r"^after (?:you )?(?P<first>\w+ing .+?|you .+?), ?(?P<sec
 # What goes before a correction; the words after it are what is meant.
 _CORRECTIONS = (
     r"(?:(?:oh|oops|whoops|uh|um|no|wait|sorry|nope|hmm|ah),? )*"
-    r"(?:no,? wait|wait,? no|no,? no|no|oh wait|wait,|sorry|oops|actually(?: no)?|i meant?(?: to say)?|scratch that|rather"
+    r"(?:no,? wait|wait,? no|no,? no|no(?=[,.!]| the | it's | i )|oh wait|wait(?=,)|sorry|oops|actually(?: no)?|i meant?(?: to say)?|scratch that|rather"
     r"|correction|make that|make it|on second thoughts?|forget (?:that|it|what i said)|never ?mind(?: that)?|cancel that"
-    r"|ignore that|wrong (?:side|one)|change of plans?|new plan|different plan|not that(?: one)?)"
+    r"|ignore that|wrong (?:side|one)|change of plans?|new plan|different plan|i(?:'ve)? changed my mind|not that(?: one)?)"
 )
 CORRECTS = re.compile(rf"^(?:{_CORRECTIONS}[,:!. ]+)+(?=\S)")
 CORRECTED = re.compile(
-    rf"(?:[,;.!:–-]+ ?|\.\.+ ?| )(?:{_CORRECTIONS.replace('|no|oh wait', '|oh wait').replace('|sorry|', '|').replace('|rather', '').replace('|make it', '')}[,:!. ]+)+(?=\S)"
-    rf"|[,;.!–-]+ ?(?:no|sorry),? (?=\S)"
+    rf"[,;.!:–-]+ ?(?:{_CORRECTIONS}[,:!. ]+)+(?=\S)|(?:\.\.+|…|–| -) ?no,? (?=\S)| (?:no,? wait|wait,? no|oh wait|scratch that|i meant?)\b[,:!. ]+(?=\S)"
 )
+SORRY = re.compile(r", *(?:sorry|i meant?|rather|i meant? to say)$")  # "the right box, sorry"
 ADDS = re.compile(
     r"^(?:and |but |plus |oh,? )*(?:also|in addition|additionally|besides|on top of (?:that|it)|moreover|plus|as well as that)\b[,:]? "
-    r"|[, ]+(?:either|too|as well|also|in addition)$|^(?:and|plus|nor|neither) |^(?:the )?same (?:goes |applies )?(?:for|with|to) "
+    r"|[, ]+(?:either|too|as well|also|in addition)$|^(?:oh,? |ok,? |hmm,? )*(?:and|plus|nor) |^(?:the )?same (?:goes |applies )?(?:for|with|to) "
     r"| (?:also) |^(?:what|how) about "
 )
 SAME_FOR = re.compile(r"^(?:the )?same (?:goes |applies )?(?:for|with|to) |^(?:what|how) about |^nor |^neither (?=the |of )")
@@ -90,6 +92,24 @@ _MODAL = re.compile(
 _THIRD = re.compile(r"^(?P<stem>[a-z]+?)(?P<ending>ies|(?<=sh)es|(?<=ch)es|(?<=ss)es|(?<=x)es|(?<=o)es|s)\b(?!')")
 
 
+# What a request is wrapped in. Without it the request is the same.
+_POLITE_START = re.compile(
+    r"^(?:both (?:of you|cooks|chefs|robots|bots)|you (?:both|two|guys)|all (?:of you|robots|cooks)|the two of you)\b,? *(?:should |must |need to |have to |please )*"
+    r"|^(?:(?:hi|hello|hey|yo|excuse me|sorry to (?:bother|disturb) you|please|kindly|ok(?:ay)?|so|well|right|now|guys|folks|team|robots?|cooks?"
+    r"|everyone|everybody|there|dear|ladies|come on|quick|quickly|hurry|attention|listen)\b[,:!. ]+(?:but )?)+"
+    r"|^(?:could|can|would|will) (?:you|somebody|someone|anybody|one of you|you two|you guys|you both|we)(?: please| kindly| maybe| perhaps| possibly| just| all| both)* "
+    r"(?:be so kind (?:as )?(?:to|and) |be able to |mind (?=\w+ing\b))?"
+    r"|^(?:would|could) it be possible to |^is it possible to |^i(?:'d| would) (?:like|love|want|prefer|appreciate it|be (?:very |so )?(?:happy|grateful|glad))(?: it)?(?: for)? (?:you (?:all |both )?to|if you(?: could| would)?) "
+    r"|^i (?:want|need) you (?:all |both |guys )?to |^(?:it would be|would be|it's) (?:\w+ )?(?:nice|great|good|best|better|cool|kind|helpful) (?:of you )?(?:if you(?: could| would)?|to) "
+    r"|^(?:you (?:should|must|need to|have to|ought to)|make sure (?:to|you|that you)|try to|be sure to|i think you should|maybe|perhaps|just|let's|go and|go ahead and|time to|your job is to) "
+)
+_POLITE_END = re.compile(
+    r"[, ]+(?:please|pls|thanks?(?: you)?(?: so much| very much| a lot)?|if (?:you|that|it)(?: can|'s| is| don't mind| please| could)*(?: ok(?:ay)?| alright| possible| fine| all right)?"
+    r"|for me|for us|now|right now|for now|today|at once|immediately|asap|would you|will you|could you|can you|for a (?:moment|while|bit|second|minute))$"
+    r"|, *(?:guys|everyone|everybody|folks|mate|buddy|dear|ok(?:ay)?|alright|quick(?:ly)?)$"
+)
+
+
 class Clause(NamedTuple):
     """One instruction of a line."""
 
@@ -114,7 +134,19 @@ def ends(line: str) -> bool:
             return True
         for word in _COURTESY:
             words = re.sub(rf"^{word}\b\s*|\s*\b{word}$", "", words).strip()
-    return " ".join(words.split()) in _ENDS
+    words = " ".join(words.split())
+    return words in _ENDS or any(
+        len(words) >= SHORTEST_END and abs(len(words) - len(end)) <= 1 and typing_errors(words, end) <= 1
+        for end in _ENDS
+    )
+
+
+def without_courtesy(text: str) -> str:
+    """Return a request without what it is politely wrapped in: "would you be so kind to push, please" → "push"."""
+    before = None
+    while before != text and text:
+        before, text = text, _POLITE_END.sub("", _POLITE_START.sub("", text)).strip(" ,")
+    return text or str(before)
 
 
 def steps(line: str) -> list[str]:
@@ -124,7 +156,7 @@ def steps(line: str) -> list[str]:
         return [first, match["second"]]
     pieces = [piece for piece in AFTER.split(line.strip()) if piece.strip()]
     if len(pieces) > 1:
-        pieces[0] = re.sub(r"^\s*first(?:ly)?(?: of all)?[,:]?\s+(?=\S+ \S)", "", pieces[0])
+        pieces[0] = re.sub(r"^\s*first(?:ly)?(?: of all)?[,:]?\s+", "", pieces[0])
     return pieces
 
 
@@ -144,6 +176,8 @@ def addressed(piece: str, cast: Cast, before: tuple[int, ...] | None = None) -> 
         last = marks[-1] if marks else None
         if not _addresses(piece, match, last[1] if last else None):
             continue
+        if (match["placed"] or match["ordered"] or match["other"]) and not _says_more(piece[match.end() :]):
+            continue  # "the left one" alone may be a thing
         agent = _agent(match, cast, before)
         if agent is None:
             if match["numbered"]:
@@ -170,16 +204,20 @@ def addressed(piece: str, cast: Cast, before: tuple[int, ...] | None = None) -> 
     return whole if head and parts else Addressed(tuple(parts))
 
 
+def _says_more(rest: str) -> bool:
+    """Return whether words follow a name that can ask for something."""
+    return bool(re.sub(r"\b(?:please|instead|either|too|now|only|again|then)\b|\W", "", rest))
+
+
 def _request(rest: str) -> str:
     """Return what an agent is to do as a request: "shouldn't push" → "don't push", "chops" → "chop"."""
-    rest = re.sub(r"^(?:one|robot|cook|bot)\b\s*", "", rest)
+    if rest.startswith(("to the ", "below ", "under ")):
+        return f"go {rest}"
     if match := _MODAL.match(rest):
         after = rest[match.end() :]
         if match["can"]:
             return f"you can {after}"
         return f"don't {after}" if match["no"] else _request(after)
-    if rest.startswith(("to the ", "below ", "under ")):
-        return f"go {rest}"
     match = _THIRD.match(rest)
     if match and len(match["stem"]) > 1 and match[0] not in ("press", "pass", "this", "plates"):
         return match["stem"] + ("y" if match["ending"] == "ies" else "") + rest[match.end() :]
