@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -16,7 +17,8 @@ from mavic.apps.playground.limits import (
     LONGEST_TEXT,
     RequestError,
 )
-from mavic.apps.playground.orders import Line
+from mavic.apps.playground.orders import Line, Said
+from mavic.language.conversation.deciding import Asked
 from mavic.language.text import shown
 
 GUEST = "guest"  # the seat of a person who joins the team as one more agent
@@ -80,6 +82,11 @@ class Open(_Request):
     )
     paused: Switch = False
 
+    def cues(self) -> list[Said]:
+        """Return what is to be said when."""
+        told = self.script
+        return [Said(c.time, c.text, None if c.agents is None else tuple(c.agents), c.hold) for c in told]
+
 
 class Say(_Request):
     """Give an instruction. Without `agents` it addresses all; without `hold` it holds until it is ended."""
@@ -90,10 +97,28 @@ class Say(_Request):
     hold: Hold = None
 
 
-class Button(_Request):
-    """End the active instruction, let the clock run, stop it, or stop it and run one tick."""
+class Choose(_Request):
+    """Answer the last question with one of its offers."""
 
-    do: Literal["end", "play", "pause", "step"]
+    do: Literal["choose"]
+    number: int = Field(ge=0, le=LONGEST_LOG, description="the number of an offer")
+
+
+class End(_Request):
+    """End what holds: all, one kind (for some agents), or what waits in a place of the queue."""
+
+    do: Literal["end"]
+    kind: Name | None = Field(default=None, description="a kind")
+    agents: Agents = None
+    queued: int | None = Field(
+        default=None, ge=0, le=LONGEST_LOG, description="a place in the queue"
+    )
+
+
+class Button(_Request):
+    """Let the clock run, stop it, or stop it and run one tick."""
+
+    do: Literal["play", "pause", "step"]
 
 
 class Drive(_Request):
@@ -125,7 +150,7 @@ class Reset(_Request):
 
 
 AnyRequest = Annotated[
-    Open | Say | Button | Drive | Speed | Again | Reset,
+    Open | Say | Choose | End | Button | Drive | Speed | Again | Reset,
     Field(discriminator="do"),
 ]
 _REQUESTS: TypeAdapter[AnyRequest] = TypeAdapter(AnyRequest)
@@ -198,6 +223,9 @@ class Opened(BaseModel):
         kind: str
         meaning: str
         phrases: list[str]
+        things: list[str] = []  # what it forbids or wants, by the names in the picture
+        wants: bool = False  # it says what to do
+        learnt: bool = True  # the first team was trained with it
 
     type: Literal["opened"] = "opened"
     world: str
@@ -222,6 +250,14 @@ class Frames(BaseModel):
         judged: int = 0
         followed: int = 0
 
+    class Chip(BaseModel):
+        """An instruction that holds."""
+
+        text: str
+        kind: str
+        agents: list[int] | None  # None: all
+        hold: int | None  # ticks in all; None: until the person ends it
+
     type: Literal["frame"] = "frame"
     frames: list[dict[str, Any]]  # as `mavic.apps.frames.Frame`; values in the order of the kinds
     number: int  # of the tick, over all episodes of the session
@@ -230,6 +266,7 @@ class Frames(BaseModel):
     still: bool  # no tick was run: the frames show the state alone
     totals: list[Counts]
     standing: bool  # what holds does so until the person ends it
+    holding: list[Chip]  # the oldest first
     queued: list[str]  # what is said next
     log: list[dict[str, Any]]  # what was said in this episode, as `_SharedCue`
 
@@ -242,11 +279,26 @@ class _Near(BaseModel):
     cosine: float
 
 
-class _Choice(BaseModel):
-    """An instruction that the person may choose."""
+class _Offer(BaseModel):
+    """An answer that the person may choose: instructions that would hold then."""
 
-    text: str
-    agents: list[int] | None
+    class One(BaseModel):
+        """One of them."""
+
+        text: str
+        kind: str
+        agents: list[int] | None
+
+    all: list[One]
+
+    @classmethod
+    def of(cls, group: Sequence[Asked]) -> _Offer:
+        """Return the offer of these instructions."""
+        return cls(
+            all=[
+                cls.One(text=o.text or o.kind, kind=o.kind, agents=listed(o.agents)) for o in group
+            ]
+        )
 
 
 class Understood(BaseModel):
@@ -258,51 +310,85 @@ class Understood(BaseModel):
     probability: float = 1.0
     unsure: bool = False
     nearest: list[_Near] = []
-    closest: list[str] = []
     note: str = ""
     refused: list[str] = []
     agents: list[int] | None = None  # the addressed agents; None: all
-    ends: bool = False  # it ends what holds
-    ended: bool = False  # something held and was ended
+    ends: bool = False  # it ends something
+    ended: list[str] = []  # the kinds that were ended
+    left: list[str] = []  # the kinds that go on
     nothing: bool = False  # it is a remark or a question
     queued: list[str] = []  # what is said after it
-    choices: list[_Choice] = []  # instructions that cannot hold at the same time: which is meant?
+    question: str = ""  # what the person must decide first
+    offers: list[
+        _Offer
+    ] = []  # what the person may choose: the answers, or the nearest things that can be done
     also: str = ""  # the kind of a second instruction in the same sentence
+    joins: list[str] = []  # the kinds that held before and go on
+    replaced: list[str] = []  # the kinds that held before and are over
+    unlearnt: bool = False  # the first team was not trained with it
 
     @classmethod
-    def of(cls, line: Line, refused: list[str], ended: bool = False) -> Understood:
+    def of(
+        cls, line: Line, refused: list[str], ended: list[str], given: Collection[str] = ()
+    ) -> Understood:
         """Return the message about a line.
 
         Args:
             line: what the line was understood as.
             refused: the names of the teams to which it could not be given.
-            ended: whether an instruction was ended.
+            ended: the kinds that were ended.
+            given: the kinds that the first team was trained with; none: it is not known.
         """
-        if line.ends:
-            return cls(text=line.text, ends=True, ended=ended)
-        if line.together:
-            parts = [_Choice(text=o.heard.text, agents=_listed(o.agents)) for o in line.orders]
-            return cls(text=line.text, unsure=True, choices=parts)
-        order = line.unclear or line.orders[0]
-        clauses = [order.heard] if order.beside is None else [order.heard, order.beside.heard]
-        heard = next((clause for clause in clauses if clause.unsure), clauses[0])
-        return cls(
-            text=order.line,
-            also=clauses[1].kind if len(clauses) > 1 else "",
-            kind=heard.kind,
-            probability=round(min(clause.probability for clause in clauses), 4),
-            unsure=heard.unsure,
-            nearest=[
-                _Near(text=text, kind=kind, cosine=round(float(cosine), 3))
-                for text, kind, cosine in heard.nearest
-            ],
-            closest=list(heard.closest),
-            note=heard.note,
-            refused=refused,
-            agents=_listed(order.addressed),
-            queued=[later.heard.text for later in line.orders[1:]],
-            nothing=heard.nothing,
+        decision, settled, text = line.decision, line.settled, line.text
+        kinds = [one.kind for one in settled.holds]
+        if decision.ends is not None:
+            left = [kind for kind in kinds if kind not in ended]
+            return cls(text=text, ends=True, ended=ended, left=left)
+        offers = [
+            _Offer.of(group) for group in settled.offers or [(one,) for one in decision.offers]
+        ]
+        if decision.unclear:
+            return cls(text=text, offers=offers, **_as_read(decision.read))
+        if settled.question:
+            return cls(text=text, unsure=True, question=settled.question, offers=offers)
+        queued = [" and ".join(one.text for one in group) for group in decision.later]
+        if not decision.now:
+            return cls(text=text, queued=queued)
+        first, *more = decision.now
+        told = (
+            None
+            if any(one.agents is None for one in decision.now)
+            else {a for one in decision.now for a in one.agents or ()}
         )
+        now = {one.kind for one in decision.now}
+        return cls(
+            text=text,
+            kind=first.kind,
+            also=more[0].kind if more else "",
+            refused=refused,
+            agents=None if told is None else sorted(told),
+            queued=queued,
+            joins=[kind for kind in kinds if kind not in now],
+            replaced=[one.kind for one in settled.replaced],
+            unlearnt=bool(given) and not now <= {*given},
+        )
+
+
+def _as_read(read: Any) -> dict[str, Any]:
+    """Return what is told of a sentence that was not understood."""
+    if read is None:
+        return {"unsure": True}
+    return {
+        "kind": read.kind,
+        "probability": round(read.probability, 4),
+        "unsure": True,
+        "nothing": read.nothing,
+        "note": read.note,
+        "nearest": [
+            _Near(text=text, kind=kind, cosine=round(float(cosine), 3))
+            for text, kind, cosine in read.nearest
+        ],
+    }
 
 
 class Clock(BaseModel):
@@ -325,5 +411,6 @@ class Notice(BaseModel):
     text: str
 
 
-def _listed(agents: tuple[int, ...] | None) -> list[int] | None:
+def listed(agents: tuple[int, ...] | None) -> list[int] | None:
+    """Return agents as a list; None for all."""
     return None if agents is None else list(agents)

@@ -19,8 +19,10 @@ SIDES = ("left", "right")
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 ORDINALS = {1: "first|1st", 2: "second|2nd", 3: "third|3rd"}
 WORD = re.compile(r"[a-z']+")
-GRAMMAR = """again also either neither other both just only wait first then after afterwards next never mind forget the will not
-nevermind carry continue resume actually sorry meant instead should must cannot don't dont stop everything""".split()
+GRAMMAR = (
+    "again also either neither other both just only wait first then after afterwards next never mind forget the will "
+    "not nevermind carry continue resume actually sorry meant instead should must cannot don't dont stop everything"
+)
 SHORTEST_MISTYPED = 3  # letters; a shorter word is left as it is
 LETTERS_FOR_TWO_ERRORS = 6
 
@@ -179,7 +181,7 @@ class Cast:
         texts = [text for phrases in self.phrases.values() for text in phrases]
         texts += [*self.things, *self.agents, *(n for names in self.also_called for n in names)]
         texts += [word for words in self.other_words.values() for word in words]
-        return frozenset(GRAMMAR + [word for text in texts for word in WORD.findall(text.lower())])
+        return frozenset(word for text in (GRAMMAR, *texts) for word in WORD.findall(text.lower()))
 
     @cached_property
     def _patterns(self) -> tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]:
@@ -191,8 +193,18 @@ class Cast:
                 nouns = self._nouns(noun)
                 plural = "|".join(rf"{one}(?:e?s)" for one in nouns)
                 single = "|".join(nouns)
-                rows.append((group, rf"(?:both|all|any|either|neither)(?: of)?(?: the)?(?: two)? (?:{plural}|{single})"))
-                rows.append((group, rf"(?:left|right) (?:and|or|nor) (?:the )?(?:left|right) (?:{plural}|{single})"))
+                rows.append(
+                    (
+                        group,
+                        rf"(?:both|all|any|either|neither)(?: of)?(?: the)?(?: two)? (?:{plural}|{single})",
+                    )
+                )
+                rows.append(
+                    (
+                        group,
+                        rf"(?:left|right) (?:and|or|nor) (?:the )?(?:left|right) (?:{plural}|{single})",
+                    )
+                )
                 rows.append((group, rf"(?:two )?(?:{plural})"))
         single_things = sorted(self.things, key=len, reverse=True)
         rows += [((thing,), way) for thing in single_things for way in self._ways(thing)]
@@ -211,7 +223,11 @@ class Cast:
         number = thing.rsplit(" ", 1)[-1]
         if first in SIDES and last:
             side = rf"{first}(?:[- ]?hand)?(?: side)?(?:most)?"
-            ways += [rf"{side} (?:{nouns})", rf"(?<!big )(?<!large )(?:{nouns}) (?:on|at|to|in) (?:the |your |my )?{first}(?: side)?", rf"(?:{nouns}) {first}"]
+            ways += [
+                rf"{side} (?:{nouns})",
+                rf"(?<!big )(?<!large )(?:{nouns}) (?:on|at|to|in) (?:the |your |my )?{first}(?: side)?",
+                rf"(?:{nouns}) {first}",
+            ]
         elif number.isdigit():
             said = f"{number}|{NUMBERS[int(number)]}" if int(number) < len(NUMBERS) else number
             ways.append(rf"(?:{nouns}) ?(?:number |no\.? |#)?(?:{said})")
@@ -232,7 +248,9 @@ def _about(kind: Kind, things: Mapping[str, str]) -> About | None:
     listed = kind.allow if kind.allow is not None else kind.forbid
     if listed is None or kind.when is not None or kind.unless is not None:
         return None
-    names = {n for part in (listed.values() if isinstance(listed, dict) else [listed]) for n in part}
+    names = {
+        n for part in (listed.values() if isinstance(listed, dict) else [listed]) for n in part
+    }
     if not names <= things.keys():
         return None
     return About(things=frozenset(things[name] for name in names), wants=kind.allow is not None)

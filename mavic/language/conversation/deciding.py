@@ -65,7 +65,9 @@ class Decision(NamedTuple):
 
     now: tuple[Asked, ...] = ()  # at the same time
     later: tuple[tuple[Asked, ...], ...] = ()  # one after another, when what holds is over
-    ends: tuple[str, ...] | None = None  # kinds that end; () ends nothing that holds; None: no end is meant
+    ends: tuple[str, ...] | None = (
+        None  # kinds that end; () ends nothing that holds; None: no end is meant
+    )
     adds: bool = False  # it is to hold beside what holds already
     corrects: bool = False  # it replaces what was said last
     unclear: str = ""  # the words about which the person must be asked
@@ -118,15 +120,15 @@ def _is_phrase(cast: Cast, text: str) -> bool:
 def _line(about: _Context, text: str) -> Decision:
     if speech.ends(text):
         return Decision(ends=EVERYTHING)
-    if back := speech.TAKES_BACK.match(text):
-        if things := about.cast.spoken_of(back["rest"]):
-            if not re.search(r"[,;]|\bfirst\b", back["rest"]):
-                return _ended(about, things, text)
-    if match := speech.CORRECTS.match(text):
-        if not _is_fine(about, text):
-            found = _corrected(about, text[match.end() :], about.last)
-            if found.clear or about.last:
-                return found
+    back = speech.TAKES_BACK.match(text)
+    if back and not re.search(r"[,;]|\bfirst\b", back["rest"]):
+        things = about.cast.spoken_of(back["rest"])
+        if things:
+            return _ended(about, things, text)
+    if (match := speech.CORRECTS.match(text)) and not _is_fine(about, text):
+        found = _corrected(about, text[match.end() :], about.last)
+        if found.clear or about.last:
+            return found
     if (match := speech.SORRY.search(text)) and about.last:
         return _corrected(about, text[: match.start()], about.last)
     if match := _last_match(speech.CORRECTED, text):
@@ -145,7 +147,12 @@ def _line(about: _Context, text: str) -> Decision:
 def _is_fine(about: _Context, text: str) -> bool:
     """Return whether a text that begins like a correction is a request of its own: "no pushing", "wait there"."""
     found = about.read(about.cast.plain(text))
-    return not found.unsure and found.kind not in (END, NONE) and not about.held and not re.search(r"^\W*(?:no|wait)\W* ?(?:wait|no)\b|,", text)
+    return (
+        not found.unsure
+        and found.kind not in (END, NONE)
+        and not about.held
+        and not re.search(r"^\W*(?:no|wait)\W* ?(?:wait|no)\b|,", text)
+    )
 
 
 def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
@@ -231,11 +238,20 @@ def _fragment(about: _Context, clause: Clause, adds: bool, same_for: bool) -> De
         agents = model.agents if clause.agents is None else clause.agents
         kinds = _counterparts(cast, model.kind, things)
         if kinds:
-            return Decision(now=tuple(Asked(kind, agents, _phrase(cast, kind)) for kind in kinds), corrects=not adds)
-    kinds = tuple(kind for kind in cast.kinds_about(things) if cast.about[kind].things <= set(things))
+            return Decision(
+                now=tuple(Asked(kind, agents, _phrase(cast, kind)) for kind in kinds),
+                corrects=not adds,
+            )
+    kinds = tuple(
+        kind for kind in cast.kinds_about(things) if cast.about[kind].things <= set(things)
+    )
     no = bool(re.search(r"\b(?:no|not|nor)\b", rest))
-    wanting, forbidding = ([k for k in kinds if cast.about[k].wants is wants] for wants in (True, False))
-    if (len(kinds) == len(wanting) == 1 and not no) or (len(forbidding) == 1 and no and not about.last):
+    wanting, forbidding = (
+        [k for k in kinds if cast.about[k].wants is wants] for wants in (True, False)
+    )
+    if (len(kinds) == len(wanting) == 1 and not no) or (
+        len(forbidding) == 1 and no and not about.last
+    ):
         (kind,) = forbidding if no else wanting
         return Decision(now=(Asked(kind, clause.agents, _phrase(cast, kind)),))
     return None
@@ -254,7 +270,11 @@ def _named(about: _Context, text: str, model: Asked | None) -> tuple[tuple[str, 
     cast = about.cast
     if match := re.match(r"^not (?P<no>.+?)(?:,| but) (?P<yes>.+)$", text):
         denied = re.search(r"\b(?:no|not|nor)\b", match["yes"])
-        if not denied and _named(about, match["no"], model)[0] and (yes := _named(about, match["yes"], model))[0]:
+        if (
+            not denied
+            and _named(about, match["no"], model)[0]
+            and (yes := _named(about, match["yes"], model))[0]
+        ):
             return yes
     mentions = cast.mentions(text)
     rest = text
@@ -333,7 +353,12 @@ def _joined(about: _Context, clause: Clause, adds: bool, same_for: bool) -> Deci
     parts = [part.strip(" ,") for part in parts if part.strip(" ,")]
     if not 2 <= len(parts) <= 3:
         return None
-    found = [_whole(about, Clause(re.sub(r"^(?:also|then|you) ", "", part), clause.agents), adds, same_for) for part in parts]
+    found = [
+        _whole(
+            about, Clause(re.sub(r"^(?:also|then|you) ", "", part), clause.agents), adds, same_for
+        )
+        for part in parts
+    ]
     asked = [one.now[0] for one in found if one is not None and len(one.now) == 1]
     if len(asked) != len(parts) or len({one.kind for one in asked}) != len(parts):
         return None
@@ -350,9 +375,13 @@ def _whole(about: _Context, clause: Clause, adds: bool, same_for: bool) -> Decis
         if any(o.kind in cast.about and cast.about[o.kind].things & things for o in about.held):
             return _ended(about, things, text)
     if match := _UNUSABLE.match(text):
-        forbidding = [k for k in cast.kinds_about(_things(cast, match["it"])) if not cast.about[k].wants]
+        forbidding = [
+            k for k in cast.kinds_about(_things(cast, match["it"])) if not cast.about[k].wants
+        ]
         if len(forbidding) >= 1 and _things(cast, match["it"]) == cast.about[forbidding[0]].things:
-            return Decision(now=(Asked(forbidding[0], clause.agents, _phrase(cast, forbidding[0])),))
+            return Decision(
+                now=(Asked(forbidding[0], clause.agents, _phrase(cast, forbidding[0])),)
+            )
     found = about.read(text)
     if found.unsure and (short := speech.without_courtesy(text)) != text:
         brief = about.read(short)
@@ -380,7 +409,10 @@ _USABLE = re.compile(
 _USES = re.compile(
     r"^(?:please |just |always |only |better )*(?:use|do (?:all )?(?:your|the) \w+ (?:on|in|at)|(?:work|chop|cut|cook|bake) (?:\w+ )?(?:on|in|at))\b"
 )
-LEAST_AGREEING = {True: 0.2, False: 0.5}  # the least probability, by whether the kind wants the thing that is named
+LEAST_AGREEING = {
+    True: 0.2,
+    False: 0.5,
+}  # the least probability, by whether the kind wants the thing that is named
 
 
 def _with_noun(about: _Context, text: str) -> str:
@@ -400,11 +432,17 @@ def _is_named(cast: Cast, kind: str, text: str) -> bool:
     Of "the red one" the reader may think that it speaks of number one.
     """
     about = cast.about.get(kind)
-    if about is None or not all(thing[-1:].isdigit() for thing in about.things) or cast.mentions(text):
+    if (
+        about is None
+        or not all(thing[-1:].isdigit() for thing in about.things)
+        or cast.mentions(text)
+    ):
         return True
-    return bool(re.search(rf"\d|\b(?:{'|'.join(NUMBERS[2:])}|zero|first|second)\b|(?:^|number |no )one\b", text)) and not re.search(
-        r"\b(?!number)\w+ one first", text
-    )
+    return bool(
+        re.search(
+            rf"\d|\b(?:{'|'.join(NUMBERS[2:])}|zero|first|second)\b|(?:^|number |no )one\b", text
+        )
+    ) and not re.search(r"\b(?!number)\w+ one first", text)
 
 
 def _things(cast: Cast, text: str) -> frozenset[str]:
@@ -441,7 +479,20 @@ def _other_way(cast: Cast, kind: str, text: str) -> str | None:
 
 
 _NO_REQUEST = frozenset(
-    ("<not>", "<stop>", "<past>", "<thanks>", "<question>", "<later>", "<report>", "<no longer>", "<no need>", "<take back>", "<may>", "<open>")
+    (
+        "<not>",
+        "<stop>",
+        "<past>",
+        "<thanks>",
+        "<question>",
+        "<later>",
+        "<report>",
+        "<no longer>",
+        "<no need>",
+        "<take back>",
+        "<may>",
+        "<open>",
+    )
 )
 
 
@@ -464,11 +515,17 @@ def _ended(about: _Context, things: set[str], text: str) -> Decision:
     """Return which kinds a sentence ends: those about the things it names, or about the act; otherwise all."""
     cast, held = about.cast, [one.kind for one in about.held]
     if things:
-        return Decision(ends=tuple(k for k in held if k in cast.about and cast.about[k].things & things))
+        return Decision(
+            ends=tuple(k for k in held if k in cast.about and cast.about[k].things & things)
+        )
     if not held or _ALL.search(text):
         return Decision(ends=EVERYTHING)
     words = _stems(text)
-    share = {kind: words & _stems(" ".join((*cast.phrases[kind], kind))) for kind in held if kind in cast.phrases}
+    share = {
+        kind: words & _stems(" ".join((*cast.phrases[kind], kind)))
+        for kind in held
+        if kind in cast.phrases
+    }
     meant = tuple(kind for kind, shared in share.items() if shared)
     if meant and len(meant) < len(held):
         return Decision(ends=meant)
@@ -481,5 +538,9 @@ def _ended(about: _Context, things: set[str], text: str) -> Decision:
 def _stems(text: str) -> set[str]:
     """Return the words that carry the meaning, without their endings."""
     words = re.findall(r"[a-z']+", text.lower())
-    kept = (re.sub(r"(?:ping|ting|ing|ies|es|ed|y|s|e)$", "", word) for word in words if word not in _FUNCTION)
+    kept = (
+        re.sub(r"(?:ping|ting|ing|ies|es|ed|y|s|e)$", "", word)
+        for word in words
+        if word not in _FUNCTION
+    )
     return {word for word in kept if len(word) > 2}

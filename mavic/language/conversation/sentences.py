@@ -62,7 +62,9 @@ def read_sentences(path: Path, kinds: Sequence[str]) -> tuple[Sentence, ...]:
 def _sentence(path: Path, text: str, value: Any, kinds: Sequence[str]) -> Sentence:
     table = value if isinstance(value, dict) else {"means": value}
     if unknown := [key for key in table if key not in KEYS]:
-        raise SentenceFileError(f"{path}: {text!r}: unknown key {unknown[0]!r}; known: {', '.join(KEYS)}")
+        raise SentenceFileError(
+            f"{path}: {text!r}: unknown key {unknown[0]!r}; known: {', '.join(KEYS)}"
+        )
     means = _texts(table.get("means", NONE))
     after = _texts(table.get("after", ()))
     if not after and len(means) == 1 and means[0].startswith(f"{END}:"):
@@ -70,13 +72,21 @@ def _sentence(path: Path, text: str, value: Any, kinds: Sequence[str]) -> Senten
     others, then = _texts(table.get("or", ())), _texts(table.get("then", ()))
     for name in (*means, *then, *others):
         if name.removeprefix(f"{END}:") not in (*kinds, END, NONE):
-            raise SentenceFileError(f"{path}: {text!r}: {name!r} is no kind, {END!r}, {END}:KIND or {NONE!r}")
+            raise SentenceFileError(
+                f"{path}: {text!r}: {name!r} is no kind, {END!r}, {END}:KIND or {NONE!r}"
+            )
     to = table.get("to")
     if to is not None:
         to = tuple(map(_texts, to if to and isinstance(to[0], list) else [to]))
     holds = table.get("holds")
     return Sentence(
-        text=text, means=means, to=to, then=then, after=after, others=others, holds=None if holds is None else _texts(holds)
+        text=text,
+        means=means,
+        to=to,
+        then=then,
+        after=after,
+        others=others,
+        holds=None if holds is None else _texts(holds),
     )
 
 
@@ -92,7 +102,9 @@ class State(NamedTuple):
     last: tuple[Asked, ...] = ()
 
 
-def said(read: Reader, cast: Cast, rules: Rules, state: State, line: str) -> tuple[Decision, Settled, State]:
+def said(
+    read: Reader, cast: Cast, rules: Rules, state: State, line: str
+) -> tuple[Decision, Settled, State]:
     """Return what a line does to what holds.
 
     Args:
@@ -107,7 +119,9 @@ def said(read: Reader, cast: Cast, rules: Rules, state: State, line: str) -> tup
         be asked leaves the state as it is.
     """
     decision = decide(read, cast, line, state.held, state.last)
-    settled = settle(rules, state.held, decision, state.last) if decision.now else Settled(state.held)
+    settled = (
+        settle(rules, state.held, decision, state.last) if decision.now else Settled(state.held)
+    )
     if not decision.clear or settled.question:
         return decision, settled, state
     if decision.ends is not None:
@@ -122,7 +136,11 @@ def said(read: Reader, cast: Cast, rules: Rules, state: State, line: str) -> tup
 
 
 def score(
-    read: Reader, cast: Cast, rules: Rules, sentences: Sequence[Sentence], names: Mapping[str, int] | None = None
+    read: Reader,
+    cast: Cast,
+    rules: Rules,
+    sentences: Sequence[Sentence],
+    names: Mapping[str, int] | None = None,
 ) -> list[Result]:
     """Return what is done with each sentence and whether it is right.
 
@@ -165,16 +183,25 @@ def _is_right(
     after: State,
     numbers: Mapping[str, int],
 ) -> bool:
-    if not any(_is_meant(means, decision, given, ended) for means in (sentence.means, *((o,) for o in sentence.others))):
+    if not any(
+        _is_meant(means, decision, given, ended)
+        for means in (sentence.means, *((o,) for o in sentence.others))
+    ):
         return False
     if sorted(one.kind for group in queued for one in group) != sorted(sentence.then):
         return not queued and not given and NONE in sentence.others
-    if sentence.holds is not None and given and sorted(o.kind for o in after.held) != sorted(sentence.holds):
+    if (
+        sentence.holds is not None
+        and given
+        and sorted(o.kind for o in after.held) != sorted(sentence.holds)
+    ):
         return set(o.kind for o in given) <= set(sentence.others)
     if sentence.to is None or not given:
         return True
     whom = [set(numbers.get(name, -1) for name in names) for names in sentence.to]
-    wanted = dict(zip(sentence.means, whom if len(whom) > 1 else whom * len(sentence.means), strict=False))
+    wanted = dict(
+        zip(sentence.means, whom if len(whom) > 1 else whom * len(sentence.means), strict=False)
+    )
     return all(_set(one) == wanted.get(one.kind, _set(one)) for one in given)
 
 
@@ -182,7 +209,9 @@ def _set(one: Asked) -> set[int] | None:
     return None if one.agents is None else set(one.agents)
 
 
-def _is_meant(means: Sequence[str], decision: Decision, given: Sequence[Asked], ended: Sequence[str]) -> bool:
+def _is_meant(
+    means: Sequence[str], decision: Decision, given: Sequence[Asked], ended: Sequence[str]
+) -> bool:
     if means == (NONE,):
         return not given and not ended and decision.ends != EVERYTHING
     if means == (END,):
@@ -207,8 +236,15 @@ def _done(
         return f"asked: {settled.question}"
     if decision.unclear:
         return "asked: " + ", ".join(offer.kind for offer in decision.offers)
-    parts = [one.kind + ("" if one.agents is None else " to " + ", ".join(cast.agents[a] for a in one.agents)) for one in given]
+    parts = [
+        one.kind
+        + ("" if one.agents is None else " to " + ", ".join(cast.agents[a] for a in one.agents))
+        for one in given
+    ]
     parts += ["then " + " and ".join(one.kind for one in group) for group in queued]
     if decision.ends is not None:
-        parts.append("ends " + (", ".join(ended) or ("everything" if decision.ends == EVERYTHING else "nothing")))
+        parts.append(
+            "ends "
+            + (", ".join(ended) or ("everything" if decision.ends == EVERYTHING else "nothing"))
+        )
     return "; ".join(parts)

@@ -53,7 +53,9 @@ def settle(
     replaced = [one for one in held if one in corrected]
     fresh = [one for one in now if not any(_same(one, other) for other in kept)]
     if len(fresh) > AT_ONCE:
-        return _asked("Two instructions can hold at once, not more. Which one?", [(o,) for o in fresh])
+        return _asked(
+            "Two instructions can hold at once, not more. Which one?", [(o,) for o in fresh]
+        )
     if len(fresh) == AT_ONCE and (why := _why_not(rules, *fresh)):
         return _asked(why, [(one,) for one in fresh], both=_both(rules, fresh))
     for one in fresh:
@@ -72,7 +74,9 @@ def settle(
                 replaced.append(other)
     if len(kept) + len(fresh) > AT_ONCE:
         offers = [(*(o for o in kept if o is not left_out), *fresh) for left_out in kept]
-        return _asked("Two instructions can hold at once. Which one is to go?", [*offers, tuple(kept)])
+        return _asked(
+            "Two instructions can hold at once. Which one is to go?", [*offers, tuple(kept)]
+        )
     replaced = [one for one in replaced if not any(_same(one, other) for other in now)]
     return Settled((*kept, *fresh), tuple(fresh), tuple(replaced))
 

@@ -60,8 +60,12 @@ ADDS = re.compile(
     r"|[, ]+(?:either|too|as well|also|in addition)$|^(?:oh,? |ok,? |hmm,? )*(?:and|plus|nor) |^(?:the )?same (?:goes |applies )?(?:for|with|to) "
     r"| (?:also) |^(?:what|how) about "
 )
-SAME_FOR = re.compile(r"^(?:the )?same (?:goes |applies )?(?:for|with|to) |^(?:what|how) about |^nor |^neither (?=the |of )")
-TAKES_BACK = re.compile(r"^(?:ok(?:ay)?,? |please |just )*(?:never ?mind|forget|cancel|scratch|drop the order for)(?: about)?(?: the| that)* (?P<rest>.+)$")
+SAME_FOR = re.compile(
+    r"^(?:the )?same (?:goes |applies )?(?:for|with|to) |^(?:what|how) about |^nor |^neither (?=the |of )"
+)
+TAKES_BACK = re.compile(
+    r"^(?:ok(?:ay)?,? |please |just )*(?:never ?mind|forget|cancel|scratch|drop the order for)(?: about)?(?: the| that)* (?P<rest>.+)$"
+)
 # "don't stop pushing" asks to keep pushing; "don't stop" takes back a stop.
 _DONT = r"(?:(?:please )?(?:don't|do not|never|no)(?: you)?(?: (?:dare|ever|even think about|just|need to|have to))*)"
 NOT_STOPPING = re.compile(
@@ -89,7 +93,9 @@ _MODAL = re.compile(
     r"|is not (?:allowed )?to|isn't (?:allowed )?to|needn't|to not|not to|has not to)"
     r"|(?P<can>can|may|could|might|is allowed to)|(?P<do>should|must|needs? to|has to|have to|shall|ought to|will|is to|to|please))\s+"
 )
-_THIRD = re.compile(r"^(?P<stem>[a-z]+?)(?P<ending>ies|(?<=sh)es|(?<=ch)es|(?<=ss)es|(?<=x)es|(?<=o)es|s)\b(?!')")
+_THIRD = re.compile(
+    r"^(?P<stem>[a-z]+?)(?P<ending>ies|(?<=sh)es|(?<=ch)es|(?<=ss)es|(?<=x)es|(?<=o)es|s)\b(?!')"
+)
 
 
 # What a request is wrapped in. Without it the request is the same.
@@ -136,7 +142,9 @@ def ends(line: str) -> bool:
             words = re.sub(rf"^{word}\b\s*|\s*\b{word}$", "", words).strip()
     words = " ".join(words.split())
     return words in _ENDS or any(
-        len(words) >= SHORTEST_END and abs(len(words) - len(end)) <= 1 and typing_errors(words, end) <= 1
+        len(words) >= SHORTEST_END
+        and abs(len(words) - len(end)) <= 1
+        and typing_errors(words, end) <= 1
         for end in _ENDS
     )
 
@@ -176,7 +184,9 @@ def addressed(piece: str, cast: Cast, before: tuple[int, ...] | None = None) -> 
         last = marks[-1] if marks else None
         if not _addresses(piece, match, last[1] if last else None):
             continue
-        if (match["placed"] or match["ordered"] or match["other"]) and not _says_more(piece[match.end() :]):
+        if (match["placed"] or match["ordered"] or match["other"]) and not _says_more(
+            piece[match.end() :]
+        ):
             continue  # "the left one" alone may be a thing
         agent = _agent(match, cast, before)
         if agent is None:
@@ -200,7 +210,9 @@ def addressed(piece: str, cast: Cast, before: tuple[int, ...] | None = None) -> 
             parts.append(Clause(text, tuple(sorted(set(agents)))))
             agents = []
     if agents:  # names at the end: "go left, robot 1"
-        return Addressed((Clause(head, tuple(sorted(set(agents)))),)) if head and not parts else whole
+        return (
+            Addressed((Clause(head, tuple(sorted(set(agents)))),)) if head and not parts else whole
+        )
     return whole if head and parts else Addressed(tuple(parts))
 
 
@@ -232,8 +244,14 @@ def _references(cast: Cast) -> re.Pattern[str]:
     """
     names = [name for own in _names(cast) for name in own]
     nouns = sorted({name.rsplit(" ", 1)[0] for name in names if name[-1:].isdigit()} - {""})
-    nouns += [noun for noun in {name.rsplit(" ", 1)[-1] for name in names if " " in name} if noun.isalpha() and noun not in nouns]
-    noun = "|".join([*map(re.escape, nouns), "one", "guy", "bot", "robot", "cook", "chef", "person", "fellow"])
+    nouns += [
+        noun
+        for noun in {name.rsplit(" ", 1)[-1] for name in names if " " in name}
+        if noun.isalpha() and noun not in nouns
+    ]
+    noun = "|".join(
+        [*map(re.escape, nouns), "one", "guy", "bot", "robot", "cook", "chef", "person", "fellow"]
+    )
     number = rf"\d+|{'|'.join(NUMBERS)}"
     bare = sorted((name for name in names if " " not in name), key=len, reverse=True)
     told = [name for name in names if " " in name and not name[-1:].isdigit()]
@@ -246,7 +264,9 @@ def _references(cast: Cast) -> re.Pattern[str]:
         rf"(?P<other>other (?:{noun}))\b",
     ]
     if bare:
-        ways.append(rf"(?P<bare>{'|'.join(map(re.escape, bare))})\b(?=\s*[,:]|\s+(?:to|should|must)\b)")
+        ways.append(
+            rf"(?P<bare>{'|'.join(map(re.escape, bare))})\b(?=\s*[,:]|\s+(?:to|should|must)\b)"
+        )
     else:
         ways.append(r"(?P<bare>(?!))")
     return re.compile(rf"\b(?:{'|'.join(ways)})")
@@ -270,7 +290,9 @@ def _agent(match: re.Match[str], cast: Cast, before: tuple[int, ...] | None) -> 
         found = [agent for agent, own in enumerate(names) if said in own]
     elif match["coloured"]:
         colour = match["coloured"]
-        found = [agent for agent, own in enumerate(names) if any(colour in name.split() for name in own)]
+        found = [
+            agent for agent, own in enumerate(names) if any(colour in name.split() for name in own)
+        ]
     elif match["placed"]:
         found = _at_side(match["side"] or match["where"], cast)
     elif match["ordered"]:
