@@ -85,7 +85,10 @@ class Open(_Request):
     def cues(self) -> list[Said]:
         """Return what is to be said when."""
         told = self.script
-        return [Said(c.time, c.text, None if c.agents is None else tuple(c.agents), c.hold) for c in told]
+        return [
+            Said(c.time, c.text, None if c.agents is None else tuple(c.agents), c.hold)
+            for c in told
+        ]
 
 
 class Say(_Request):
@@ -347,8 +350,9 @@ class Understood(BaseModel):
         offers = [
             _Offer.of(group) for group in settled.offers or [(one,) for one in decision.offers]
         ]
+        read = _as_read(decision.read)
         if decision.unclear:
-            return cls(text=text, offers=offers, **_as_read(decision.read))
+            return cls(text=text, offers=offers, **{**read, "unsure": True})
         if settled.question:
             return cls(text=text, unsure=True, question=settled.question, offers=offers)
         queued = [" and ".join(one.text for one in group) for group in decision.later]
@@ -362,8 +366,7 @@ class Understood(BaseModel):
         )
         now = {one.kind for one in decision.now}
         return cls(
-            text=text,
-            kind=first.kind,
+            **{**read, "text": text, "kind": first.kind, "nothing": False, "note": ""},
             also=more[0].kind if more else "",
             refused=refused,
             agents=None if told is None else sorted(told),
@@ -375,13 +378,12 @@ class Understood(BaseModel):
 
 
 def _as_read(read: Any) -> dict[str, Any]:
-    """Return what is told of a sentence that was not understood."""
+    """Return what is told of a sentence that was read."""
     if read is None:
-        return {"unsure": True}
+        return {}
     return {
         "kind": read.kind,
         "probability": round(read.probability, 4),
-        "unsure": True,
         "nothing": read.nothing,
         "note": read.note,
         "nearest": [

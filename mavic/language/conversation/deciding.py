@@ -393,7 +393,7 @@ def _whole(about: _Context, clause: Clause, adds: bool, same_for: bool) -> Decis
     if not found.unsure and found.kind == END:
         return _ended(about, cast.spoken_of(text), text)
     if not found.unsure and not found.nothing and _is_named(cast, found.kind, text):
-        return Decision(now=(Asked(found.kind, clause.agents, text),))
+        return Decision(now=(Asked(found.kind, clause.agents, text),), read=found)
     return Decision(unclear=clause.text, read=found, offers=_offers(about, clause, found))
 
 
