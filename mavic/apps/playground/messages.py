@@ -227,6 +227,7 @@ class Opened(BaseModel):
         meaning: str
         phrases: list[str]
         things: list[str] = []  # what it forbids or wants, by the names in the picture
+        agents: list[int] = []  # whom it can address
         wants: bool = False  # it says what to do
         learnt: bool = True  # the first team was trained with it
 

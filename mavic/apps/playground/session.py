@@ -419,7 +419,7 @@ class Session:
         env, world = self.stage.env, api.known(self.world)
         file = InstructionFile.read(instructions_of(self.world))
         about = talk.cast_of(self.world, tuple(env.agents)).about
-        learnt = self.learnt
+        learnt, addressed = self.learnt, np.asarray(self.stage.instructed_env.rules.addressed)
         return Opened(
             world=self.world,
             title=world.title or api.plain(self.world),
@@ -445,6 +445,7 @@ class Session:
                     meaning=kind.meaning,
                     phrases=list(kind.train + kind.held_out),
                     things=sorted(about[kind.name].things) if kind.name in about else [],
+                    agents=np.flatnonzero(addressed[self.stage.kinds.index(kind.name)]).tolist(),
                     wants=kind.allow is not None,
                     learnt=kind.name in learnt,
                 )

@@ -110,6 +110,15 @@ class Cast:
         """Return the things with the same noun, this one included."""
         return tuple(other for other in self.things if _noun(other) == _noun(thing))
 
+    def phrase(self, kind: str) -> str:
+        """Return a training phrase of a kind, one that calls its things by their names if there is one."""
+        named = [phrase for phrase in self.phrases[kind] if self._names_all(kind, phrase)]
+        return (named or self.phrases[kind])[0]
+
+    def _names_all(self, kind: str, phrase: str) -> bool:
+        things = self.about[kind].things if kind in self.about else ()
+        return all({*thing.split()} <= {*phrase.split()} for thing in things)
+
     def kinds_about(self, things: Iterable[str]) -> tuple[str, ...]:
         """Return the kinds that are about one of these things; those about nothing else come first."""
         wanted = set(things)

@@ -239,7 +239,7 @@ def _fragment(about: _Context, clause: Clause, adds: bool, same_for: bool) -> De
         kinds = _counterparts(cast, model.kind, things)
         if kinds:
             return Decision(
-                now=tuple(Asked(kind, agents, _phrase(cast, kind)) for kind in kinds),
+                now=tuple(Asked(kind, agents, cast.phrase(kind)) for kind in kinds),
                 corrects=not adds,
             )
     kinds = tuple(
@@ -253,7 +253,7 @@ def _fragment(about: _Context, clause: Clause, adds: bool, same_for: bool) -> De
         len(forbidding) == 1 and no and not about.last
     ):
         (kind,) = forbidding if no else wanting
-        return Decision(now=(Asked(kind, clause.agents, _phrase(cast, kind)),))
+        return Decision(now=(Asked(kind, clause.agents, cast.phrase(kind)),))
     return None
 
 
@@ -307,11 +307,6 @@ def _counterparts(cast: Cast, kind: str, things: Sequence[str]) -> tuple[str, ..
     return tuple(one for one in found if one) if all(found) else ()
 
 
-def _phrase(cast: Cast, kind: str) -> str:
-    """Return a phrase that asks for a kind."""
-    return cast.phrases[kind][0]
-
-
 def _several(about: _Context, clause: Clause, adds: bool, same_for: bool) -> Decision | None:
     """Return what a clause asks for that names several things after one verb: "leave plate 1 and the left oven alone".
 
@@ -340,7 +335,7 @@ def _several(about: _Context, clause: Clause, adds: bool, same_for: bool) -> Dec
         return None
     things = [thing for mention in mentions for thing in mention.things]
     if (group := cast.counterpart(kinds[0], things)) is not None:
-        return Decision(now=(Asked(group, clause.agents, _phrase(cast, group)),))
+        return Decision(now=(Asked(group, clause.agents, cast.phrase(group)),))
     return Decision(now=tuple(asked))
 
 
@@ -380,16 +375,16 @@ def _whole(about: _Context, clause: Clause, adds: bool, same_for: bool) -> Decis
         ]
         if len(forbidding) >= 1 and _things(cast, match["it"]) == cast.about[forbidding[0]].things:
             return Decision(
-                now=(Asked(forbidding[0], clause.agents, _phrase(cast, forbidding[0])),)
+                now=(Asked(forbidding[0], clause.agents, cast.phrase(forbidding[0])),)
             )
     found = about.read(text)
     if found.unsure and (short := speech.without_courtesy(text)) != text:
         brief = about.read(short)
         found, text = (brief, short) if not brief.unsure else (found, text)
     if found.unsure and not found.note and _agrees(cast, found, text):
-        return Decision(now=(Asked(found.kind, clause.agents, _phrase(cast, found.kind)),))
+        return Decision(now=(Asked(found.kind, clause.agents, cast.phrase(found.kind)),))
     if not found.unsure and (other := _other_way(cast, found.kind, text)):
-        return Decision(now=(Asked(other, clause.agents, _phrase(cast, other)),))
+        return Decision(now=(Asked(other, clause.agents, cast.phrase(other)),))
     if not found.unsure and found.kind == END:
         return _ended(about, cast.spoken_of(text), text)
     if not found.unsure and not found.nothing and _is_named(cast, found.kind, text):
@@ -501,7 +496,7 @@ def _offers(about: _Context, clause: Clause, found: Read) -> tuple[Asked, ...]:
     cast = about.cast
     named = {thing for mention in cast.mentions(clause.text) for thing in mention.things}
     kinds: Collection[str] = dict.fromkeys((*cast.kinds_about(named), *found.closest))
-    return tuple(Asked(kind, clause.agents, _phrase(cast, kind)) for kind in kinds)[:4]
+    return tuple(Asked(kind, clause.agents, cast.phrase(kind)) for kind in kinds)[:4]
 
 
 _ALL = re.compile(r"\b(?:everything|anything|all)\b")
