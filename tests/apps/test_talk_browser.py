@@ -32,7 +32,7 @@ def test_each_instruction_is_a_chip_that_can_be_removed(open_page, width, height
     until(page, "keep away from the left small box")
     say(page, "also don't push")
     until(page, "keep away from the left small box", "also don't push")
-    shows(page, "#answer", "beside “Keep away from small box 0")
+    shows(page, "#answer", "beside “Keep away from the left small box”")
     shows(page, "#end", "End all")
     assert page.locator(".picture canvas").bounding_box() == before  # nothing jumps
     page.locator("#holds button").first.click()
@@ -58,10 +58,10 @@ def test_conflicts_are_asked_back(open_page, width, height):  # noqa: F811
     shows(page, "#answer", "Two instructions can hold at once")
     assert len(holds(page)) == 2
     page.locator("#answer .closest button").nth(1).click()
-    until(page, "keep away from the left small box", "avoid small box 1")
+    until(page, "keep away from the left small box", "stay away from the right small box")
     shows(page, "#answer", "instead of “Do not push anything”")
     say(page, "push and also don't push")
-    shows(page, "#answer", "does not go together")
+    shows(page, "#answer", "do not go together")
 
 
 @sizes

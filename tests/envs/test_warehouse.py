@@ -633,12 +633,12 @@ def test_the_picture_shows_everything():
     )
     drawn = PAPER.scene(state, np.array([GO_0, GET, LOOK_2]))
     robots = {s.label: s for s in drawn.sprites if s.shape == "robot"}
-    assert (robots["0"].x + 0.5, robots["0"].y + 0.5) == (12, 4) and robots[
-        "0"
+    assert (robots["B"].x + 0.5, robots["B"].y + 0.5) == (12, 4) and robots[
+        "B"
     ].holds == "tools 1, 2"
     assert {s.label: s.holds for s in drawn.sprites if s.shape == "human"} == {
-        "0": "tool 0",
-        "1": "",
+        "1": "tool 0",
+        "2": "",
     }
     assert [s.label for s in drawn.sprites if s.shape == "tool"] == ["0"]
     assert [s.label for s in drawn.sprites if s.shape == "station"] == ["0×0", "1×1", "2×1"]

@@ -27,11 +27,12 @@ class Order(NamedTuple):
     heard: Heard
     agents: tuple[int, ...] | None = None  # None: all that no person drives
     hold: int | None = None  # ticks; None: until the person ends it
+    text: str = ""  # words that ask for it whatever was said before
 
     @property
     def asked(self) -> Asked:
         """The order as a conversation speaks of it."""
-        return Asked(self.heard.kind, self.agents, self.heard.text)
+        return Asked(self.heard.kind, self.agents, self.text or self.heard.text)
 
 
 class Said(NamedTuple):
@@ -141,7 +142,7 @@ def order_of(lexicon: Lexicon, asked: Asked, hold: int | None, line: str = "") -
     """Return an instruction as an order.
 
     A team hears the person's own sentence where that is all that was read. Where the conversation read it in view of
-    other words ("no wait, the right one"), the team hears a training phrase, and only the page shows the person's words.
+    other words ("no wait, the right one"), the team hears a training phrase; the page shows the person's words.
 
     Args:
         lexicon: The phrases of the world.
@@ -152,9 +153,10 @@ def order_of(lexicon: Lexicon, asked: Asked, hold: int | None, line: str = "") -
     heard = hearing.hear(lexicon, asked.text or asked.kind)
     if heard.kind != asked.kind or heard.unsure:
         heard = hearing.hear(lexicon, asked.kind)
+    text = heard.text
     if line and fold(line) != fold(heard.text):
         heard = heard._replace(text=line, own_row=heard.row)
-    return Order(heard, asked.agents, hold)
+    return Order(heard, asked.agents, hold, text)
 
 
 def _to(group: Sequence[Asked], agents: tuple[int, ...]) -> tuple[Asked, ...]:

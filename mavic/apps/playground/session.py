@@ -101,7 +101,7 @@ class Session:
         for order in again:
             self._offer([order], beside=True)
             also = "also " if order is not again[0] else ""
-            orders.note(self.time, also + order.heard.text, order.agents)
+            orders.note(self.time, also + order.asked.text, order.agents)
 
     def check_agents(self, agents: Sequence[int] | None) -> None:
         """Raise `RequestError` unless all numbers are numbers of agents."""

@@ -67,7 +67,7 @@ def settle(
                 return _asked(why, [(one,), (other,)], both=(other, one))
             clash = rules.clash(other, one)
             if clash and decision.adds:
-                return _asked(f"That does not go together: {clash}. Which one?", [(one,), (other,)])
+                return _asked(_apart(other, one), [(one,), (other,)])
             ordered = {one.kind, other.kind} & set(rules.commands)
             if clash or (ordered and not decision.adds):
                 kept.remove(other)
@@ -96,11 +96,15 @@ def _why_not(rules: Rules, one: Asked, other: Asked) -> str:
     """Return why a person should be asked before two instructions hold together; "" if there is no reason."""
     if not _meet(one.agents, other.agents):
         return ""
-    if clash := rules.clash(one, other):
-        return f"That does not go together: {clash}. Which one?"
+    if rules.clash(one, other):
+        return _apart(one, other)
     if frozenset((one.kind, other.kind)) in rules.impossible:
         return "With both, the work cannot be done. Which one?"
     return ""
+
+
+def _apart(one: Asked, other: Asked) -> str:
+    return f"“{one.text or one.kind}” and “{other.text or other.kind}” do not go together. Which one?"
 
 
 def _same(one: Asked, other: Asked) -> bool:
