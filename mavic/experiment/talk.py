@@ -12,7 +12,7 @@ from mavic.experiment.task import instructions_of
 from mavic.instruct import pairs
 from mavic.instruct.spec import InstructionFile
 from mavic.language.conversation.cast import Cast
-from mavic.language.conversation.deciding import Agents, Asked
+from mavic.language.conversation.decision import Agents, Asked
 from mavic.language.conversation.settling import Rules as TalkRules
 from mavic.types import Rules
 

@@ -21,6 +21,7 @@ from websockets.sync.client import connect
 from mavic.apps import replay
 from mavic.apps.playground import catalog as catalogs
 from mavic.apps.playground import export, limits, messages, orders, server
+from mavic.apps.playground.answers import Understood
 from mavic.apps.playground.catalog import open_catalog
 from mavic.apps.playground.limits import LONGEST_RECORDING, RequestError
 from mavic.apps.playground.messages import GUEST
@@ -28,7 +29,7 @@ from mavic.apps.playground.session import open_session
 from mavic.apps.playground.workers import Workers
 from mavic.envs import api
 from mavic.language.conversation import hearing
-from mavic.language.conversation.deciding import Asked
+from mavic.language.conversation.decision import Asked
 from mavic.language.reader import read as reader
 from mavic.runtime import sockets
 from mavic.teams.facts import PolicyError
@@ -128,7 +129,7 @@ def tell(session, line, agents=None, hold=None):
 
 def answer(session, line):
     """What a page is told about a line that is not carried out."""
-    return messages.Understood.of(session.hear(line), [], [])
+    return Understood.of(session.hear(line), [], [])
 
 
 def asked(session) -> str | None:
@@ -151,7 +152,7 @@ def test_two_teams_meet_the_same_random_numbers_and_instructions(catalog):
 def test_two_clauses_hold_together_until_something_else_is_said(catalog):
     session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
     line = session.hear("don't push, and stay where you are", None, 5)
-    message = messages.Understood.of(line, [], [])
+    message = Understood.of(line, [], [])
     assert (message.kind, message.also, message.unsure) == ("dont-push", "stay", False)
     assert session.obey(line) == []
     message = session.tick()

@@ -30,9 +30,7 @@ def open_page(browser, server):  # noqa: F811
     """Open the playground; complaints of the page are failures at the end of the test."""
     contexts, troubles = [], []
 
-    def opened(
-        width=1280, height=900, motion="no-preference", address=PUSHING, init="", **options
-    ):
+    def opened(width=1280, height=900, motion="no-preference", address=PUSHING, init="", **options):
         context = browser.new_context(
             viewport={"width": width, "height": height}, reduced_motion=motion, **options
         )

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from mavic.apps import replay
 from mavic.apps.playground import messages
+from mavic.apps.playground.answers import Understood
 from mavic.apps.playground.catalog import Catalog
 from mavic.apps.playground.limits import (
     BURST,
@@ -249,7 +250,7 @@ class Connection:
     async def _answer(
         self, session: Session, line: Line, refused: list[str], ended: list[str]
     ) -> None:
-        await self.send(messages.Understood.of(line, refused, ended, session.learnt))
+        await self.send(Understood.of(line, refused, ended, session.learnt))
         if line.clear:
             self._hurry()
 

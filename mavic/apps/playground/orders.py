@@ -11,7 +11,8 @@ from mavic.apps.playground.limits import LONGEST_LOG, RequestError
 from mavic.hints import suggest
 from mavic.language.conversation import hearing
 from mavic.language.conversation.cast import Cast
-from mavic.language.conversation.deciding import EVERYTHING, Asked, Decision, decide
+from mavic.language.conversation.deciding import decide
+from mavic.language.conversation.decision import EVERYTHING, Asked, Decision
 from mavic.language.conversation.hearing import Heard
 from mavic.language.conversation.settling import Rules, Settled, settle
 from mavic.language.lexicon import Lexicon

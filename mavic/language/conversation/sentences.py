@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mavic.language.conversation.cast import Cast
-from mavic.language.conversation.deciding import EVERYTHING, Asked, Decision, Reader, decide
+from mavic.language.conversation.deciding import decide
+from mavic.language.conversation.decision import EVERYTHING, Asked, Decision, Reader
 from mavic.language.conversation.settling import Rules, Settled, settle
 from mavic.language.text import END, NONE
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from mavic.language.conversation.deciding import Agents, Asked, Decision
+from mavic.language.conversation.decision import Agents, Asked, Decision
 
 AT_ONCE = 2  # instructions that a team can follow at the same time
 Clash = Callable[[Asked, Asked], str]  # why two cannot hold together, "" if they can
@@ -104,7 +104,9 @@ def _why_not(rules: Rules, one: Asked, other: Asked) -> str:
 
 
 def _apart(one: Asked, other: Asked) -> str:
-    return f"“{one.text or one.kind}” and “{other.text or other.kind}” do not go together. Which one?"
+    return (
+        f"“{one.text or one.kind}” and “{other.text or other.kind}” do not go together. Which one?"
+    )
 
 
 def _same(one: Asked, other: Asked) -> bool:

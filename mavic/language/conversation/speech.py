@@ -34,8 +34,10 @@ def _listed(texts: str) -> list[str]:
 
 _COURTESY, _ENDS = _listed(COURTESY), frozenset(_listed(ENDS))
 _WHEN_DONE = (
-    r"(?:after (?:that|this|it)|afterwards?|next|once (?:you're |you are |that's |it's |that is )?(?:done|finished|ready)"
-    r"(?: with (?:that|it|this))?|when(?: you're| you are| that's| that is| it's)? (?:done|finished|ready|there)(?: with (?:that|it|this))?"
+    r"(?:after (?:that|this|it)|afterwards?|next|once (?:you're |you are |that's |it's |that is )?(?:done"
+    r"|finished|ready)"
+    r"(?: with (?:that|it|this))?|when(?: you're| you are| that's| that is| it's)? (?:done|finished|ready"
+    r"|there)(?: with (?:that|it|this))?"
     r"|as soon as (?:you're|that's) (?:done|there))"
 )
 AFTER = re.compile(
@@ -46,25 +48,29 @@ _REVERSED = re.compile(r"^after (?:you )?(?P<first>\w+ing .+?|you .+?), ?(?P<sec
 # What goes before a correction; the words after it are what is meant.
 _CORRECTIONS = (
     r"(?:(?:oh|oops|whoops|uh|um|no|wait|sorry|nope|hmm|ah),? )*"
-    r"(?:no,? wait|wait,? no|no,? no|no(?=[,.!]| the | it's | i )|oh wait|wait(?=,)|sorry|oops|actually(?: no)?|i meant?(?: to say)?|scratch that|rather"
-    r"|correction|make that|make it|on second thoughts?|forget (?:that|it|what i said)|never ?mind(?: that)?|cancel that"
-    r"|ignore that|wrong (?:side|one)|change of plans?|new plan|different plan|i(?:'ve)? changed my mind|not that(?: one)?)"
+    r"(?:no,? wait|wait,? no|no,? no|no(?=[,.!]| the | it's | i )|oh wait|wait(?=,)|sorry|oops|actually(?: no)?"
+    r"|i meant?(?: to say)?|scratch that|rather"
+    r"|correction|make that|make it|on second thoughts?|forget (?:that|it|what i said)|never ?mind(?: that)?"
+    r"|cancel that"
+    r"|ignore that|wrong (?:side|one)|change of plans?|new plan|different plan|i(?:'ve)? changed my mind"
+    r"|not that(?: one)?)"
 )
 CORRECTS = re.compile(rf"^(?:{_CORRECTIONS}[,:!. ]+)+(?=\S)")
 CORRECTED = re.compile(
-    rf"[,;.!:–-]+ ?(?:{_CORRECTIONS}[,:!. ]+)+(?=\S)|(?:\.\.+|…|–| -) ?no,? (?=\S)| (?:no,? wait|wait,? no|oh wait|scratch that|i meant?)\b[,:!. ]+(?=\S)"
+    rf"[,;.!:–-]+ ?(?:{_CORRECTIONS}[,:!. ]+)+(?=\S)|(?:\.\.+|…|–| -) ?no,? (?=\S)| (?:no,? wait|wait,? no"
+    rf"|oh wait|scratch that|i meant?)\b[,:!. ]+(?=\S)"
 )
 SORRY = re.compile(r", *(?:sorry|i meant?|rather|i meant? to say)$")  # "the right box, sorry"
 ADDS = re.compile(
-    r"^(?:and |but |plus |oh,? )*(?:also|in addition|additionally|besides|on top of (?:that|it)|moreover|plus|as well as that)\b[,:]? "
-    r"|[, ]+(?:either|too|as well|also|in addition)$|^(?:oh,? |ok,? |hmm,? )*(?:and|plus|nor) |^(?:the )?same (?:goes |applies )?(?:for|with|to) "
+    r"^(?:and |but |plus |oh,? )*(?:also|in addition|additionally|besides|on top of (?:that|it)|moreover|plus"
+    r"|as well as that)\b[,:]? "
+    r"|[, ]+(?:either|too|as well|also|in addition)$|^(?:oh,? |ok,? |hmm,? )*(?:and|plus|nor) "
+    r"|^(?:the )?same (?:goes |applies )?(?:for|with|to) "
     r"| (?:also) |^(?:what|how) about "
 )
-SAME_FOR = re.compile(
-    r"^(?:the )?same (?:goes |applies )?(?:for|with|to) |^(?:what|how) about |^nor |^neither (?=the |of )"
-)
 TAKES_BACK = re.compile(
-    r"^(?:ok(?:ay)?,? |please |just )*(?:never ?mind|forget|cancel|scratch|drop the order for)(?: about)?(?: the| that)* (?P<rest>.+)$"
+    r"^(?:ok(?:ay)?,? |please |just )*(?:never ?mind|forget|cancel|scratch"
+    r"|drop the order for)(?: about)?(?: the| that)* (?P<rest>.+)$"
 )
 # "don't stop pushing" asks to keep pushing; "don't stop" takes back a stop.
 _DONT = r"(?:(?:please )?(?:don't|do not|never|no)(?: you)?(?: (?:dare|ever|even think about|just|need to|have to))*)"
@@ -72,16 +78,20 @@ NOT_STOPPING = re.compile(
     rf"^{_DONT} (?:stop(?:ping)?|quit(?:ting)?|ceas(?:e|ing)) (?P<doing>(?:\w+ing)\b.*)$"
 )
 KEEPS_ON = re.compile(
-    rf"^(?:please |just )*(?:{_DONT} (?:to )?(?:{STOPPING}|stopping|pausing|waiting)(?: now| there| around| working| yet| for me| please)*"
+    rf"^(?:please |just )*(?:{_DONT} (?:to )?(?:{STOPPING}|stopping|pausing|waiting)(?: now| there| around"
+    rf"| working| yet| for me| please)*"
     r"|keep (?:going|working|on|it up|at it|on going|on working)(?: please| like that)?)$"
 )
 FRAGMENT = re.compile(
-    r"^(?:(?:and|or|but|no|not|nor|just|only|please|the|that|to|for|on|at|with|use|take|i|mean|meant|it's|one|ones|instead|now"
-    r"|side|then|of|you|too|either|also|also|all|rather|now|first|quick|quickly|asap|go|get|need|any|more)\b[ ,!.]*)*$"
+    r"^(?:(?:and|or|but|no|not|nor|just|only|please|the|that|to|for|on|at|with|use|take|i|mean|meant|it's|one"
+    r"|ones|instead|now"
+    r"|side|then|of|you|too|either|also|also|all|rather|now|first|quick|quickly|asap|go|get|need|any"
+    r"|more)\b[ ,!.]*)*$"
 )
 _SUBJECT = r"(?:hey|hi|ok|okay|please|and|while|but|now|so|then|well|only|just|also|yo)"
 OPENING = re.compile(
-    rf"^\s*(?:{_SUBJECT}\b[,\s]*)*(?:(?:tell|ask|have|let|make|get|order|i want|i need|i'd like|i would like|can|could|would|will|should|may)\s+)?"
+    rf"^\s*(?:{_SUBJECT}\b[,\s]*)*(?:(?:tell|ask|have|let|make|get|order|i want|i need|i'd like|i would like"
+    rf"|can|could|would|will|should|may)\s+)?"
     rf"(?:{_SUBJECT}\b[,\s]*)*(?:the\s+|you in\s+|you,?\s+)?$"
 )
 GLUE = re.compile(r"^[\s,;:.–-]+|[\s,;:.–-]+$|^(?:and|while|but)(?:\s+|$)|\s+(?:and|while|but)$")
@@ -89,9 +99,11 @@ COLOURS = "blue|orange|purple|green|red|yellow|pink|brown|black|white|grey"
 # after the name of an agent: a remark about it or a question, and no words to it
 _REMARK = re.compile(r"^(?:is|are|was|were|looks?|seems?|has|had|did|one is|'s|isn't|wasn't)\b")
 _MODAL = re.compile(
-    r"^(?:(?P<no>should not|shouldn't|must not|mustn't|may not|cannot|can't|can not|does not|doesn't|don't|do not|shall not"
+    r"^(?:(?P<no>should not|shouldn't|must not|mustn't|may not|cannot|can't|can not|does not|doesn't|don't"
+    r"|do not|shall not"
     r"|is not (?:allowed )?to|isn't (?:allowed )?to|needn't|to not|not to|has not to)"
-    r"|(?P<can>can|may|could|might|is allowed to)|(?P<do>should|must|needs? to|has to|have to|shall|ought to|will|is to|to|please))\s+"
+    r"|(?P<can>can|may|could|might|is allowed to)|(?P<do>should|must|needs? to|has to|have to|shall|ought to"
+    r"|will|is to|to|please))\s+"
 )
 _THIRD = re.compile(
     r"^(?P<stem>[a-z]+?)(?P<ending>ies|(?<=sh)es|(?<=ch)es|(?<=ss)es|(?<=x)es|(?<=o)es|s)\b(?!')"
@@ -100,18 +112,27 @@ _THIRD = re.compile(
 
 # What a request is wrapped in. Without it the request is the same.
 _POLITE_START = re.compile(
-    r"^(?:both (?:of you|cooks|chefs|robots|bots)|you (?:both|two|guys)|all (?:of you|robots|cooks)|the two of you)\b,? *(?:should |must |need to |have to |please )*"
-    r"|^(?:(?:hi|hello|hey|yo|excuse me|sorry to (?:bother|disturb) you|please|kindly|ok(?:ay)?|so|well|right|now|guys|folks|team|robots?|cooks?"
+    r"^(?:both (?:of you|cooks|chefs|robots|bots)|you (?:both|two|guys)|all (?:of you|robots|cooks)"
+    r"|the two of you)\b,? *(?:should |must |need to |have to |please )*"
+    r"|^(?:(?:hi|hello|hey|yo|excuse me|sorry to (?:bother|disturb) you|please|kindly|ok(?:ay)?|so|well|right"
+    r"|now|guys|folks|team|robots?|cooks?"
     r"|everyone|everybody|there|dear|ladies|come on|quick|quickly|hurry|attention|listen)\b[,:!. ]+(?:but )?)+"
-    r"|^(?:could|can|would|will) (?:you|somebody|someone|anybody|one of you|you two|you guys|you both|we)(?: please| kindly| maybe| perhaps| possibly| just| all| both)* "
+    r"|^(?:could|can|would|will) (?:you|somebody|someone|anybody|one of you|you two|you guys|you both"
+    r"|we)(?: please| kindly| maybe| perhaps| possibly| just| all| both)* "
     r"(?:be so kind (?:as )?(?:to|and) |be able to |mind (?=\w+ing\b))?"
-    r"|^(?:would|could) it be possible to |^is it possible to |^i(?:'d| would) (?:like|love|want|prefer|appreciate it|be (?:very |so )?(?:happy|grateful|glad))(?: it)?(?: for)? (?:you (?:all |both )?to|if you(?: could| would)?) "
-    r"|^i (?:want|need) you (?:all |both |guys )?to |^(?:it would be|would be|it's) (?:\w+ )?(?:nice|great|good|best|better|cool|kind|helpful) (?:of you )?(?:if you(?: could| would)?|to) "
-    r"|^(?:you (?:should|must|need to|have to|ought to)|make sure (?:to|you|that you)|try to|be sure to|i think you should|maybe|perhaps|just|let's|go and|go ahead and|time to|your job is to) "
+    r"|^(?:would|could) it be possible to |^is it possible to |^i(?:'d| would) (?:like|love|want|prefer"
+    r"|appreciate it|be (?:very |so )?(?:happy|grateful|glad))(?: it)?(?: for)? (?:you (?:all |both )?to"
+    r"|if you(?: could| would)?) "
+    r"|^i (?:want|need) you (?:all |both |guys )?to |^(?:it would be|would be|it's) (?:\w+ )?(?:nice|great|good"
+    r"|best|better|cool|kind|helpful) (?:of you )?(?:if you(?: could| would)?|to) "
+    r"|^(?:you (?:should|must|need to|have to|ought to)|make sure (?:to|you|that you)|try to|be sure to"
+    r"|i think you should|maybe|perhaps|just|let's|go and|go ahead and|time to|your job is to) "
 )
 _POLITE_END = re.compile(
-    r"[, ]+(?:please|pls|thanks?(?: you)?(?: so much| very much| a lot)?|if (?:you|that|it)(?: can|'s| is| don't mind| please| could)*(?: ok(?:ay)?| alright| possible| fine| all right)?"
-    r"|for me|for us|now|right now|for now|today|at once|immediately|asap|would you|will you|could you|can you|for a (?:moment|while|bit|second|minute))$"
+    r"[, ]+(?:please|pls|thanks?(?: you)?(?: so much| very much| a lot)?|if (?:you|that|it)(?: can|'s| is"
+    r"| don't mind| please| could)*(?: ok(?:ay)?| alright| possible| fine| all right)?"
+    r"|for me|for us|now|right now|for now|today|at once|immediately|asap|would you|will you|could you|can you"
+    r"|for a (?:moment|while|bit|second|minute))$"
     r"|, *(?:guys|everyone|everybody|folks|mate|buddy|dear|ok(?:ay)?|alright|quick(?:ly)?)$"
 )
 
@@ -259,7 +280,8 @@ def _references(cast: Cast) -> re.Pattern[str]:
         rf"(?P<numbered>(?:{'|'.join(map(re.escape, nouns)) or '(?!)'}) ?(?:number |no\.? )?(?:{number}))\b",
         rf"(?P<told>{'|'.join(map(re.escape, sorted(told, key=len, reverse=True))) or '(?!)'})\b",
         rf"(?P<coloured>{COLOURS})(?: (?:{noun}))?\b",
-        rf"(?P<placed>(?P<side>left|right)(?:[- ]?hand)?(?:most)? (?:{noun})|(?:{noun}) (?:on|at|to) (?:the|your) (?P<where>left|right|top|bottom))\b",
+        rf"(?P<placed>(?P<side>left|right)(?:[- ]?hand)?(?:most)? (?:{noun})|(?:{noun}) (?:on|at|to) (?:the"
+        rf"|your) (?P<where>left|right|top|bottom))\b",
         rf"(?P<ordered>{'|'.join(ORDINALS.values())}) (?:{noun})\b",
         rf"(?P<other>other (?:{noun}))\b",
     ]
