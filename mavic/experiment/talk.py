@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from mavic.envs import api
 from mavic.experiment.task import instructions_of
-from mavic.instruct import pairs
+from mavic.instruct import pairs, reward
 from mavic.instruct.spec import InstructionFile
+from mavic.language.conversation import hearing
 from mavic.language.conversation.cast import Cast
-from mavic.language.conversation.decision import Agents, Asked
+from mavic.language.conversation.decision import Agents, Asked, Reader
 from mavic.language.conversation.settling import Rules as TalkRules
+from mavic.language.lexicon import Lexicon
 from mavic.types import Rules
 
 
@@ -26,6 +28,11 @@ def names_of(world: str, agents: Sequence[str]) -> tuple[str, ...]:
     """
     record = api.known(world)
     return tuple(record.agent_word(agent, number) for number, agent in enumerate(agents))
+
+
+def agents_of(world: str) -> dict[str, int]:
+    """Return the numbers of a world's agents by their names in its environment."""
+    return {agent: number for number, agent in enumerate(api.make(world).agents)}
 
 
 @lru_cache(16)
@@ -44,6 +51,14 @@ def cast_of(world: str, agents: tuple[str, ...]) -> Cast:
         macro_things=record.macro_things,
         other_words=record.other_words,
     )
+
+
+def conversation_of(world: str) -> tuple[Reader, Cast, TalkRules]:
+    """Return how sentences to the teams of a world are read, what they can speak of, and what can hold together."""
+    env, file = api.make(world), InstructionFile.read(instructions_of(world))
+    lexicon, cast = Lexicon.make(file), cast_of(world, tuple(env.agents))
+    read = lru_cache(maxsize=4096)(partial(hearing.hear, lexicon))
+    return read, cast, rules_of(env, reward.rules_of(env, file, extras=True), cast)
 
 
 def rules_of(env: api.Env, rules: Rules, cast: Cast) -> TalkRules:

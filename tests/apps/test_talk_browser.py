@@ -16,12 +16,15 @@ def holds(page) -> list[str]:
     return page.locator("#holds .hold > span").all_inner_texts()
 
 
+TEXTS = """(chips) => {
+  const shown = [...document.querySelectorAll("#holds .hold > span")].map((chip) => chip.textContent);
+  return shown.join() === chips;
+}"""
+
+
 def until(page, *chips: str) -> None:
     """Wait until these instructions hold."""
-    page.wait_for_function(
-        """(chips) => [...document.querySelectorAll("#holds .hold > span")].map((e) => e.textContent).join() === chips""",
-        arg=",".join(chips),
-    )
+    page.wait_for_function(TEXTS, arg=",".join(chips))
 
 
 @sizes

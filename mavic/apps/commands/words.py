@@ -43,6 +43,8 @@ class Words(Command):
     """Print one JSON object per sentence: text, kind, probability, unsure, nothing, nearest, note."""
     ablation: bool = False
     """Instead, compare encoders, poolings and scalings: how well they tell kinds apart, and left from right."""
+    score: Path | None = None
+    """Instead, score what the playground does with the sentences of this file (format: docs/words.md)."""
     report: bool = False
     """Instead, print how well sentences are understood in all worlds, by set of phrases (docs/words.md)."""
 
@@ -52,6 +54,8 @@ class Words(Command):
             self._report()
         elif self.ablation:
             self._ablate()
+        elif self.score is not None:
+            self._score(self.score)
         else:
             self._understand()
 
@@ -73,6 +77,26 @@ class Words(Command):
                 console.OUT.print(escape(part), soft_wrap=True)
             else:
                 console.OUT.print(part)
+
+    def _score(self, path: Path) -> None:
+        from mavic.experiment import talk
+        from mavic.language.conversation import sentences
+
+        read, cast, rules = talk.conversation_of(self.world)
+        try:
+            found = sentences.read_sentences(path, tuple(cast.phrases))
+        except sentences.SentenceFileError as error:
+            raise UserError(str(error)) from None
+        results = sentences.score(read, cast, rules, found, talk.agents_of(self.world))
+        for result in (one for one in results if one.verdict != sentences.RIGHT):
+            meant = " + ".join(result.sentence.means)
+            line = f"{result.verdict}: {result.sentence.text} → {result.done} (meant: {meant})"
+            console.OUT.print(escape(line), soft_wrap=True)
+        for verdict in (sentences.RIGHT, sentences.ASKED, sentences.WRONG):
+            count = sum(one.verdict == verdict for one in results)
+            console.OUT.print(
+                f"{verdict} {count}/{len(results)} = {count / max(len(results), 1):.1%}"
+            )
 
     def _understand(self) -> None:
         from mavic.language.lexicon import Lexicon
