@@ -53,8 +53,9 @@ const MavicStage = (() => {
     }
     if (asked) {
       const second = frame.also;
-      const agents = [...new Set([...asked.agents, ...(second ? second.agents : [])])].sort();
-      const to = agents.length === names.length ? "to everybody" : "to " + list(agents.map((i) => names[i]));
+      const toOf = ({ agents }) => (agents.length === names.length ? "to everybody" : "to " + list(agents.map((i) => names[i])));
+      const same = !second || toOf(asked) === toOf(second);
+      const to = same ? toOf(asked) : "the first " + toOf(asked) + ", the second " + toOf(second);
       const left = asked.left !== null ? plural(asked.left, "tick") + " left" : recording.standing ? "until you end it" : "until it is done or the episode ends";
       const share = asked.left === null ? null : asked.left / (asked.left + asked.held);
       const kinds = words(asked.kind) + (second ? " and " + words(second.kind) : "");

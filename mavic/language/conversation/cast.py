@@ -157,7 +157,8 @@ class Cast:
         """Return the text with things called by their names unless the phrases know the words: a hammer is "tool 0"."""
         for mention in reversed(self.mentions(text)):
             said = text[mention.start : mention.end]
-            if len(mention.things) == 1 and f" {said} " not in self._known:
+            numbered = len(mention.things) == 1 and bool(_noun(mention.things[0]))
+            if numbered and f" {said} " not in self._known:
                 before = re.sub(r"\b(?:an?|the|some) $", "", text[: mention.start])
                 (thing,) = mention.things
                 the = "the " if thing.startswith(SIDES) else ""
@@ -225,7 +226,11 @@ class Cast:
 
     def _ways(self, thing: str) -> list[str]:
         """Return patterns of the ways to name one thing."""
-        ways = [_spaced(other) for other in self.other_words.get(thing, ())]
+        # "hammer the nail" speaks of no hammer
+        ways = [
+            _spaced(other) + r"(?! (?:the|an?|it|that|this)\b)"
+            for other in self.other_words.get(thing, ())
+        ]
         noun = _noun(thing)
         nouns = "|".join(self._nouns(noun)) if noun else ""
         first, _, last = thing.partition(" ")

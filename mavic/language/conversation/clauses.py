@@ -60,7 +60,9 @@ def _named(about: Context, text: str, model: Asked | None) -> tuple[tuple[str, .
     Of "not the left one, the right one" only what is not negated counts.
     """
     cast = about.cast
-    if match := re.match(r"^not (?P<no>.+?)(?:,| but) (?P<yes>.+)$", text):
+    if match := re.match(
+        r"^not (?P<no>.+?)(?:,| but| (?=the (?:left|right)\b)) ?(?P<yes>.+)$", text
+    ):
         denied = re.search(r"\b(?:no|not|nor)\b", match["yes"])
         if (
             not denied
@@ -166,11 +168,14 @@ def whole(about: Context, clause: Clause) -> Decision:
     found = about.read(text)
     if found.unsure and (short := speech.without_courtesy(text)) != text:
         brief = about.read(short)
-        found, text = (brief, short) if not brief.unsure else (found, text)
+        if not brief.unsure or _agrees(cast, brief, short):
+            found, text = brief, short
     if found.unsure and not found.note and _agrees(cast, found, text):
         return Decision(now=(Asked(found.kind, clause.agents, cast.phrase(found.kind)),))
     if not found.unsure and (other := _other_way(cast, found.kind, text)):
         return Decision(now=(Asked(other, clause.agents, cast.phrase(other)),))
+    if _PERMITS.match(text) and (meant := _prohibited(about, text)):
+        return Decision(ends=meant)
     if not found.unsure and found.kind == END:
         return ended(about, cast.spoken_of(text), text)
     if not found.unsure and not found.nothing and _is_named(cast, found.kind, text):
@@ -201,14 +206,33 @@ LEAST_AGREEING = {
 }  # the least probability, by whether the kind wants the thing that is named
 
 
+_PERMITS = re.compile(
+    r"^(?:ok(?:ay)?,? |now |and |but |so )*(?:you|they|we|everyone|everybody|robots|cooks)(?: two| guys| all| both)*"
+    r" (?:can|may|could|might|are allowed to|are free to)\b(?! not\b)"
+)
+
+
+def _prohibited(about: Context, text: str) -> tuple[str, ...]:
+    """Return the prohibitions that hold and are about what a sentence permits: its things, or its act."""
+    cast = about.cast
+    held = [
+        one.kind for one in about.held if one.kind in cast.phrases and one.kind not in cast.commands
+    ]
+    if things := cast.spoken_of(text):
+        return tuple(k for k in held if k in cast.about and cast.about[k].things & things)
+    return tuple(k for k in held if _stems(text) & _stems(" ".join((*cast.phrases[k], k))))
+
+
 def _with_noun(about: Context, text: str) -> str:
     """Return a text in which "the left one" has the noun of what was said last: "the left oven"."""
     model = next((one for one in reversed(about.last) if one.kind in about.cast.about), None)
-    match = re.search(rf"\b(?P<side>{'|'.join(SIDES)}) one\b", text)
+    match = re.search(rf"\b(?P<side>{'|'.join(SIDES)}|other) one\b", text)
     if model is None or match is None:
         return text
     own = min(about.cast.about[model.kind].things)
     found = [thing for thing in about.cast.alike(own) if thing.startswith(match["side"])]
+    if match["side"] == "other" and len(about.cast.about[model.kind].things) == 1:
+        found = [twin] if (twin := about.cast.twin(own)) else []
     return text.replace(match[0], found[0]) if found else text
 
 

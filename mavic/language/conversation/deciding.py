@@ -50,7 +50,7 @@ def _line(about: Context, text: str) -> Decision:
     if speech.ends(text):
         return Decision(ends=EVERYTHING)
     back = speech.TAKES_BACK.match(text)
-    if back and not re.search(r"[,;]|\bfirst\b", back["rest"]):
+    if back and not re.search(r"[,;]|\b(?:first|and)\b", back["rest"]):
         things = about.cast.spoken_of(back["rest"])
         if things:
             return ended(about, things, text)
@@ -135,7 +135,7 @@ def _piece(about: Context, text: str) -> Decision:
 
 def _clause(about: Context, clause: Clause) -> Decision:
     """Return what one clause asks for."""
-    text, adds = clause.text, False
+    text, adds = re.sub(r"^(?:and |so |ok(?:ay)?,? )*now,? (?=\S)", "", clause.text), False
     while match := speech.ADDS.search(text):
         text, adds = f"{text[: match.start()]} {text[match.end() :]}".strip(" ,"), True
     text = re.sub(rf"\bnot (?:the )?(?=(?:{'|'.join(SIDES)})\b)", "not the ", text)

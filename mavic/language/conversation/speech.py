@@ -47,12 +47,12 @@ LATER = re.compile(rf"^(?:ok(?:ay)?,? |and |so )*(?:then|{_WHEN_DONE})\b[,:]?\s+
 _REVERSED = re.compile(r"^after (?:you )?(?P<first>\w+ing .+?|you .+?), ?(?P<second>.+)$")
 # What goes before a correction; the words after it are what is meant.
 _CORRECTIONS = (
-    r"(?:(?:oh|oops|whoops|uh|um|no|wait|sorry|nope|hmm|ah),? )*"
-    r"(?:no,? wait|wait,? no|no,? no|no(?=[,.!]| the | it's | i )|oh wait|wait(?=,)|sorry|oops|actually(?: no)?"
-    r"|i meant?(?: to say)?|scratch that|rather"
+    r"(?:(?:oh|oops|ups|whoops|uh|um|no|nah|wait|sorry|nope|hmm?|ah|well|the other way round),? )*"
+    r"(?:no,? wait|wait,? no|no,? no|no(?=[,.!]| the | it's | i | not | wait)|nah|ups|oh wait|wait(?=,)|sorry|oops|actually(?: no)?"
+    r"|i (?:meant?|said|wanted)(?: to say)?|scratch that|rather"
     r"|correction|make that|make it|on second thoughts?|forget (?:that|it|what i said)|never ?mind(?: that)?"
     r"|cancel that"
-    r"|ignore that|wrong (?:side|one)|change of plans?|new plan|different plan|i(?:'ve)? changed my mind"
+    r"|ignore that|wrong (?:side|one)|change of plans?|new plan|different plan|i(?:'ve)? changed my mind|the other way round"
     r"|not that(?: one)?)"
 )
 CORRECTS = re.compile(rf"^(?:{_CORRECTIONS}[,:!. ]+)+(?=\S)")
@@ -60,7 +60,7 @@ CORRECTED = re.compile(
     rf"[,;.!:–-]+ ?(?:{_CORRECTIONS}[,:!. ]+)+(?=\S)|(?:\.\.+|…|–| -) ?no,? (?=\S)| (?:no,? wait|wait,? no"
     rf"|oh wait|scratch that|i meant?)\b[,:!. ]+(?=\S)"
 )
-SORRY = re.compile(r", *(?:sorry|i meant?|rather|i meant? to say)$")  # "the right box, sorry"
+SORRY = re.compile(r"(?:, *(?:sorry|rather)|,? i meant?(?: to say)?)$")  # "the right box, sorry"
 ADDS = re.compile(
     r"^(?:and |but |plus |oh,? )*(?:also|in addition|additionally|besides|on top of (?:that|it)|moreover|plus"
     r"|as well as that)\b[,:]? "
