@@ -199,7 +199,7 @@ def test_a_cook_is_played_with_arrows_and_macro_keys(open_page):
     choose(page, "world", "overcooked")
     page.locator(".who", has_text="blue cook").wait_for()
     choose(page, "seat", "guest")
-    page.locator(".who", has_text="cook 3 (you)").wait_for()
+    page.locator(".who", has_text="purple cook (you)").wait_for()
     page.locator("#clock", has_text=re.compile("tick [1-9]")).wait_for()
     # the arrows drive at once: they no longer change the select
     for key, macro in [
@@ -208,13 +208,13 @@ def test_a_cook_is_played_with_arrows_and_macro_keys(open_page):
         ("ArrowLeft", "step left"),
     ]:
         page.keyboard.press(key)
-        page.locator(".recording li", has_text="cook 3 (you)").get_by_text(
+        page.locator(".recording li", has_text="purple cook (you)").get_by_text(
             macro, exact=True
         ).wait_for()
     button = page.locator("#macros button", has_text="get plate 2")
     page.keyboard.press(button.locator("kbd").inner_text())
     shows(page, ".recording li", "get plate 2")
-    page.locator(".recording li", has_text="cook 3 (you)").get_by_text("holds plate 2").wait_for()
+    page.locator(".recording li", has_text="purple cook (you)").get_by_text("holds plate 2").wait_for()
     assert page.locator("#seat").input_value() == "guest"
     page.locator("#macros button", has_text="stay").click()
     page.locator("#macros button.running", has_text="stay").wait_for()
@@ -413,6 +413,6 @@ def test_the_servers_messages_are_json_that_a_page_can_trust(server):
         message = page.read("frame")
         assert set(message) == {
             *("type", "frames", "number", "seed", "over", "still", "totals"),
-            *("standing", "queued", "log"),
+            *("standing", "holding", "queued", "log"),
         }
         assert json.dumps(message)

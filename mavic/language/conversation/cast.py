@@ -239,7 +239,7 @@ class Cast:
             side = rf"{first}(?:[- ]?hand)?(?: side)?(?:most)?"
             ways += [
                 rf"{side} (?:{nouns})",
-                rf"(?<!big )(?<!large )(?:{nouns}) (?:on|at|to|in) (?:the |your |my )?{first}(?: side)?",
+                rf"(?<!big )(?<!large )(?:{nouns}) (?:that is |that's |which is |over )?(?:on|at|to|in) (?:the |your |my )?{first}(?: side)?",
                 rf"(?:{nouns}) {first}",
             ]
         elif number.isdigit():

@@ -139,6 +139,9 @@ def joined(about: Context, clause: Clause) -> Decision | None:
     Two commands for the same agents cannot be done at once, so they come one after the other.
     """
     parts = re.split(r"[,;.]\s*(?:and|but)\s+|\s+(?:and|but|while)\s+|[.;]\s+", clause.text)
+    loose = len(parts) == 1  # joined by a comma alone, which may also give a reason
+    if loose:
+        parts = re.split(r",\s+", clause.text)
     parts = [part.strip(" ,") for part in parts if part.strip(" ,")]
     if not 2 <= len(parts) <= 3:
         return None
@@ -147,7 +150,10 @@ def joined(about: Context, clause: Clause) -> Decision | None:
     asked = [one.now[0] for one in found if len(one.now) == 1]
     if len(asked) != len(parts) or len({one.kind for one in asked}) != len(parts):
         return None
-    if sum(one.kind in about.cast.commands for one in asked) > 1:
+    commands = sum(one.kind in about.cast.commands for one in asked)
+    if loose and commands < len(parts):
+        return None
+    if commands > 1:
         return Decision(now=(asked[0],), later=tuple((one,) for one in asked[1:]))
     return Decision(now=tuple(asked))
 
@@ -178,7 +184,8 @@ def whole(about: Context, clause: Clause) -> Decision:
         return Decision(ends=meant)
     if not found.unsure and found.kind == END:
         return ended(about, cast.spoken_of(text), text)
-    if not found.unsure and not found.nothing and _is_named(cast, found.kind, text):
+    sure = not found.unsure and not found.nothing
+    if sure and _is_named(cast, found.kind, text) and not _denies(cast, found.kind, text):
         return Decision(now=(Asked(found.kind, clause.agents, text),), read=found)
     return Decision(unclear=clause.text, read=found, offers=_offers(about, clause, found))
 
@@ -197,8 +204,11 @@ _USABLE = re.compile(
     r"|back|safe|all right|alright|yours)(?: again| now| for you)*$"
 )
 _USES = re.compile(
-    r"^(?:please |just |always |only |better )*(?:use|do (?:all )?(?:your|the) \w+ (?:on|in|at)|(?:work|chop"
+    r"^(?:please |just |always |only |better )*(?:use(?: just| only)?|do (?:all )?(?:your|the) \w+ (?:on|in|at)|(?:work|chop"
     r"|cut|cook|bake) (?:\w+ )?(?:on|in|at))\b"
+)
+_GOES = re.compile(
+    r"^(?:please )?(?:go|drive|move|head|walk|run|come|to|approach|get|take|fetch|bring|grab)\b"
 )
 LEAST_AGREEING = {
     True: 0.2,
@@ -255,6 +265,15 @@ def _is_named(cast: Cast, kind: str, text: str) -> bool:
     ) and not re.search(r"\b(?!number)\w+ one first", text)
 
 
+def _denies(cast: Cast, kind: str, text: str) -> bool:
+    """Return whether a text forbids something, and the kind that it is understood as is asked for without a "not"."""
+    if kind not in cast.commands or kind in cast.about or "," in text:
+        return False
+    negative = {"<not>", "<stop>"}
+    usual = any(negative & {*cues_of(phrase)} for phrase in cast.phrases[kind])
+    return not usual and bool(negative & {*cues_of(text)})
+
+
 def _things(cast: Cast, text: str) -> frozenset[str]:
     """Return the things that a text names if it names nothing else."""
     mentions = cast.mentions(text)
@@ -273,7 +292,7 @@ def _agrees(cast: Cast, found: Read, text: str) -> bool:
     cues = {*cues_of(text)} - {"<ask>"}
     if about.wants:
         rivals = [kind for kind in cast.kinds_about(named) if kind != found.kind]
-        return not rivals and not cues & _NO_REQUEST
+        return (not rivals or bool(_GOES.match(text))) and not cues & _NO_REQUEST
     return bool(cues & {"<not>", "<stop>"}) and not cues & (_NO_REQUEST - {"<not>", "<stop>"})
 
 

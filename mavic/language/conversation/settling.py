@@ -52,9 +52,9 @@ def settle(
     kept = [one for one in held if one not in corrected]
     replaced = [one for one in held if one in corrected]
     fresh = [one for one in now if not any(_same(one, other) for other in kept)]
-    if len(fresh) > AT_ONCE:
+    if len(now) > AT_ONCE:
         return _asked(
-            "Two instructions can hold at once, not more. Which one?", [(o,) for o in fresh]
+            "Two instructions can hold at once, not more. Which one?", [(o,) for o in now]
         )
     if len(fresh) == AT_ONCE and (why := _why_not(rules, *fresh)):
         return _asked(why, [(one,) for one in fresh], both=_both(rules, fresh))

@@ -35,7 +35,7 @@ def _listed(texts: str) -> list[str]:
 _COURTESY, _ENDS = _listed(COURTESY), frozenset(_listed(ENDS))
 _WHEN_DONE = (
     r"(?:after (?:that|this|it)|afterwards?|next|once (?:you're |you are |that's |it's |that is )?(?:done"
-    r"|finished|ready)"
+    r"|finished|ready|there)"
     r"(?: with (?:that|it|this))?|when(?: you're| you are| that's| that is| it's)? (?:done|finished|ready"
     r"|there)(?: with (?:that|it|this))?"
     r"|as soon as (?:you're|that's) (?:done|there))"
@@ -48,7 +48,7 @@ _REVERSED = re.compile(r"^after (?:you )?(?P<first>\w+ing .+?|you .+?), ?(?P<sec
 # What goes before a correction; the words after it are what is meant.
 _CORRECTIONS = (
     r"(?:(?:oh|oops|ups|whoops|uh|um|no|nah|wait|sorry|nope|hmm?|ah|well|the other way round),? )*"
-    r"(?:no,? wait|wait,? no|no,? no|no(?=[,.!]| the | it's | i | not | wait)|nah|ups|oh wait|wait(?=,)|sorry|oops|actually(?: no)?"
+    r"(?:no,? wait|wait,? no|no,? no|no(?=[,.!]| the | it's | i | not | wait)|nah|ups|oh wait|wait(?=,| not | the )|hold on(?=,)|sorry|oops|actually(?: no)?"
     r"|i (?:meant?|said|wanted)(?: to say)?|scratch that|rather"
     r"|correction|make that|make it|on second thoughts?|forget (?:that|it|what i said)|never ?mind(?: that)?"
     r"|cancel that"
@@ -60,7 +60,7 @@ CORRECTED = re.compile(
     rf"[,;.!:–-]+ ?(?:{_CORRECTIONS}[,:!. ]+)+(?=\S)|(?:\.\.+|…|–| -) ?no,? (?=\S)| (?:no,? wait|wait,? no"
     rf"|oh wait|scratch that|i meant?)\b[,:!. ]+(?=\S)"
 )
-SORRY = re.compile(r"(?:, *(?:sorry|rather)|,? i meant?(?: to say)?)$")  # "the right box, sorry"
+SORRY = re.compile(r"(?:, *sorry|,? rather|,? i meant?(?: to say)?)$")  # "the right box, sorry"
 ADDS = re.compile(
     r"^(?:and |but |plus |oh,? )*(?:also|in addition|additionally|besides|on top of (?:that|it)|moreover|plus"
     r"|as well as that)\b[,:]? "
@@ -114,7 +114,7 @@ _THIRD = re.compile(
 _POLITE_START = re.compile(
     r"^(?:both (?:of you|cooks|chefs|robots|bots)|you (?:both|two|guys)|all (?:of you|robots|cooks)"
     r"|the two of you)\b,? *(?:should |must |need to |have to |please )*"
-    r"|^(?:(?:hi|hello|hey|yo|excuse me|sorry to (?:bother|disturb) you|please|kindly|ok(?:ay)?|so|well|right"
+    r"|^(?:(?:hi|hello|hey|yo|dude|bro|man|boy|pal|um+|uh+|er+|hm+|like|excuse me|sorry to (?:bother|disturb) you|please|kindly|ok(?:ay)?|so|well|right"
     r"|now|guys|folks|team|robots?|cooks?"
     r"|everyone|everybody|there|dear|ladies|come on|quick|quickly|hurry|attention|listen)\b[,:!. ]+(?:but )?)+"
     r"|^(?:could|can|would|will) (?:you|somebody|someone|anybody|one of you|you two|you guys|you both"
