@@ -53,6 +53,7 @@ def cast_of(world: str, agents: tuple[str, ...]) -> Cast:
     )
 
 
+@lru_cache(16)
 def conversation_of(world: str) -> tuple[Reader, Cast, TalkRules]:
     """Return how sentences to the teams of a world are read, what they can speak of, and what can hold together."""
     env, file = api.make(world), InstructionFile.read(instructions_of(world))

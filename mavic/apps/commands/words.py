@@ -40,7 +40,7 @@ class Words(Command):
     obey_anyway: bool = False
     """Take the most probable kind even when unsure, as the paper's agents do."""
     json: bool = False
-    """Print one JSON object per sentence: text, kind, probability, unsure, nothing, nearest, note."""
+    """Print one JSON object per sentence: text, kind, probability, unsure, nothing, nearest, note, does."""
     ablation: bool = False
     """Instead, compare encoders, poolings and scalings: how well they tell kinds apart, and left from right."""
     score: Path | None = None
@@ -111,9 +111,21 @@ class Words(Command):
                 "nothing to understand: give sentences, or one per line on standard input"
             )
         for found in read.understand_all(lex, sentences):
-            self._print_json(found) if self.json else self._print(found)
+            does = self._does(found.text)
+            self._print_json(found, does) if self.json else self._print(found, does)
 
-    def _print_json(self, found: Understanding) -> None:
+    def _does(self, text: str) -> str:
+        """Return what the playground does with a sentence while nothing holds; "" for a file without a world."""
+        from mavic.envs import api
+        from mavic.experiment import talk
+        from mavic.language.conversation import deciding, sentences
+
+        if self.world not in api.names():
+            return ""
+        read, cast, _ = talk.conversation_of(self.world)
+        return sentences.in_words(deciding.decide(read, cast, text), cast)
+
+    def _print_json(self, found: Understanding, does: str) -> None:
         import json
 
         line = {
@@ -127,10 +139,11 @@ class Words(Command):
                 for near, kind, cosine in found.nearest
             ],
             "note": found.note,
+            "does": does,
         }
         print(json.dumps(line, ensure_ascii=False))
 
-    def _print(self, found: Understanding) -> None:
+    def _print(self, found: Understanding, does: str) -> None:
         from mavic.language import text
 
         answer = found.asked(self.obey_anyway) if self.obey_anyway or not found.unsure else "unsure"
@@ -141,6 +154,8 @@ class Words(Command):
             f"{escape(text.shown(found.text))} → [bold]{answer}[/] ({escape(why)})",
             soft_wrap=True,
         )
+        if does and does != answer and not does.startswith("asks back"):
+            console.OUT.print(f"    in the playground: {escape(does)}", soft_wrap=True)
         for near, kind, cosine in found.nearest:
             console.OUT.print(f"    {cosine:.2f} {kind}: {escape(near)}")
 

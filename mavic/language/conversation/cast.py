@@ -239,7 +239,9 @@ class Cast:
             side = rf"{first}(?:[- ]?hand)?(?: side)?(?:most)?"
             ways += [
                 rf"{side} (?:{nouns})",
-                rf"(?<!big )(?<!large )(?:{nouns}) (?:that is |that's |which is |over )?(?:on|at|to|in) (?:the |your |my )?{first}(?: side)?",
+                rf"(?<!big )(?<!large )(?:{nouns}) (?:(?:that|which) is |that's |over )?(?:on|at|to|in) "
+                rf"(?:the |your |my )?{first}(?: side)?",
+                rf"|your |my )?{first}(?: side)?",
                 rf"(?:{nouns}) {first}",
             ]
         elif number.isdigit():

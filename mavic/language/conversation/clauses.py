@@ -204,7 +204,8 @@ _USABLE = re.compile(
     r"|back|safe|all right|alright|yours)(?: again| now| for you)*$"
 )
 _USES = re.compile(
-    r"^(?:please |just |always |only |better )*(?:use(?: just| only)?|do (?:all )?(?:your|the) \w+ (?:on|in|at)|(?:work|chop"
+    r"^(?:please |just |always |only |better )*(?:use(?: just| only)?|do (?:all )?(?:your|the) \w+ (?:on|in|at)"
+    r"|(?:work|chop"
     r"|cut|cook|bake) (?:\w+ )?(?:on|in|at))\b"
 )
 _GOES = re.compile(

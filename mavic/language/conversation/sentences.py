@@ -168,7 +168,8 @@ def _result(
     given = () if not decision.clear or settled.question else decision.now
     queued = after.queue[len(state.queue) :] if not given else after.queue
     ended = [one.kind for one in settled.replaced] if decision.ends is not None else []
-    done = _done(decision, settled, given, queued, ended, cast)
+    known = ended if decision.ends != EVERYTHING or state.held else None
+    done = in_words(decision, cast, settled.question, known)
     if _is_right(sentence, decision, given, queued, ended, after, numbers):
         return Result(sentence, RIGHT, done)
     acted = bool(given or queued or ended) or (decision.ends == EVERYTHING and not state.held)
@@ -222,30 +223,32 @@ def _is_meant(
     return sorted(one.kind for one in given) == sorted(means)
 
 
-def _done(
-    decision: Decision,
-    settled: Settled,
-    given: Sequence[Asked],
-    queued: Sequence[Sequence[Asked]],
-    ended: Sequence[str],
-    cast: Cast,
+def in_words(
+    decision: Decision, cast: Cast, question: str = "", ended: Sequence[str] | None = None
 ) -> str:
-    """Return in words what was done."""
+    """Return what a decision does, in words: "chop to orange cook; then deliver".
+
+    Args:
+        decision: The decision.
+        cast: The names of the agents.
+        question: What is asked back before anything is done.
+        ended: The kinds that it ended; None: it is not known what held.
+    """
     if decision.stranger:
         return f"nobody is called {decision.stranger}"
-    if settled.question:
-        return f"asked: {settled.question}"
+    if question:
+        return f"asks back: {question}"
     if decision.unclear:
-        return "asked: " + ", ".join(offer.kind for offer in decision.offers)
-    parts = [
-        one.kind
-        + ("" if one.agents is None else " to " + ", ".join(cast.agents[a] for a in one.agents))
-        for one in given
-    ]
-    parts += ["then " + " and ".join(one.kind for one in group) for group in queued]
+        return "asks back: " + ", ".join(offer.kind for offer in decision.offers)
+    parts = [_with_agents(one, cast) for one in decision.now]
+    for group in decision.later:
+        parts.append("then " + " and ".join(_with_agents(one, cast) for one in group))
     if decision.ends is not None:
-        parts.append(
-            "ends "
-            + (", ".join(ended) or ("everything" if decision.ends == EVERYTHING else "nothing"))
-        )
+        every = "everything" if decision.ends == EVERYTHING else ", ".join(decision.ends)
+        parts.append("ends " + ((every if ended is None else ", ".join(ended)) or "nothing"))
     return "; ".join(parts)
+
+
+def _with_agents(one: Asked, cast: Cast) -> str:
+    whom = "" if one.agents is None else ", ".join(cast.agents[agent] for agent in one.agents)
+    return f"{one.kind} to {whom}" if whom else one.kind

@@ -48,11 +48,13 @@ _REVERSED = re.compile(r"^after (?:you )?(?P<first>\w+ing .+?|you .+?), ?(?P<sec
 # What goes before a correction; the words after it are what is meant.
 _CORRECTIONS = (
     r"(?:(?:oh|oops|ups|whoops|uh|um|no|nah|wait|sorry|nope|hmm?|ah|well|the other way round),? )*"
-    r"(?:no,? wait|wait,? no|no,? no|no(?=[,.!]| the | it's | i | not | wait)|nah|ups|oh wait|wait(?=,| not | the )|hold on(?=,)|sorry|oops|actually(?: no)?"
+    r"(?:no,? wait|wait,? no|no,? no|no(?=[,.!]| the | it's | i | not | wait)|nah|ups|oh wait|wait(?=,| not "
+    r"| the )|hold on(?=,)|sorry|oops|actually(?: no)?"
     r"|i (?:meant?|said|wanted)(?: to say)?|scratch that|rather"
     r"|correction|make that|make it|on second thoughts?|forget (?:that|it|what i said)|never ?mind(?: that)?"
     r"|cancel that"
-    r"|ignore that|wrong (?:side|one)|change of plans?|new plan|different plan|i(?:'ve)? changed my mind|the other way round"
+    r"|ignore that|wrong (?:side|one)|change of plans?|new plan|different plan|i(?:'ve)? changed my mind"
+    r"|the other way round"
     r"|not that(?: one)?)"
 )
 CORRECTS = re.compile(rf"^(?:{_CORRECTIONS}[,:!. ]+)+(?=\S)")
@@ -114,7 +116,8 @@ _THIRD = re.compile(
 _POLITE_START = re.compile(
     r"^(?:both (?:of you|cooks|chefs|robots|bots)|you (?:both|two|guys)|all (?:of you|robots|cooks)"
     r"|the two of you)\b,? *(?:should |must |need to |have to |please )*"
-    r"|^(?:(?:hi|hello|hey|yo|dude|bro|man|boy|pal|um+|uh+|er+|hm+|like|excuse me|sorry to (?:bother|disturb) you|please|kindly|ok(?:ay)?|so|well|right"
+    r"|^(?:(?:hi|hello|hey|yo|dude|bro|man|boy|pal|um+|uh+|er+|hm+|like|excuse me|sorry to (?:bother"
+    r"|disturb) you|please|kindly|ok(?:ay)?|so|well|right"
     r"|now|guys|folks|team|robots?|cooks?"
     r"|everyone|everybody|there|dear|ladies|come on|quick|quickly|hurry|attention|listen)\b[,:!. ]+(?:but )?)+"
     r"|^(?:could|can|would|will) (?:you|somebody|someone|anybody|one of you|you two|you guys|you both"
