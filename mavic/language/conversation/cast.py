@@ -241,7 +241,6 @@ class Cast:
                 rf"{side} (?:{nouns})",
                 rf"(?<!big )(?<!large )(?:{nouns}) (?:(?:that|which) is |that's |over )?(?:on|at|to|in) "
                 rf"(?:the |your |my )?{first}(?: side)?",
-                rf"|your |my )?{first}(?: side)?",
                 rf"(?:{nouns}) {first}",
             ]
         elif number.isdigit():
