@@ -148,6 +148,8 @@ def joined(about: Context, clause: Clause) -> Decision | None:
     bare = [re.sub(r"^(?:also|then|you) ", "", part) for part in parts]
     found = [whole(about, Clause(part, clause.agents)) for part in bare]
     asked = [one.now[0] for one in found if len(one.now) == 1]
+    if loose and len(asked) == 1 and _uses_twin(about.cast, asked[0], parts):
+        return Decision(now=(asked[0],))
     if len(asked) != len(parts) or len({one.kind for one in asked}) != len(parts):
         return None
     commands = sum(one.kind in about.cast.commands for one in asked)
@@ -156,6 +158,18 @@ def joined(about: Context, clause: Clause) -> Decision | None:
     if commands > 1:
         return Decision(now=(asked[0],), later=tuple((one,) for one in asked[1:]))
     return Decision(now=tuple(asked))
+
+
+def _uses_twin(cast: Cast, asked: Asked, parts: Sequence[str]) -> bool:
+    """Return whether the part beside an instruction only says what to use instead: "not plate 1, use plate 2"."""
+    about = cast.about.get(asked.kind)
+    if (
+        about is None
+        or len(about.things) != 1
+        or not re.match(r"(?:rather )?(?:use|take) ", parts[-1])
+    ):
+        return False
+    return cast.spoken_of(parts[-1]) == {cast.twin(next(iter(about.things)))}
 
 
 def whole(about: Context, clause: Clause) -> Decision:
@@ -184,7 +198,7 @@ def whole(about: Context, clause: Clause) -> Decision:
         return Decision(ends=meant)
     if not found.unsure and found.kind == END:
         return ended(about, cast.spoken_of(text), text)
-    sure = not found.unsure and not found.nothing
+    sure = not found.unsure and not found.nothing and not _OF_ONESELF.match(text)
     if sure and _is_named(cast, found.kind, text) and not _denies(cast, found.kind, text):
         return Decision(now=(Asked(found.kind, clause.agents, text),), read=found)
     return Decision(unclear=clause.text, read=found, offers=_offers(about, clause, found))
@@ -273,6 +287,9 @@ def _denies(cast: Cast, kind: str, text: str) -> bool:
     negative = {"<not>", "<stop>"}
     usual = any(negative & {*cues_of(phrase)} for phrase in cast.phrases[kind])
     return not usual and bool(negative & {*cues_of(text)})
+
+
+_OF_ONESELF = re.compile(r"^i(?:'d| would| will| have)? never\b")
 
 
 def _things(cast: Cast, text: str) -> frozenset[str]:

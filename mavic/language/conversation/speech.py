@@ -45,6 +45,9 @@ AFTER = re.compile(
 )
 LATER = re.compile(rf"^(?:ok(?:ay)?,? |and |so )*(?:then|{_WHEN_DONE})\b[,:]?\s+(?=\S)")
 _REVERSED = re.compile(r"^after (?:you )?(?P<first>\w+ing .+?|you .+?), ?(?P<second>.+)$")
+_SAID_LAST = re.compile(  # "…, and push it afterwards"
+    r"(?:,\s*(?:and\s+)?|\s+and\s+)(?P<last>[^,]+?)\s+(?:afterwards?|after that)$"
+)
 # What goes before a correction; the words after it are what is meant.
 _CORRECTIONS = (
     r"(?:(?:oh|oops|ups|whoops|uh|um|no|nah|wait|sorry|nope|hmm?|ah|well|the other way round),? )*"
@@ -186,7 +189,8 @@ def steps(line: str) -> list[str]:
     if match := _REVERSED.match(line):
         first = re.sub(r"^you ", "", match["first"])
         return [first, match["second"]]
-    pieces = [piece for piece in AFTER.split(line.strip()) if piece.strip()]
+    line = _SAID_LAST.sub(r", then \g<last>", line.strip())
+    pieces = [piece for piece in AFTER.split(line) if piece.strip()]
     if len(pieces) > 1:
         pieces[0] = re.sub(r"^\s*first(?:ly)?(?: of all)?[,:]?\s+", "", pieces[0])
     return pieces
