@@ -54,11 +54,17 @@ def cast_of(world: str, agents: tuple[str, ...]) -> Cast:
 
 
 @lru_cache(16)
-def conversation_of(world: str) -> tuple[Reader, Cast, TalkRules]:
-    """Return how sentences to the teams of a world are read, what they can speak of, and what can hold together."""
-    env, file = api.make(world), InstructionFile.read(instructions_of(world))
-    lexicon, cast = Lexicon.make(file), cast_of(world, tuple(env.agents))
+def reading_of(world: str) -> tuple[Reader, Cast]:
+    """Return how sentences to the teams of a world are read, and what they can speak of."""
+    lexicon = Lexicon.load(instructions_of(world))
     read = lru_cache(maxsize=4096)(partial(hearing.hear, lexicon))
+    return read, cast_of(world, tuple(api.make(world).agents))
+
+
+def conversation_of(world: str) -> tuple[Reader, Cast, TalkRules]:
+    """Return how sentences are read, what they can speak of, and what can hold together."""
+    env, file = api.make(world), InstructionFile.read(instructions_of(world))
+    read, cast = reading_of(world)
     return read, cast, rules_of(env, reward.rules_of(env, file, extras=True), cast)
 
 

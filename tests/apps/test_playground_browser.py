@@ -214,7 +214,9 @@ def test_a_cook_is_played_with_arrows_and_macro_keys(open_page):
     button = page.locator("#macros button", has_text="get plate 2")
     page.keyboard.press(button.locator("kbd").inner_text())
     shows(page, ".recording li", "get plate 2")
-    page.locator(".recording li", has_text="purple cook (you)").get_by_text("holds plate 2").wait_for()
+    page.locator(".recording li", has_text="purple cook (you)").get_by_text(
+        "holds plate 2"
+    ).wait_for()
     assert page.locator("#seat").input_value() == "guest"
     page.locator("#macros button", has_text="stay").click()
     page.locator("#macros button.running", has_text="stay").wait_for()

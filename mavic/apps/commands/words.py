@@ -44,7 +44,7 @@ class Words(Command):
     ablation: bool = False
     """Instead, compare encoders, poolings and scalings: how well they tell kinds apart, and left from right."""
     score: Path | None = None
-    """Instead, score what the playground does with the sentences of this file (format: docs/words.md)."""
+    """Instead, score what the playground does with the sentences of this TOML file: "sentence" = "kind" under [sentences]."""
     report: bool = False
     """Instead, print how well sentences are understood in all worlds, by set of phrases (docs/words.md)."""
 
@@ -122,7 +122,7 @@ class Words(Command):
 
         if self.world not in api.names():
             return ""
-        read, cast, _ = talk.conversation_of(self.world)
+        read, cast = talk.reading_of(self.world)
         return sentences.in_words(deciding.decide(read, cast, text), cast)
 
     def _print_json(self, found: Understanding, does: str) -> None:
