@@ -44,7 +44,7 @@ class Words(Command):
     ablation: bool = False
     """Instead, compare encoders, poolings and scalings: how well they tell kinds apart, and left from right."""
     score: Path | None = None
-    """Instead, score what the playground does with the sentences of this TOML file: "sentence" = "kind" under [sentences]."""
+    """Instead, score what the playground does with a TOML file: "sentence" = "kind" in a table [sentences]."""
     report: bool = False
     """Instead, print how well sentences are understood in all worlds, by set of phrases (docs/words.md)."""
 
