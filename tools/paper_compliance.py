@@ -38,7 +38,9 @@ def obeying_in_box_pushing() -> dict[str, dict[str, float]]:
     the second policy earns more.
     """
     env = BoxPushing()
-    rules = rules_of(env, api.world("box_pushing").instructions, rule="add")
+    path = api.world("box_pushing").instructions
+    assert path is not None
+    rules = rules_of(env, path, rule="add")
     found = {}
     for kind, name in enumerate(rules.names[1:], start=1):
         allowed, penalty = np.asarray(rules.allowed[kind]), float(rules.penalty[kind])

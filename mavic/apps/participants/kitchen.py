@@ -8,10 +8,10 @@ from typing import Any
 
 from mavic.apps.participants.balance import Step
 from mavic.apps.participants.plan import Plan, Prompt, Task, seats_of
-from mavic.apps.playground import orders
+from mavic.apps.playground.answers import Understood
 from mavic.apps.playground.catalog import Catalog
 from mavic.apps.playground.limits import RequestError
-from mavic.apps.playground.messages import GUEST, Frames, Opened, Understood
+from mavic.apps.playground.messages import GUEST, Frames, Opened
 from mavic.apps.playground.orders import Line
 from mavic.apps.playground.session import Session, open_session
 from mavic.teams.stage import StageError
@@ -65,7 +65,7 @@ class Kitchen:
         Args:
             text: the sentence.
         """
-        return orders.read_line(self.session.stage.lexicon, self.session.names, text)
+        return self.session.hear(text)
 
     def say(self, by: int, line: Line) -> Understood:
         """Carry out what a person said, and note it. Return what it was understood as.
@@ -74,17 +74,17 @@ class Kitchen:
             by: which person of the kitchen.
             line: what the sentence asks for.
         """
-        before, prompt, ended = self.time, self.prompt, False
+        before, prompt, held = self.time, self.prompt, self._held()
         refused: list[str] = []
         why = ""
         if line.clear:
-            ended = line.ends and self.session.instructed
             try:
                 refused = self.session.obey(line)
             except (RequestError, StageError) as error:
                 why = str(error)
-        told = Understood.of(line, refused, ended)
-        given = line.clear and not refused and not why and not told.nothing
+        now = self._held()
+        told = Understood.of(line, refused, [kind for kind in held if kind not in now])
+        given = line.clear and not refused and not why
         told = told.model_copy(update={"refused": [self.called] * bool(refused)})
         said = {"kind": told.kind, "also": told.also, "agents": told.agents, "ends": told.ends}
         self.note(
@@ -103,6 +103,10 @@ class Kitchen:
             raise RequestError(why)
         self._heard(given)
         return told
+
+    def _held(self) -> list[str]:
+        """Return the kinds that hold."""
+        return [order.heard.kind for order in self.session.orders.holding]
 
     def _heard(self, given: bool) -> None:
         if given:

@@ -22,7 +22,7 @@ from mavic.apps.playground.limits import (
     RequestError,
 )
 from mavic.apps.playground.messages import GUEST
-from mavic.apps.playground.orders import names_of
+from mavic.experiment.talk import names_of
 from mavic.experiment.task import instructions_of
 from mavic.hints import suggest
 from mavic.instruct.spec import InstructionFile

@@ -13,8 +13,8 @@ from mavic.apps.participants.people import Person
 from mavic.apps.participants.plan import Plan
 from mavic.apps.playground.catalog import Catalog
 from mavic.apps.playground.messages import GUEST, Frames
-from mavic.apps.playground.orders import names_of
 from mavic.envs import api
+from mavic.experiment.talk import names_of
 from mavic.storage import files
 
 GOODBYE = {

@@ -33,7 +33,8 @@ from mavic.runtime.sockets import address_of, is_loopback, open_socket
 LOG = logging.getLogger(__name__)
 COOKIE = "mavic_token"
 TRIM_SECONDS = 60.0
-SCRIPTS = ("address", "guide", "suggest", "past", "pad", "save", "play")  # of the playground alone
+# of the playground alone
+SCRIPTS = ("address", "guide", "suggest", "past", "talk", "menu", "mic", "pad", "save", "play")
 STATIC = {
     **{f"{name}.js": "text/javascript" for name in (*replay.SCRIPTS, *SCRIPTS)},
     "play.css": "text/css",

@@ -266,9 +266,9 @@
   function understood(message) {
     if (!state.opened) return;
     const said = "“" + message.text + "”";
-    if (message.ends) say("sure", message.ended ? "Ended. The team goes back to its work." : "Nothing holds, so there was nothing to end.");
-    else if (message.choices.length) {
-      say("unsure", make("b", { text: "That is more than can hold at once. Please say one after the other." }));
+    if (message.ends) say("sure", message.ended.length ? "Ended. The team goes back to its work." : "Nothing holds, so there was nothing to end.");
+    else if (message.question) {
+      say("unsure", make("b", { text: message.question }));
     } else if (message.nothing) say("sure", said + " asks for nothing that the team can do now.");
     else if (message.unsure) say("unsure", make("b", { text: "The team is not sure what you mean by " + said + ". Please say it in other words." }));
     else if (message.refused.length) say("unsure", make("b", { text: said + " cannot be done now." }));
