@@ -6,6 +6,7 @@ events [V], available macros [N, M], preconditions [P].
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ class MacroSimulator:
         """Make a new simulator of the world."""
         self.description = description
         self.seed = 0
+        self.seconds = 0.0  # the processor time of the simulator itself
         self._simulator: Adapter = description.simulator()
         self._controllers = [list(own.values()) for own in description.controllers]
         self._memory: list[Any] = [None] * len(description.agents)
@@ -68,7 +70,9 @@ class MacroSimulator:
                     agent, f"a controller chose the action {action!r} of 0 to {count - 1}"
                 )
             actions.append(int(action))
+        began = time.thread_time()
         stepped = self._simulator.step(actions)
+        self.seconds += time.thread_time() - began
         status = [
             controller.status(world, agent, self._memory[agent])
             for agent, controller in enumerate(running)

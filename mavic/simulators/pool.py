@@ -3,6 +3,9 @@
 A compiled program knows a state of a simulator by its handle: the simulator's number, the number of its episode, and
 the tick. A tick asked for twice is answered from memory. A state that the simulator has left is brought back by
 replaying its episode, so states can be kept and returned to, as with compiled environments.
+
+Several devices may ask at once. Each has a lane: simulators of its own in workers of its own, if there are enough, so
+no device waits for the simulators of another.
 """
 
 from __future__ import annotations
@@ -10,7 +13,9 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,7 +24,7 @@ from mavic.simulators.adapters import SimulatorError
 from mavic.simulators.check import SEED
 from mavic.simulators.description import Description
 from mavic.simulators.macro_simulator import Row
-from mavic.simulators.processes import Here, Lost, Process, Request
+from mavic.simulators.processes import Lost, Request, Workers
 from mavic.simulators.worker import Answer
 
 FAILURES_IN_A_ROW = 20  # without an episode that ends well; then training stops
@@ -36,25 +41,30 @@ class Pool:
         self.description = description
         self.error: SimulatorError | None = None
         self.dropped: Counter[str] = Counter()
-        self.seconds = {"stepping": 0.0, "asking": 0.0}
-        """What time went into: "stepping" (in the simulators of the slowest worker) and "asking" (all of a call)."""
+        self.seconds: Counter[str] = Counter()
+        """Processor time: "simulators", "macros", "travelling" (of workers, to read and send), and "asking" (of this
+        process, without what simulators in it take)."""
         self._reports: list[str] = []
-        self._lock = threading.RLock()
-        count = description.workers
-        self._workers: list[Process | Here] = [
-            Process(description, number) for number in range(count)
-        ] or [Here(description)]
+        self._lock = (
+            threading.Lock()
+        )  # of the arrays; a call does not hold it while it waits for workers
+        self._lanes: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
+        self._workers = Workers(description)
         self._rows = np.zeros((0, description.sizes.row), np.float32)
         self._episode = np.zeros(0, np.int32)  # of each simulator
         self._time = np.zeros(0, np.int32)
         self._over = np.zeros(0, bool)
         self._used = np.zeros(0, np.int64)
+        self._lane = np.zeros(0, np.int32)
+        self._home = np.zeros(0, np.int32)  # the worker of each simulator
+        self._asked = np.zeros(0, bool)  # whether a worker is asked for it now
         self._seed: list[int] = []
         self._played: list[list[tuple[np.ndarray, np.ndarray]]] = []
         self._past: OrderedDict[tuple[int, int], tuple[int, list]] = OrderedDict()
         self._pictures: OrderedDict[tuple[int, int, int], Any] = OrderedDict()
         self._calls = 0
-        self._largest = 0
+        self._largest: Counter[int] = Counter()  # by lane
+        self._beside: dict[int, int] = {}  # how many lanes there are
         self._in_a_row = 0
         self._tried = False
         self._told = 0
@@ -62,9 +72,8 @@ class Pool:
 
     def close(self) -> None:
         """End all processes. The next call starts them again."""
+        self._workers.stop()
         with self._lock:
-            for worker in self._workers:
-                worker.stop()
             self._over[:] = True
 
     def raise_error(self) -> None:
@@ -81,23 +90,37 @@ class Pool:
             dropped, self._told = total - self._told, total
         return lines, dropped
 
-    def reset(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Begin an episode for each key [..., 2]. Return handles [..., 3] and rows [..., F]."""
+    def reset(
+        self, keys: np.ndarray, lane: int = 0, lanes: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Begin an episode for each key [..., 2]. Return handles [..., 3] and rows [..., F].
+
+        Args:
+            keys: [..., 2] the words of random keys.
+            lane: The number of the device that asks.
+            lanes: How many devices ask.
+        """
         front = keys.shape[:-1]
         handles = np.full((*front, 3), -1, np.int32)
-        return self.restart(handles, keys, np.ones(front, bool))
+        return self.restart(handles, keys, np.ones(front, bool), lane, lanes)
 
     def restart(
-        self, handles: np.ndarray, keys: np.ndarray, done: np.ndarray
+        self,
+        handles: np.ndarray,
+        keys: np.ndarray,
+        done: np.ndarray,
+        lane: int = 0,
+        lanes: int = 1,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Begin an episode where `done` [...] holds. Return handles and rows; elsewhere they are the present ones."""
         front = done.shape
         handles, done = handles.reshape(-1, 3).copy(), done.reshape(-1)
         keys = keys.reshape(-1, 2)[done]
-        with self._lock:
+        with self._call(lane):
             if done.any():
                 self._try_out()
-                numbers = self._acquire(handles[done])
+                self._beside[lane] = lanes
+                numbers = self._acquire(handles[done], lane)
                 seeds = [_seed_of(*key) for key in keys.tolist()]
                 self._begin(numbers, seeds, pictures=not front)
                 handles[done, 0], handles[done, 1] = numbers, self._episode[numbers]
@@ -121,8 +144,7 @@ class Pool:
         front, agents = handles.shape[:-1], macro.shape[-1]
         handles = handles.reshape(-1, 3).copy()
         macro, fresh = macro.reshape(-1, agents), fresh.reshape(-1, agents)
-        with self._lock:
-            began = time.perf_counter()
+        with self._call(int(self._lane[handles[0, 0]])):
             self._calls += 1
             places = self._to_step(handles, macro, fresh)
             numbers = handles[places, 0]
@@ -130,31 +152,42 @@ class Pool:
             handles[places, 2] += 1
             rows = self._rows[handles[:, 0]]
             self._tell_at_once(front, rows)
-            self.seconds["asking"] += time.perf_counter() - began
         return handles.reshape(*front, 3), rows.reshape(*front, -1)
 
-    def alone(self, count: int, ticks: int) -> float:
-        """Return the steps per second of simulators with random primitive actions, without macros or a team.
+    def alone(self, count: int, ticks: int, *, macros: bool) -> float:
+        """Return the steps per second of simulators with random actions, without a team.
 
         Args:
             count: How many simulators each worker steps.
             ticks: How many steps each of them makes.
+            macros: Whether agents run random macros instead of random primitive actions.
         """
-        with self._lock:
-            for worker in self._workers:
-                worker.send(Request("alone", [], (count, ticks)))
-            seconds = max(worker.receive().seconds for worker in self._workers)
-        return count * ticks * len(self._workers) / seconds
+        request = Request("alone", [], (count, ticks, macros))
+        answers = self._workers.exchange(dict.fromkeys(range(len(self._workers)), request))
+        return count * ticks * len(answers) / max(answers.values())
 
     def picture(self, handle: np.ndarray) -> Any:
         """Return the picture of a state: a `Scene`, an image [H, W, 3], or None."""
         key = (int(handle[0]), int(handle[1]), int(handle[2]))
-        with self._lock:
+        with self._call(int(self._lane[key[0]])):
             if key not in self._pictures and not self._is_finished(key):
                 self._replay(*key, pictures=True)
             return self._pictures.get(key)
 
-    # What a call needs, with the lock held.
+    @contextmanager
+    def _call(self, lane: int) -> Iterator[None]:
+        """Hold what a call needs. Calls of one lane come one after another."""
+        with self._lanes[lane], self._lock:
+            began = time.thread_time() + self._spent_here()
+            yield
+            self.seconds["asking"] += time.thread_time() - began - self._spent_here()
+
+    def _spent_here(self) -> float:
+        """Return what the simulators of this process took."""
+        here = self.description.workers == 0
+        return self.seconds["simulators"] + self.seconds["macros"] if here else 0.0
+
+    # What a call needs, with the locks held.
 
     def _try_out(self) -> None:
         """Try a simulator before the first episode. Say so if it does not repeat itself."""
@@ -162,15 +195,14 @@ class Pool:
             return
         self._tried = True
         try:
-            self._workers[0].send(Request("difference", [], ()))
-            if line := self._workers[0].receive():
-                self._reports.append(line)
+            line = self._exchange({0: Request("difference", [], ())})[0]
         except SimulatorError as error:
             self.error = error
-        except Lost as lost:
-            self._reports.append(
-                f"{self.description.name}, worker 0, seed {SEED}: {lost}, when it was tried"
-            )
+            return
+        if isinstance(line, Lost):
+            line = f"{self.description.name}, worker 0, seed {SEED}: {line}, when it was tried"
+        if line:
+            self._reports.append(line)
 
     def _tell_at_once(self, front: tuple[int, ...], rows: np.ndarray) -> None:
         """Where one episode is played by itself, as on a stage, its failure is an error."""
@@ -220,13 +252,13 @@ class Pool:
             )
             return np.array([number, self._episode[number], self._time[number]], np.int32)
         played = played[:tick]
-        (place,) = self._acquire(np.full((1, 3), -1, np.int32))
+        (place,) = self._acquire(np.full((1, 3), -1, np.int32), int(self._lane[number]))
         self._begin([place], [seed], pictures=False)
         agents = len(self.description.agents)
         macro = np.array([m for m, _ in played], np.int32).reshape(tick, agents)
         fresh = np.array([f for _, f in played], bool).reshape(tick, agents)
         request = Request("replay", [place], (place, seed, macro, fresh, pictures))
-        self._run({place % len(self._workers): request})
+        self._run({int(self._home[place]): request})
         self._time[place], self._played[place] = tick, list(played)
         if pictures:
             self._pictures[number, episode, tick] = self._pictures.pop(
@@ -235,10 +267,10 @@ class Pool:
             self._over[place] = True
         return np.array([place, self._episode[place], tick], np.int32)
 
-    def _acquire(self, handles: np.ndarray) -> np.ndarray:
+    def _acquire(self, handles: np.ndarray, lane: int) -> np.ndarray:
         """Return simulators for new episodes: the one of a handle whose episode is over, or others that are free."""
         count = len(handles)
-        self._largest = max(self._largest, count)
+        self._largest[lane] = max(self._largest[lane], count)
         own = handles[:, 0]
         mine = (
             (own >= 0) & (self._episode[own] == handles[:, 1]) & self._over[own]
@@ -246,30 +278,49 @@ class Pool:
             else np.zeros(count, bool)
         )
         needed = count - int(mine.sum())
-        free = np.setdiff1d(np.flatnonzero(self._over), own[mine])[:needed]
-        if len(free) < needed:
-            self._grow(needed - len(free))
-            free = np.setdiff1d(np.flatnonzero(self._over), own[mine])[:needed]
+
+        def free() -> np.ndarray:
+            there = np.flatnonzero(self._over & (self._lane == lane) & ~self._asked)
+            return np.setdiff1d(there, own[mine])[:needed]
+
         found = own.copy()
-        found[~mine] = free
+        if len(chosen := free()) < needed:
+            self._grow(needed - len(chosen), lane)
+            chosen = free()
+        found[~mine] = chosen
         self._over[found] = False
         return found
 
-    def _grow(self, needed: int) -> None:
-        """Make room for new simulators, or give up those that were not used for longest."""
-        limit = max(LEAST, 4 * self._largest)
-        extra = min(needed, max(0, limit - len(self._over)))
+    def _grow(self, needed: int, lane: int) -> None:
+        """Make room for new simulators of a lane, or give up those of it that were not used for longest."""
+        present = int((self._lane == lane).sum())
+        extra = min(needed, max(0, max(LEAST, 4 * self._largest[lane]) - present))
         if extra:
             size = len(self._over) + extra
-            for name in ("_rows", "_episode", "_time", "_over", "_used"):
+            for name in (
+                "_rows",
+                "_episode",
+                "_time",
+                "_over",
+                "_used",
+                "_lane",
+                "_home",
+                "_asked",
+            ):
                 old = getattr(self, name)
                 new = np.zeros((size, *old.shape[1:]), old.dtype)
                 new[: len(old)] = old
                 setattr(self, name, new)
+            homes = self._workers.of_lane(lane, self._beside.get(lane, 1))
+            self._lane[-extra:] = lane
+            self._home[-extra:] = [
+                homes[place % len(homes)] for place in range(present, present + extra)
+            ]
             self._over[-extra:] = True
             self._seed += [0] * extra
             self._played += [[] for _ in range(extra)]
-        for number in np.argsort(np.where(self._over, self._calls + 1, self._used), kind="stable")[
+        elsewhere = (self._lane != lane) | self._over
+        for number in np.argsort(np.where(elsewhere, self._calls + 1, self._used), kind="stable")[
             : needed - extra
         ]:
             self._past[int(number), int(self._episode[number])] = (
@@ -316,46 +367,39 @@ class Pool:
 
     def _by_worker(self, numbers: np.ndarray) -> dict[int, np.ndarray]:
         """Return the places of simulators by the worker that holds them."""
-        workers = numbers % len(self._workers)
-        return {
-            worker: np.flatnonzero(workers == worker)
-            for worker in range(len(self._workers))
-            if (workers == worker).any()
-        }
+        homes = self._home[numbers]
+        return {int(home): np.flatnonzero(homes == home) for home in np.unique(homes)}
 
     def _run(self, requests: dict[int, Request]) -> None:
         """Send requests to workers, and keep the rows that they answer."""
+        numbers = [number for request in requests.values() for number in request.numbers]
+        if self.error is None:
+            self._asked[numbers] = True
+            try:
+                answers = self._exchange(requests)
+            except SimulatorError as error:
+                self.error = self.error or error
+            self._asked[numbers] = False
         if self.error is not None:
-            for request in requests.values():
-                self._blank(request.numbers)
+            self._blank(numbers)
             return
-        slowest = 0.0
-        sent: dict[int, Request] = {}
+        for worker, answer in answers.items():
+            if isinstance(answer, Lost):
+                self._lose(worker, requests[worker], str(answer))
+            else:
+                self._keep(worker, requests[worker], answer)
+
+    def _exchange(self, requests: dict[int, Request]) -> dict[int, Any]:
+        """Return the answers of workers, or `Lost`. Other lanes may call in the meantime."""
+        self._lock.release()
         try:
-            for number, request in requests.items():
-                try:
-                    self._workers[number].send(request)
-                    sent[number] = request
-                except Lost as lost:
-                    self._lose(number, request, str(lost))
-            for number, request in list(sent.items()):
-                try:
-                    answer = self._workers[number].receive()
-                    slowest = max(slowest, answer.seconds)
-                    self._keep(number, request, answer)
-                except Lost as lost:
-                    self._lose(number, request, str(lost))
-                del sent[number]
-        except SimulatorError as error:
-            self.error = error
-            for worker in sent:  # the others' answers are not wanted any more
-                self._workers[worker].stop()
-            for request in requests.values():
-                self._blank(request.numbers)
-        self.seconds["stepping"] += slowest
+            return self._workers.exchange(requests)
+        finally:
+            self._lock.acquire()
 
     def _keep(self, worker: int, request: Request, answer: Answer) -> None:
         self._rows[request.numbers] = answer.rows
+        self.seconds.update(answer.spent)
         for number, picture in zip(request.numbers, answer.pictures, strict=False):
             key = (number, int(self._episode[number]), int(self._time[number]))
             self._pictures[key] = picture
@@ -366,8 +410,7 @@ class Pool:
 
     def _lose(self, worker: int, request: Request, why: str) -> None:
         """Drop the episodes of all simulators that a worker held. It is started again by the next request."""
-        held = np.arange(len(self._over))
-        lost = held[(held % len(self._workers) == worker) & ~self._over]
+        lost = np.flatnonzero((self._home == worker) & ~self._over & ~self._asked)
         for number in sorted({*request.numbers, *lost.tolist()}):
             self._drop(worker, number, why)
 

@@ -1,4 +1,4 @@
-"""Where simulators are held: in worker processes, or in this process."""
+"""Where simulators are held: in worker processes, or in this process. Who may ask which of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import pickle
 import socket
 import subprocess
 import sys
+import threading
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
@@ -137,6 +139,60 @@ class Here:
         for simulator in self.holder.held.values():
             simulator.close()
         self.holder.held.clear()
+
+
+class Workers:
+    """All workers of a world. Several threads may ask: one worker answers one of them at a time."""
+
+    def __init__(self, description: Description) -> None:
+        """Start no process yet."""
+        self._places: list[Process | Here] = [
+            Process(description, number) for number in range(description.workers)
+        ] or [Here(description)]
+        self._locks = [threading.Lock() for _ in self._places]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, number: int) -> Process | Here:
+        return self._places[number]
+
+    def of_lane(self, lane: int, lanes: int) -> list[int]:
+        """Return the workers of one of several lanes. With fewer workers than lanes, lanes share workers."""
+        own = [number for number in range(len(self)) if number % lanes == lane]
+        return own or [lane % len(self)]
+
+    def exchange(self, requests: dict[int, Request]) -> dict[int, Any]:
+        """Return what each worker answers, or the `Lost` that says why it does not.
+
+        A `SimulatorError` is raised. The answers of the other workers are not wanted any more, so they are ended.
+        """
+        with ExitStack() as held:
+            for number in sorted(requests):
+                held.enter_context(self._locks[number])
+            found: dict[int, Any] = {}
+            try:
+                for number, request in requests.items():
+                    try:
+                        self._places[number].send(request)
+                    except Lost as lost:
+                        found[number] = lost
+                for number in requests.keys() - found.keys():
+                    try:
+                        found[number] = self._places[number].receive()
+                    except Lost as lost:
+                        found[number] = lost
+            except SimulatorError:
+                for number in requests.keys() - found.keys():
+                    self._places[number].stop()
+                raise
+            return found
+
+    def stop(self) -> None:
+        """End all processes. The next request starts them again."""
+        for place, lock in zip(self._places, self._locks, strict=True):
+            with lock:
+                place.stop()
 
 
 def _pickled(description: Description) -> bytes:
