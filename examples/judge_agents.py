@@ -2,11 +2,14 @@
 
     python examples/judge_agents.py box_pushing --episodes 32 --out runs
     mavic report runs/box_pushing
+    python examples/judge_agents.py rware --options robots 4
 
 They meet the episodes, the instructions and the metrics of trained teams. Any callable can take their place.
 """
 
 import argparse
+import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -33,11 +36,33 @@ OBEY = {
         "fetch-tool-2-first": "LOOK_FOR_2",
     },
     "overcooked": {"stay": "STAY", "get-tomato": "GET_TOMATO", "move-left": "LEFT"},
+    "rware": {"robot-1-stop": "WAIT"},
+    "foraging": {"stop": "WAIT", "agent-1-stop": "WAIT"},
+    "jaxmarl": {"cook-1-stop": "WAIT"},
+}
+# In worlds of other packages the script's work is the first macro of a list that can start. It leaves out what is
+# forbidden.
+PRIORITY = {
+    "rware": ("DELIVER", "RETURN", "FETCH_1", "FETCH_2", "FETCH_3", "WAIT"),
+    "foraging": ("GO_1", "GO_2", "WAIT"),
+    "jaxmarl": ("SERVE", "TOP_POT", "LOWER_POT", "PLATE", "ONION", "WAIT"),
+}
+FORBIDDEN = {
+    "not-aisle-2": {"FETCH_2"},
+    "aisle-1-first": {"FETCH_2", "FETCH_3"},
+    "not-food-1": {"GO_1"},
+    "not-top-pot": {"TOP_POT"},
 }
 
 
-def work(seen, i, world):
-    """The script's work: the macro of agent i if nothing is asked."""
+def work(seen, i, world, listens):
+    """The script's work: the macro of agent i if no command holds."""
+    if world in PRIORITY:
+        if world == "foraging" and str(seen.running[i]).startswith("GO"):
+            return "LOAD"  # beside a food
+        left_out = FORBIDDEN.get(seen.kind[i], ()) if listens else ()
+        can = {m for m, on in zip(seen.macros[i], seen.available[i], strict=False) if on}
+        return next(macro for macro in PRIORITY[world] if macro in can and macro not in left_out)
     if world == "box_pushing":  # observation 1: the big box is ahead
         return "PUSH" if seen.observation[i, 1] else f"GO_BIG_SPOT_{i}"
     step = seen.memory[i] = seen.memory.get(i, -1) + 1
@@ -63,7 +88,7 @@ def script(world, listens):
             elif listens and seen.kind[i] and world == "overcooked":
                 choices.append("unsure")  # it asks back and waits
             else:
-                choices.append(work(seen, i, world))
+                choices.append(work(seen, i, world, listens))
         return choices
 
     return agent
@@ -89,7 +114,12 @@ if __name__ == "__main__":
     parser.add_argument("world", choices=sorted(OBEY))
     parser.add_argument("--episodes", type=int, default=32)
     parser.add_argument("--out")
+    parser.add_argument("--options", nargs=2, metavar=("NAME", "NUMBER"))
     args = parser.parse_args()
+    options = {args.options[0]: int(args.options[1])} if args.options else {}
+    if args.world in PRIORITY:
+        sys.path.insert(0, str(Path(__file__).parent / args.world))
+        __import__(f"{args.world}_team")
     agents = {
         "script": script(args.world, listens=True),
         "deaf": script(args.world, listens=False),
@@ -97,7 +127,7 @@ if __name__ == "__main__":
     }
     for name, agent in agents.items():
         judged = mavic.judge(
-            agent, args.world, name=name, episodes=args.episodes, out=args.out
+            agent, args.world, name=name, episodes=args.episodes, out=args.out, **options
         ).summary()
         shown = (f"{key} {'—' if v is None else format(v, '.3f')}" for key, v in judged.items())
         print(f"{name}: {', '.join(shown)}")

@@ -130,4 +130,4 @@ RWARE = python_world(
     "rware", warehouse, horizon=150, agents=names, macros=MACROS, observe=observe, scene=scene,
     events={"delivered": delivered},
 )  # fmt: skip
-register("rware", RWARE, instructions="rware_team.toml", title="Robotic Warehouse")
+register("rware", RWARE, "rware_team.toml", title="Robotic Warehouse", episodes=16_000)

@@ -6,6 +6,7 @@ Cells are (row, column); row 0 is the northern one. Directions are 0 north, 1 ea
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,36 @@ def around(cell: Cell, shape: tuple[int, ...]) -> list[Cell]:
     """Return the neighbours of a cell that lie on the grid."""
     found = [(cell[0] + down, cell[1] + right) for down, right in MOVES]
     return [(r, c) for r, c in found if 0 <= r < shape[0] and 0 <= c < shape[1]]
+
+
+def ways_beside(floor: np.ndarray, targets: Sequence[Cell]) -> tuple[np.ndarray, np.ndarray]:
+    """Return how to reach the nearest of some cells that are not floor, such as counters, and to face it.
+
+    Floors that never change need no search in each tick: this is computed once, and looked up.
+
+    Args:
+        floor: bool [H, W], the cells that can be entered.
+        targets: The cells to face.
+
+    Returns:
+        int [H, W]: the direction of the next step from each cell, or of the target if the agent stands beside it; WAIT
+        where no path leads to one. bool [H, W]: whether the agent stands beside it.
+    """
+    best = np.full(floor.shape, FAR)
+    way, there = np.full(floor.shape, WAIT), np.zeros(floor.shape, bool)
+    for target in targets:
+        for stand in around(target, floor.shape):
+            if not floor[stand]:
+                continue
+            far = distances(floor, stand)
+            for row, column in np.argwhere((far < best) & floor).tolist():
+                cell = (row, column)
+                best[cell], there[cell] = far[cell], cell == stand
+                towards = (
+                    target if cell == stand else min(around(cell, far.shape), key=far.__getitem__)
+                )
+                way[cell] = MOVES.index((towards[0] - row, towards[1] - column))
+    return way, there
 
 
 def compiled_distances(free: Any, target: Any) -> Any:
