@@ -59,8 +59,9 @@ class Pool:
         self._home = np.zeros(0, np.int32)  # the worker of each simulator
         self._asked = np.zeros(0, bool)  # whether a worker is asked for it now
         self._seed: list[int] = []
-        self._played: list[list[tuple[np.ndarray, np.ndarray]]] = []
-        self._past: OrderedDict[tuple[int, int], tuple[int, list]] = OrderedDict()
+        shape = (0, description.horizon, description.sizes.agents)
+        self._played = np.zeros(shape, np.int16)  # 2 × macro + whether it was fresh, in each tick
+        self._past: OrderedDict[tuple[int, int], tuple[int, np.ndarray]] = OrderedDict()
         self._pictures: OrderedDict[tuple[int, int, int], Any] = OrderedDict()
         self._calls = 0
         self._largest: Counter[int] = Counter()  # by lane
@@ -237,8 +238,7 @@ class Pool:
         number, episode, tick = key
         if self._episode[number] != episode or self._time[number] != tick + 1:
             return False
-        last = self._played[number][-1]
-        return np.array_equal(last[0], macro) and np.array_equal(last[1], fresh)
+        return np.array_equal(self._played[number, tick], 2 * macro + fresh)
 
     def _replay(self, number: int, episode: int, tick: int, *, pictures: bool) -> np.ndarray:
         """Bring a state back in another simulator and return its handle there."""
@@ -251,15 +251,13 @@ class Pool:
                 f"a state of an episode that ended long ago was asked for, tick {tick}"
             )
             return np.array([number, self._episode[number], self._time[number]], np.int32)
-        played = played[:tick]
+        played = played[:tick].copy()
         (place,) = self._acquire(np.full((1, 3), -1, np.int32), int(self._lane[number]))
         self._begin([place], [seed], pictures=False)
-        agents = len(self.description.agents)
-        macro = np.array([m for m, _ in played], np.int32).reshape(tick, agents)
-        fresh = np.array([f for _, f in played], bool).reshape(tick, agents)
+        macro, fresh = played // 2, played % 2 > 0
         request = Request("replay", [place], (place, seed, macro, fresh, pictures))
         self._run({int(self._home[place]): request})
-        self._time[place], self._played[place] = tick, list(played)
+        self._time[place], self._played[place, :tick] = tick, played
         if pictures:
             self._pictures[number, episode, tick] = self._pictures.pop(
                 (place, int(self._episode[place]), 0), None
@@ -306,6 +304,7 @@ class Pool:
                 "_lane",
                 "_home",
                 "_asked",
+                "_played",
             ):
                 old = getattr(self, name)
                 new = np.zeros((size, *old.shape[1:]), old.dtype)
@@ -318,14 +317,13 @@ class Pool:
             ]
             self._over[-extra:] = True
             self._seed += [0] * extra
-            self._played += [[] for _ in range(extra)]
         elsewhere = (self._lane != lane) | self._over
         for number in np.argsort(np.where(elsewhere, self._calls + 1, self._used), kind="stable")[
             : needed - extra
         ]:
             self._past[int(number), int(self._episode[number])] = (
                 self._seed[number],
-                self._played[number],
+                self._played[number].copy(),
             )
             self._over[number] = True
         while len(self._past) > PAST:
@@ -338,7 +336,7 @@ class Pool:
         self._time[places], self._over[places] = 0, False
         self._used[places] = self._calls
         for number, seed in zip(places.tolist(), seeds, strict=True):
-            self._seed[number], self._played[number] = seed, []
+            self._seed[number] = seed
         requests = {}
         for worker, mine in self._by_worker(places).items():
             given = [seeds[place] for place in mine]
@@ -350,8 +348,7 @@ class Pool:
         self, numbers: np.ndarray, macro: np.ndarray, fresh: np.ndarray, *, pictures: bool
     ) -> None:
         """Run a tick of these simulators."""
-        for place, number in enumerate(numbers.tolist()):
-            self._played[number].append((macro[place], fresh[place]))
+        self._played[numbers, self._time[numbers]] = 2 * macro + fresh
         self._time[numbers] += 1
         self._used[numbers] = self._calls
         requests = {}
