@@ -13,6 +13,7 @@ import pytest
 import toy_simulators as toys
 
 from mavic.envs import api
+from mavic.envs.unreliable import unreliable
 from mavic.instruct import reward
 from mavic.instruct.spec import InstructionFile
 from mavic.rollout.rollout import Policy, rollout
@@ -92,6 +93,16 @@ def test_the_host_plays_the_episodes_that_a_compiled_world_plays(compiled):
     rows = played(env)
     same(played(compiled), rows)
     assert sum(steps) == rows.alive.sum()  # an environment whose episodes are done takes no ticks
+
+
+@pytest.mark.long
+def test_unreliable_macros_are_the_same_in_both(compiled):
+    numbers = dict(fails=0.2, slips=0.3, stopping=2)
+    one, two = (
+        played(unreliable(env, ("WAIT",), **numbers)) for env in (compiled, clock_world(workers=0))
+    )
+    same(one, two)
+    assert two.events[..., -1].sum() > 0  # macros failed
 
 
 @pytest.mark.long
