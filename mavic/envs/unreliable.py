@@ -66,7 +66,7 @@ class Unreliable:
     def in_training(self) -> Unreliable:
         """Return the world that training plays."""
         none = dict(fails=0.0, slips=0.0, stopping=0)
-        return self if self.practised else replace(self, **none)  # type: ignore[arg-type]
+        return self if self.practised else replace(self, **none)
 
     def reset(self, key: Array) -> _State:
         """Return the first state of an episode."""

@@ -22,6 +22,7 @@ import numpy as np
 
 from mavic.simulators.adapters import SimulatorError
 from mavic.simulators.check import SEED
+from mavic.simulators.cluster import places_of
 from mavic.simulators.description import Description
 from mavic.simulators.macro_simulator import Row
 from mavic.simulators.processes import Lost, Request, Workers
@@ -49,7 +50,7 @@ class Pool:
             threading.Lock()
         )  # of the arrays; a call does not hold it while it waits for workers
         self._lanes: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
-        self._workers = Workers(description)
+        self._workers = Workers(places_of(description))
         self._rows = np.zeros((0, description.sizes.row), np.float32)
         self._episode = np.zeros(0, np.int32)  # of each simulator
         self._time = np.zeros(0, np.int32)

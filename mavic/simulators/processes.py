@@ -8,9 +8,10 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import ExitStack
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from mavic.simulators.adapters import SimulatorError
 from mavic.simulators.description import Description
@@ -58,7 +59,7 @@ class Process:
             )
         self.connection = Connection(ours.detach())
         self.connection.send(sys.path)
-        self.connection.send_bytes(_pickled(self.description))
+        self.connection.send_bytes(pickled(self.description))
         try:
             found = self._receive(START_SECONDS)
         except Lost as lost:
@@ -117,14 +118,9 @@ class Process:
 class Here:
     """The place of simulators that run in this process. Errors and hangs of theirs are those of the program."""
 
-    number = 0
-
     def __init__(self, description: Description) -> None:
         self.holder = Holder(description)
         self.answer: Any = None
-
-    def start(self) -> None:
-        """Do nothing: it is always there."""
 
     def send(self, request: Request) -> None:
         """Do what is asked at once."""
@@ -141,20 +137,31 @@ class Here:
         self.holder.held.clear()
 
 
+class Place(Protocol):
+    """Where some of the simulators are: a worker. Its `start` is called by `send`."""
+
+    def send(self, request: Request) -> None:
+        """Ask for something. The answer comes by `receive`."""
+
+    def receive(self) -> Any:
+        """Return the answer. `Lost`: there is none, and the worker is ended."""
+
+    def stop(self) -> None:
+        """End the worker."""
+
+
 class Workers:
     """All workers of a world. Several threads may ask: one worker answers one of them at a time."""
 
-    def __init__(self, description: Description) -> None:
-        """Start no process yet."""
-        self._places: list[Process | Here] = [
-            Process(description, number) for number in range(description.workers)
-        ] or [Here(description)]
+    def __init__(self, places: Sequence[Place]) -> None:
+        """Start none of them yet."""
+        self._places = places
         self._locks = [threading.Lock() for _ in self._places]
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def __getitem__(self, number: int) -> Process | Here:
+    def __getitem__(self, number: int) -> Any:
         return self._places[number]
 
     def of_lane(self, lane: int, lanes: int) -> list[int]:
@@ -195,7 +202,7 @@ class Workers:
                 place.stop()
 
 
-def _pickled(description: Description) -> bytes:
+def pickled(description: Description) -> bytes:
     """Return a description as bytes. cloudpickle, if it is installed, also takes functions of a script or notebook."""
     try:
         from cloudpickle import dumps

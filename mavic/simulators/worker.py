@@ -102,9 +102,7 @@ class Holder:
         except SimulatorError:
             raise
         except Exception as error:  # it is told when it happens in an episode
-            return (
-                f"{self.description.name}, seed {check.SEED}: {_raised(error)}, when it was tried"
-            )
+            return f"{self.description.name}, seed {check.SEED}: {raised(error)}, when it was tried"
 
     def _each(self, numbers: Sequence[int], call: Any, pictures: bool) -> Answer:
         stepped = sum(held.seconds for held in self.held.values())
@@ -121,7 +119,7 @@ class Holder:
             except SimulatorFailure as failure:
                 failed[place] = str(failure)
             except Exception as error:  # a simulator may raise anything
-                failed[place] = f"crashed: {_raised(error)}"
+                failed[place] = f"crashed: {raised(error)}"
             if place in failed:
                 drawn += [None] if pictures else []
                 self.held.pop(number, None)
@@ -159,11 +157,32 @@ class _Player:
             self.row = simulator.reset(int(self.random.integers(2**31)))
 
 
-def _raised(error: BaseException) -> str:
+def raised(error: BaseException) -> str:
     """Return an error in one line, with the file and line that raised it."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text} ({last.filename.rsplit('/', 1)[-1]}:{last.lineno})"
+
+
+class Server:
+    """Answers requests with a holder, and counts what the process spends on reading and sending them."""
+
+    def __init__(self, description: bytes) -> None:
+        """Hold no simulators of a pickled world yet."""
+        self._holder = Holder(pickle.loads(description))
+        self._mark = time.thread_time()
+
+    def answer(self, method: str, args: tuple[Any, ...]) -> Any:
+        """Return what a method of the holder returns, or the `SimulatorError` that it raises."""
+        try:
+            found = getattr(self._holder, method)(*args)
+        except SimulatorError as error:
+            return error
+        if isinstance(found, Answer):
+            since = time.thread_time() - self._mark
+            self._mark += since
+            found.spent["travelling"] = max(0.0, since - sum(found.spent.values()))
+        return found
 
 
 def main() -> None:
@@ -173,23 +192,14 @@ def main() -> None:
     connection = Connection(int(sys.argv[1]))
     sys.path[:] = connection.recv()
     try:
-        holder = Holder(pickle.loads(connection.recv_bytes()))
+        server = Server(connection.recv_bytes())
         connection.send(None)
     except BaseException as error:
-        connection.send(_raised(error))
+        connection.send(raised(error))
         return
-    mark = time.thread_time()
     while True:
         try:
-            name, args = connection.recv()
+            request = connection.recv()
         except (EOFError, OSError):  # the pool is gone
             return
-        try:
-            answer = getattr(holder, name)(*args)
-            if isinstance(answer, Answer):
-                since = time.thread_time() - mark
-                mark += since
-                answer.spent["travelling"] = max(0.0, since - sum(answer.spent.values()))
-            connection.send(answer)
-        except SimulatorError as error:
-            connection.send(error)
+        connection.send(server.answer(*request))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import corridor
 import jax
@@ -101,6 +105,25 @@ def test_a_worker_that_is_killed_is_replaced():
     again = jax.vmap(env.reset)(jax.random.split(KEY, 4))
     assert np.array_equal(again.row, state.row)
     env.pool.close()
+
+
+@pytest.mark.long
+def test_on_a_ray_cluster_a_killed_worker_and_a_lost_node_are_replaced():
+    pytest.importorskip("ray")
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("on_ray.py"))],
+        env={**os.environ, "PYTHONPATH": paths, "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+    )
+    found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    assert found["workers"] == found["nodes"] == 2 and found["same"] == [True, True]
+    assert all(held == failed > 0 for held, failed in found["lost"])
+    assert all("died (its process or its node was lost)" in line for line in found["reports"])
+    assert found["dropped"] >= sum(held for held, _ in found["lost"])
 
 
 @pytest.mark.long
