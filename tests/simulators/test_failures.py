@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import corridor
@@ -166,6 +167,8 @@ def test_a_simulator_that_does_not_repeat_itself_is_named():
         ("alone", "line, b, tick 3: the simulator returned no observation of this agent"),
         ("words", "line, a, tick 3: the observation is list, not an array of numbers"),
         ("rewards", "line, tick 3: 3 rewards for 2 agents"),
+        ("unpaid", "line, b, tick 3: the simulator returned no reward of this agent"),
+        ("flags", "line, tick 3: terminated must be true or false for all agents, not {'a'"),
         ("triple", "line, tick 3: step must return observations, rewards, terminated, truncated"),
     ],
 )
@@ -241,6 +244,12 @@ class NoStep:
         (box_actions, {}, r"w, agent_0, tick 0: the action space Box.* is not Discrete"),
         (one_action, {}, r"w: the action space Discrete\(3\) is not a Tuple"),
         (one_observation, {}, r"w, tick 0: the observation space Box.* has no part for each of 2"),
+        (toys.broken, {}, r"w: the simulator cannot be made: ValueError: no map \(toy_sim"),
+        (
+            partial(toys.crashing, how="reset"),
+            {"actions": toys.ACTIONS},
+            r"w: the first reset failed: KeyError: 'map' \(toy_simulators.py:",
+        ),
         (NoStep, {}, "w: NoStep has no method step"),
         (toys.line, {}, "w: Line does not say how many actions an agent has"),
         (toys.line, {"actions": toys.ACTIONS, "horizon": 0}, "w: horizon must be a positive"),
