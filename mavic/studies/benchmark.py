@@ -9,7 +9,7 @@ from __future__ import annotations
 import resource
 import statistics
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -174,16 +174,14 @@ def _measure_simulators(
         with console.status(f"repeat {repeat + 1} of {repeats}"):
             rates["random actions"].append(env.pool.alone(SIMULATORS, ALONE_TICKS, macros=False))
             rates["random macros"].append(env.pool.alone(SIMULATORS, ALONE_TICKS, macros=True))
-            before, began, busy = (
-                Counter(env.pool.seconds),
-                time.perf_counter(),
-                time.process_time(),
-            )
+            before = dict(env.pool.seconds)
+            began, busy = time.perf_counter(), time.process_time()
             ticks = steps(jax.block_until_ready(job()))
             rates["training"].append(ticks / (time.perf_counter() - began))
             busy = time.process_time() - busy
-        spent = Counter(env.pool.seconds)
-        spent.subtract(before)
+        spent = defaultdict(float, env.pool.seconds)
+        for name, seconds in before.items():
+            spent[name] -= seconds
         here = 0.0 if env.description.workers else spent["simulators"] + spent["macros"]
         shares = (
             spent["simulators"],

@@ -42,7 +42,7 @@ def main() -> None:
     def lose(number, kill):
         """Lose a worker between two ticks. Note how many episodes it held, how many failed, and that all goes on."""
         handles = pool.tick(pool.reset(KEYS)[0], STAY, FRESH)[0]
-        held = int((pool._home[handles[:, 0]] == number).sum())
+        held = int((pool._kept.home[handles[:, 0]] == number).sum())
         kill()
         with contextlib.suppress(ray.exceptions.RayActorError):
             while True:  # until it is gone

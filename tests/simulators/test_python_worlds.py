@@ -109,7 +109,7 @@ def test_unreliable_macros_are_the_same_in_both(compiled):
 def test_a_world_may_limit_how_many_simulators_play_at_once(compiled):
     env = clock_world(workers=0, side_by_side=2)
     rows = played(env)
-    assert rows.alive.shape[1] == 2 and len(env.pool._over) == 2
+    assert rows.alive.shape[1] == 2 and len(env.pool._kept.over) == 2
     assert rows.alive.sum() == played(compiled).alive.sum()
 
 
@@ -153,7 +153,7 @@ def test_a_state_can_be_returned_to_after_the_simulator_moved_on():
     assert np.array_equal(env.observe(step(other, 1, 0))[:, 0] * 6, [1, 5])
     for _ in range(300):  # episodes that are begun and left, as on a stage
         _, row = env.pool.reset(np.asarray(jax.random.key_data(KEY)).view(np.int32))
-    assert len(env.pool._over) <= 64 and np.array_equal(step(right, 1, 2).row, there.row)
+    assert len(env.pool._kept.over) <= 64 and np.array_equal(step(right, 1, 2).row, there.row)
     assert np.array_equal(row, first.row)
 
 
