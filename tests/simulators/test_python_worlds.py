@@ -20,6 +20,8 @@ from mavic.rollout.rollout import Policy, rollout
 from mavic.run_axis import RUNS
 from mavic.simulators.adapters import SimulatorError
 from mavic.simulators.controllers import Action, Wait
+from mavic.simulators.episodes import Episodes
+from mavic.simulators.processes import Workers
 from mavic.simulators.worlds import python_world
 from mavic.types import record, replace
 
@@ -221,3 +223,18 @@ def test_the_module_of_a_world_is_that_which_made_it(monkeypatch):
     monkeypatch.setattr(api, "REGISTERED", {})
     api.register("line", python_world("line", toys.line, horizon=9, actions=toys.ACTIONS))
     assert api.module_of("line") == __name__
+
+
+def test_each_device_has_simulators_of_its_own_in_workers_of_its_own():
+    env = python_world("line", toys.line, horizon=9, actions=toys.ACTIONS, workers=0)()
+    workers = Workers([None] * 4)
+    assert [workers.of_lane(lane, 3) for lane in range(3)] == [[0, 3], [1], [2]]
+    assert [workers.of_lane(lane, 6) for lane in range(6)] == [[0], [1], [2], [3], [0], [1]]
+    episodes, nothing = Episodes(env.description, workers), np.full((6, 3), -1, np.int32)
+    episodes.beside = {0: 2, 1: 2}
+    one, two = (episodes.acquire(nothing, lane) for lane in (0, 1))
+    assert set(episodes.home[one]) == {0, 2} and set(episodes.home[two]) == {1, 3}
+    assert not set(one) & set(two)
+    episodes.over[one] = True  # free, but not for the other device
+    assert not set(episodes.acquire(nothing, 1)) & set(one)
+    assert set(episodes.acquire(nothing, 0)) == set(one)
