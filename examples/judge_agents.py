@@ -4,6 +4,7 @@
     python examples/judge_agents.py box_pushing model --url http://127.0.0.1:8000/v1 --episodes 4 --out runs
     python examples/judge_agents.py box_pushing person --condition live/by-kind/kinds=stay --episodes 1 --out runs
     mavic report runs/box_pushing
+    python examples/judge_agents.py rware --options robots 4
 
 They meet the episodes, the instructions and the metrics of trained teams. Any callable can take their place.
 """
@@ -12,6 +13,7 @@ import argparse
 import json
 import sys
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 
@@ -39,11 +41,33 @@ OBEY = {
         "fetch-tool-2-first": "LOOK_FOR_2",
     },
     "overcooked": {"stay": "STAY", "get-tomato": "GET_TOMATO", "move-left": "LEFT"},
+    "rware": {"robot-1-stop": "WAIT"},
+    "foraging": {"stop": "WAIT", "agent-1-stop": "WAIT"},
+    "jaxmarl": {"cook-1-stop": "WAIT"},
+}
+# In worlds of other packages the script's work is the first macro of a list that can start. It leaves out what is
+# forbidden.
+PRIORITY = {
+    "rware": ("DELIVER", "RETURN", "FETCH_1", "FETCH_2", "FETCH_3", "WAIT"),
+    "foraging": ("GO_1", "GO_2", "WAIT"),
+    "jaxmarl": ("SERVE", "TOP_POT", "LOWER_POT", "PLATE", "ONION", "WAIT"),
+}
+FORBIDDEN = {
+    "not-aisle-2": {"FETCH_2"},
+    "aisle-1-first": {"FETCH_2", "FETCH_3"},
+    "not-food-1": {"GO_1"},
+    "not-top-pot": {"TOP_POT"},
 }
 
 
-def work(seen, i, world):
-    """The script's work: the macro of agent i if nothing is asked."""
+def work(seen, i, world, listens):
+    """The script's work: the macro of agent i if no command holds."""
+    if world in PRIORITY:
+        if world == "foraging" and str(seen.running[i]).startswith("GO"):
+            return "LOAD"  # beside a food
+        left_out = FORBIDDEN.get(seen.kind[i], ()) if listens else ()
+        can = {m for m, on in zip(seen.macros[i], seen.available[i], strict=False) if on}
+        return next(macro for macro in PRIORITY[world] if macro in can and macro not in left_out)
     if world == "box_pushing":  # observation 1: the big box is ahead
         return "PUSH" if seen.observation[i, 1] else f"GO_BIG_SPOT_{i}"
     step = seen.memory[i] = seen.memory.get(i, -1) + 1
@@ -69,7 +93,7 @@ def script(world, listens):
             elif listens and seen.kind[i] and world == "overcooked":
                 choices.append("unsure")  # it asks back and waits
             else:
-                choices.append(work(seen, i, world))
+                choices.append(work(seen, i, world, listens))
         return choices
 
     return agent
@@ -174,6 +198,7 @@ if __name__ == "__main__":
     parser.add_argument("--condition", default="live/by-kind")
     parser.add_argument("--episodes", type=int, default=32)
     parser.add_argument("--out")
+    parser.add_argument("--options", nargs=2, metavar=("NAME", "NUMBER"))
     args = parser.parse_args()
     made = {
         "script": lambda: script(args.world, listens=True),
@@ -184,13 +209,17 @@ if __name__ == "__main__":
     }
     if wrong := [name for name in args.agents if name not in made]:
         parser.error(f"no agent is called {wrong[0]!r}; there are {', '.join(made)}")
+    if args.world in PRIORITY:
+        sys.path.insert(0, str(Path(__file__).parent / args.world))
+        __import__(f"{args.world}_team")
+    options = {args.options[0]: int(args.options[1])} if args.options else {}
     if "model" in args.agents and not args.url:
         parser.error("a language model needs --url")
     for name in args.agents:
         which = dict(name=name, condition=args.condition, episodes=args.episodes, out=args.out)
         try:
             judged = mavic.judge(
-                made[name](), args.world, at_once=1 if name == "person" else 16, **which
+                made[name](), args.world, at_once=1 if name == "person" else 16, **which, **options
             )
         except EOFError:
             sys.exit("the person has left; nothing was written")

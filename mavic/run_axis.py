@@ -11,6 +11,7 @@ import jax
 from mavic.types import Array
 
 RUNS = "runs"
+DEVICES = "devices"
 
 
 def max_over_runs(x: Array) -> Array:
@@ -19,3 +20,11 @@ def max_over_runs(x: Array) -> Array:
         return jax.lax.pmax(x, RUNS)
     except NameError:  # no such axis: this run is alone
         return x
+
+
+def device() -> tuple[Array | int, int]:
+    """Return the number of this device, and how many there are. Without an axis of devices: 0 and 1."""
+    try:
+        return jax.lax.axis_index(DEVICES), jax.lax.psum(1, DEVICES)
+    except NameError:  # no such axis: this device is alone
+        return 0, 1

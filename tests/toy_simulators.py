@@ -60,6 +60,8 @@ class Crashing(Line):
         self.how, self.tick, self.chance = how, tick, chance
 
     def reset(self, seed):
+        if self.how == "reset":
+            raise KeyError("map")
         self.bad = np.random.default_rng(seed).uniform() < self.chance
         return super().reset(seed)
 
@@ -87,6 +89,10 @@ class Crashing(Line):
             return [["x", "y", "z"]] * 2, reward, ended, cut
         if self.how == "rewards":
             return seen, [1.0, 2.0, 3.0], ended, cut
+        if self.how == "unpaid":
+            return seen, {"a": 1.0}, ended, cut
+        if self.how == "flags":
+            return seen, reward, {"a": False, "b": False}, cut
         if self.how == "triple":
             return seen, reward, ended
         return seen, reward, ended, True  # cut
@@ -174,6 +180,10 @@ def pettingzoo_line():
 
 def line():
     return Line()
+
+
+def broken():
+    raise ValueError("no map")
 
 
 def crashing(how="raise", tick=3, chance=1.0):

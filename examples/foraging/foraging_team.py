@@ -98,4 +98,4 @@ def make():
     return macro_env(Foraging(), MACROS)
 
 
-register("foraging", make, instructions="foraging_team.toml", title="Level-Based Foraging")
+register("foraging", make, "foraging_team.toml", title="Level-Based Foraging", episodes=40_000)

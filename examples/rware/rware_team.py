@@ -59,9 +59,9 @@ def nearest(world, robot, cells):
 
 def waiting(world, aisle):
     """Where requested shelves stand in an aisle."""
-    carried = [agent.carrying_shelf for agent in world.agents]
-    queue = [shelf for shelf in world.request_queue if shelf not in carried]
-    return [(int(s.y), int(s.x)) for s in queue if s.x // 3 + 1 == aisle]
+    shelves = [shelf for shelf in world.request_queue if shelf.x // 3 + 1 == aisle]
+    carried = [agent.carrying_shelf for agent in world.agents] if shelves else []
+    return [(int(shelf.y), int(shelf.x)) for shelf in shelves if shelf not in carried]
 
 
 def wanted(world, robot, aisle):
@@ -130,4 +130,4 @@ RWARE = python_world(
     "rware", warehouse, horizon=150, agents=names, macros=MACROS, observe=observe, scene=scene,
     events={"delivered": delivered},
 )  # fmt: skip
-register("rware", RWARE, instructions="rware_team.toml", title="Robotic Warehouse")
+register("rware", RWARE, "rware_team.toml", title="Robotic Warehouse", episodes=16_000)

@@ -20,6 +20,7 @@ from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 
+from mavic.envs.unreliable import OPTIONS, Unreliable, unreliable
 from mavic.hints import suggest, unknown
 from mavic.preset import Preset
 from mavic.ranges import FINITE, check_value
@@ -120,6 +121,19 @@ def runs_on_host(env: Env) -> bool:
     return hasattr(env, "restart")
 
 
+def in_training(env: Env) -> Env:
+    """Return the environment that training plays. Some are tested in another way (`mavic.envs.unreliable`)."""
+    return env.in_training() if isinstance(env, Unreliable) else env
+
+
+def best_return(env: Env, gamma: float, kind: str | None = None) -> float | None:
+    """Return the best discounted return (`World.optimum`); None if it is unknown, as where macros are unreliable."""
+    optimum = world(env.name).optimum
+    if optimum is None or isinstance(env, Unreliable):
+        return None
+    return optimum(env, gamma, kind)
+
+
 def raise_failure(env: Env) -> None:
     """Raise what went wrong in the simulators of a world, if it has simulators and they cannot go on."""
     own = getattr(env, "raise_failure", None)
@@ -145,6 +159,8 @@ def options_of(env: Env) -> dict[str, Any]:
     """Return the options of an environment and the values it was made with."""
     if not dataclasses.is_dataclass(env):
         return {}
+    if isinstance(env, Unreliable):
+        return options_of(env.inner) | {name: getattr(env, name) for name in OPTIONS}
     found = {f.name: getattr(env, f.name) for f in dataclasses.fields(env) if f.init}
     return {k: v for k, v in found.items() if isinstance(v, bool | int | float | str)}
 
@@ -342,9 +358,13 @@ def module_of(name: str) -> str:
 
 
 def make(name: str, /, **options: Any) -> Env:
-    """Return the environment of the world with that id. `options` go to its constructor."""
+    """Return the environment of the world with that id. `options` go to its constructor.
+
+    The options of `mavic.envs.unreliable` make the macros of any world unreliable.
+    """
     factory = world(name).make
     factory = factory.found() if isinstance(factory, _Lazy) else factory
+    unreliably = {option: options.pop(option) for option in OPTIONS if option in options}
     if dataclasses.is_dataclass(factory):
         fields = {f.name: f.default for f in dataclasses.fields(factory) if f.init}
         for option, value in options.items():
@@ -360,7 +380,7 @@ def make(name: str, /, **options: Any) -> Env:
         raise ValueError(
             f"the world registered as {name!r} calls itself {env.name!r}: register it by that name"
         )
-    return env
+    return unreliable(env, world(name).resting_macros, **unreliably) if unreliably else env
 
 
 def _check_type(name: str, option: str, value: Any, default: Any) -> None:

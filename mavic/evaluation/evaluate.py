@@ -444,9 +444,9 @@ def evaluate(
         config: {
             "type": "score",
             "episodes": int(trained.state.episodes[0]),
-            "optimum": _best_return(config, task, group.preset.gamma),
+            "optimum": api.best_return(task.env, group.preset.gamma),
             "optima": {
-                name: _best_return(config, task, group.preset.gamma, name)
+                name: api.best_return(task.env, group.preset.gamma, name)
                 for name in (*asked, *evaluation.pairs)
             },
             **_one_count(_of_config(config, found, slice(n * seeds, (n + 1) * seeds))),
@@ -525,14 +525,6 @@ def _pairs_of(task: Task, given: np.ndarray) -> dict[str, tuple[int, int]]:
     """
     rules = replace(rules_of(task.env, task.file), given=jnp.asarray(given))
     return prohibited_pairs(task.env, rules, api.known(task.env.name).impossible_together)
-
-
-def _best_return(
-    config: ExperimentConfig, task: Task, gamma: float, kind: str | None = None
-) -> float | None:
-    """Return the best discounted return of the task (D23) if `kind` is obeyed from the start; None if unknown."""
-    optimum = api.world(config.world).optimum
-    return None if optimum is None else optimum(task.env, gamma, kind)
 
 
 def _of_config(config: ExperimentConfig, found: dict[str, Any], places: slice) -> dict[str, Any]:

@@ -189,7 +189,7 @@ class _Play:
                 unknown = np.zeros(1, bool)
                 found[UNDER][name] = evaluate._held_entries(UNDER, parts, kind, unknown, twin)
         found["leak"] = {metrics.OVERALL: [None], **{name: [None] for name in given}}
-        best = lambda kind=None: evaluate._best_return(self.config, self.task, self.gamma, kind)  # noqa: E731
+        best = lambda kind=None: api.best_return(self.task.env, self.gamma, kind)  # noqa: E731
         return {
             "type": "score",
             "episodes": 0,

@@ -198,8 +198,7 @@ class _Case:
 def _optimum(record: api.World, env: api.Env, gamma: float) -> Callable[[str | None], float | None]:
     if record.optimum is None:
         return lambda kind: None
-    known = record.optimum
-    return lambda kind: known(env, gamma, kind)
+    return lambda kind: api.best_return(env, gamma, kind)
 
 
 def _played(number: int, case: _Case) -> Played:

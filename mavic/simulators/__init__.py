@@ -11,6 +11,8 @@ the playground need no second driver.
 - `macro_simulator`: a simulator and its controllers, tick by tick.
 - `worker`: the process that steps simulators.
 - `processes`: where simulators are held: in workers, or in this process.
+- `cluster`: worker processes on a Ray cluster.
+- `episodes`: how far each simulator is, and which are free.
 - `pool`: all simulators of a world, their processes, and what becomes of those that fail.
 - `env`: the environment that asks the pool.
 - `check`: tries a simulator before it is used.

@@ -90,7 +90,10 @@ class Adapter:
     def _rewards(self, rewards: Any) -> list[float]:
         """Return the rewards [N] of a number, a sequence or a dict."""
         if isinstance(rewards, Mapping):
-            values = [rewards.get(agent, 0.0) for agent in self.agents]
+            for agent, name in enumerate(self.agents):
+                if name not in rewards:
+                    raise self.error(agent, "the simulator returned no reward of this agent")
+            values = [rewards[name] for name in self.agents]
         elif isinstance(rewards, float | int) or np.ndim(rewards) == 0:
             values = [rewards] * len(self.agents)
         else:
@@ -188,8 +191,9 @@ class _PettingZoo(_Spaces):
         ended = {key for key in self.keys if terminated.get(key, False)}
         cut = {key for key in self.keys if truncated.get(key, False)}
         over = self.left | ended | cut >= set(self.keys)
+        earned = dict.fromkeys(self.left, 0.0) | dict(rewards)  # who left earns nothing
         self.left |= ended | cut
-        named = {self.agents[self.keys.index(key)]: value for key, value in rewards.items()}
+        named = {self.agents[self.keys.index(key)]: value for key, value in earned.items()}
         return seen, named, over and not cut, over and bool(cut), info
 
     def _take(self, seen: Any, info: Any) -> None:
@@ -291,14 +295,11 @@ class _Plain(Adapter):
                 None,
                 "step must return observations, rewards, terminated, truncated and perhaps info",
             )
-        seen, rewards, terminated, truncated = found[:4]
-        return (
-            seen,
-            rewards,
-            bool(terminated),
-            bool(truncated),
-            found[4] if len(found) > 4 else None,
-        )
+        for name, flag in zip(("terminated", "truncated"), found[2:4], strict=True):
+            if np.ndim(flag) or not isinstance(flag, bool | int | np.bool_ | np.ndarray):
+                raise self.error(None, f"{name} must be true or false for all agents, not {flag!r}")
+        info = found[4] if len(found) > 4 else None
+        return found[0], found[1], bool(found[2]), bool(found[3]), info
 
     def _take(self, seen: Any, info: Any) -> None:
         if isinstance(seen, Mapping):

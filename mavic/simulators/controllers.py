@@ -213,11 +213,8 @@ class GoTo(Controller):
         if target is None or position == target:
             return grid.stay, memory
         free = grid.free(world, agent)
-        taken = np.zeros_like(free)
-        for cell in grid.others(world, agent):
-            taken[cell] = True
         heading = None if grid.heading is None else grid.heading(world, agent)
-        way = grids.next_direction(free, taken, position, target, heading)
+        way = grids.next_direction(free, grid.others(world, agent), position, target, heading)
         return grid.action(world, agent, way), (target, way == grids.LOST)
 
     def status(self, world: Any, agent: int, memory: Any) -> Status:

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mavic import run_axis
 from mavic.simulators.description import Description
 from mavic.simulators.macro_simulator import Row
 from mavic.simulators.pool import Pool
@@ -99,11 +100,12 @@ class PythonEnv:
 
     def reset(self, key: Array) -> SimulatorState:
         """Begin an episode. The simulator's seed comes from the key."""
-        return self._ask("reset", _words(key))
+        return self._ask("reset", _words(key), _lane())
 
     def restart(self, key: Array, state: SimulatorState, done: Array) -> SimulatorState:
         """Begin an episode where `done` holds, and return the state itself elsewhere."""
-        return self._ask("restart", state.handle, _words(key), done.astype(jnp.int32)[None])
+        done = done.astype(jnp.int32)[None]
+        return self._ask("restart", state.handle, _words(key), done, _lane())
 
     def tick(
         self, key: Array, state: SimulatorState, macro: Array, fresh: Array, effect: Array
@@ -178,12 +180,14 @@ class PythonEnv:
 
 
 def _reset(description: Description, words: Any) -> tuple[np.ndarray, np.ndarray]:
-    return pool_of(description).reset(np.asarray(words))
+    words = np.asarray(words)
+    return pool_of(description).reset(words[..., :2], *_lane_of(words[..., 2:]))
 
 
 def _restart(description: Description, words: Any) -> tuple[np.ndarray, np.ndarray]:
     words = np.asarray(words)
-    return pool_of(description).restart(words[..., :3], words[..., 3:5], words[..., 5] > 0)
+    handles, keys, done = words[..., :3], words[..., 3:5], words[..., 5] > 0
+    return pool_of(description).restart(handles, keys, done, *_lane_of(words[..., 6:]))
 
 
 def _tick(description: Description, words: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -194,6 +198,16 @@ def _tick(description: Description, words: Any) -> tuple[np.ndarray, np.ndarray]
 
 
 _ANSWERS = {"reset": _reset, "restart": _restart, "tick": _tick}
+
+
+def _lane() -> Array:
+    """Return the number of this device, and how many there are."""
+    return jnp.stack([jnp.asarray(one, jnp.int32) for one in run_axis.device()])
+
+
+def _lane_of(words: np.ndarray) -> list[int]:
+    """Return the two numbers of `_lane`, which are the same for all simulators of a call."""
+    return words.reshape(-1, 2)[0].tolist()
 
 
 def _words(key: Array) -> Array:

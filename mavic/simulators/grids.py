@@ -6,6 +6,7 @@ Cells are (row, column); row 0 is the northern one. Directions are 0 north, 1 ea
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,16 @@ def distances(free: np.ndarray, target: Cell) -> np.ndarray:
         free: bool [H, W], the cells that can be entered. The target counts as free.
         target: The cell.
     """
-    return _distances(free.astype(bool).tobytes(), free.shape, (int(target[0]), int(target[1])))
+    return np.array(_ways(free, (int(target[0]), int(target[1]))), np.int32)
+
+
+def _ways(free: np.ndarray, target: Cell) -> list[list[int]]:
+    """Return the distances as lists, whose single numbers are read faster than those of an array."""
+    return _distances(np.asarray(free, bool).tobytes(), free.shape, target)
 
 
 @functools.lru_cache(4096)
-def _distances(free: bytes, shape: tuple[int, int], target: Cell) -> np.ndarray:
+def _distances(free: bytes, shape: tuple[int, int], target: Cell) -> list[list[int]]:
     height, width = shape
     found = [FAR] * (height * width)
     start = target[0] * width + target[1]
@@ -50,11 +56,11 @@ def _distances(free: bytes, shape: tuple[int, int], target: Cell) -> np.ndarray:
                     found[near] = steps
                     following.append(near)
         edge = following
-    return np.array(found, np.int32).reshape(shape)
+    return [found[start : start + width] for start in range(0, height * width, width)]
 
 
 def next_direction(
-    free: np.ndarray, taken: np.ndarray, position: Cell, target: Cell, heading: int | None
+    free: np.ndarray, taken: Collection[Cell], position: Cell, target: Cell, heading: int | None
 ) -> int:
     """Return the direction of the next step on a shortest path, WAIT if another agent is in the way, or LOST.
 
@@ -63,50 +69,87 @@ def next_direction(
 
     Args:
         free: bool [H, W], the cells that can be entered.
-        taken: bool [H, W], the cells where other agents are.
+        taken: The cells where other agents are.
         position: Where the agent is.
         target: Where it goes.
         heading: Where it looks. None: turning costs nothing.
     """
-    ways = distances(free, target)
+    ways = _ways(free, target)
     without_others = _first_step(ways, position, heading)
     if without_others is None:
         return LOST
     if not _leads_past(ways, taken, position, without_others):
         return without_others  # the way around others cannot be shorter
-    around_others = _first_step(distances(free & ~taken, target), position, heading)
+    left = np.array(free, bool)
+    for cell in taken:
+        left[cell] = False
+    around_others = _first_step(_ways(left, target), position, heading)
     way = without_others if around_others is None else around_others
-    row, column = position[0] + MOVES[way][0], position[1] + MOVES[way][1]
-    return WAIT if taken[row, column] else way
+    return WAIT if (position[0] + MOVES[way][0], position[1] + MOVES[way][1]) in taken else way
 
 
-def _first_step(ways: np.ndarray, position: Cell, heading: int | None) -> int | None:
+def _first_step(ways: list[list[int]], position: Cell, heading: int | None) -> int | None:
     """Return the direction of the neighbour that is nearest to the target; None if none is connected to it."""
     best, chosen = FAR, None
-    height, width = ways.shape
+    height, width = len(ways), len(ways[0])
     for way, (down, right) in enumerate(MOVES):
         row, column = position[0] + down, position[1] + right
-        if 0 <= row < height and 0 <= column < width and (far := int(ways[row, column])) < FAR:
+        if 0 <= row < height and 0 <= column < width and (far := ways[row][column]) < FAR:
             turns = 0 if heading is None else (0, 1, 2, 1)[(way - heading) % 4]
             if (cost := 8 * far + turns) < best:
                 best, chosen = cost, way
     return chosen
 
 
-def _leads_past(ways: np.ndarray, taken: np.ndarray, position: Cell, way: int) -> bool:
+def _leads_past(ways: list[list[int]], taken: Collection[Cell], position: Cell, way: int) -> bool:
     """Return whether a shortest path that begins with a direction leads through a cell that is taken."""
-    cell = (position[0] + MOVES[way][0], position[1] + MOVES[way][1])
-    while ways[cell] > 0:
-        if taken[cell]:
+    row, column = position[0] + MOVES[way][0], position[1] + MOVES[way][1]
+    left = ways[row][column]
+    if all(ways[y][x] > left for y, x in taken):  # the others are farther from the target
+        return False
+    shape = len(ways), len(ways[0])
+    while left > 0:
+        if (row, column) in taken:
             return True
-        cell = min(around(cell, ways.shape), key=ways.__getitem__)
-    return bool(taken[cell])
+        row, column = min(around((row, column), shape), key=lambda cell: ways[cell[0]][cell[1]])
+        left = ways[row][column]
+    return (row, column) in taken
 
 
 def around(cell: Cell, shape: tuple[int, ...]) -> list[Cell]:
     """Return the neighbours of a cell that lie on the grid."""
     found = [(cell[0] + down, cell[1] + right) for down, right in MOVES]
     return [(r, c) for r, c in found if 0 <= r < shape[0] and 0 <= c < shape[1]]
+
+
+def ways_beside(floor: np.ndarray, targets: Sequence[Cell]) -> tuple[np.ndarray, np.ndarray]:
+    """Return how to reach the nearest of some cells that are not floor, such as counters, and to face it.
+
+    Floors that never change need no search in each tick: this is computed once, and looked up.
+
+    Args:
+        floor: bool [H, W], the cells that can be entered.
+        targets: The cells to face.
+
+    Returns:
+        int [H, W]: the direction of the next step from each cell, or of the target if the agent stands beside it; WAIT
+        where no path leads to one. bool [H, W]: whether the agent stands beside it.
+    """
+    best = np.full(floor.shape, FAR)
+    way, there = np.full(floor.shape, WAIT), np.zeros(floor.shape, bool)
+    for target in targets:
+        for stand in around(target, floor.shape):
+            if not floor[stand]:
+                continue
+            far = distances(floor, stand)
+            for row, column in np.argwhere((far < best) & floor).tolist():
+                cell = (row, column)
+                best[cell], there[cell] = far[cell], cell == stand
+                towards = (
+                    target if cell == stand else min(around(cell, far.shape), key=far.__getitem__)
+                )
+                way[cell] = MOVES.index((towards[0] - row, towards[1] - column))
+    return way, there
 
 
 def compiled_distances(free: Any, target: Any) -> Any:

@@ -6,6 +6,7 @@ events [V], available macros [N, M], preconditions [P].
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ class MacroSimulator:
         """Make a new simulator of the world."""
         self.description = description
         self.seed = 0
+        self.seconds = 0.0  # in the simulator itself
         self._simulator: Adapter = description.simulator()
         self._controllers = [list(own.values()) for own in description.controllers]
         self._memory: list[Any] = [None] * len(description.agents)
@@ -68,7 +70,9 @@ class MacroSimulator:
                     agent, f"a controller chose the action {action!r} of 0 to {count - 1}"
                 )
             actions.append(int(action))
+        began = time.perf_counter()
         stepped = self._simulator.step(actions)
+        self.seconds += time.perf_counter() - began
         status = [
             controller.status(world, agent, self._memory[agent])
             for agent, controller in enumerate(running)
@@ -98,20 +102,22 @@ class MacroSimulator:
         failed: int = 0,
     ) -> np.ndarray:
         sizes = self.description.sizes
-        vector = np.zeros(sizes.row, np.float32)
-        start, size = 0, sizes.observation
+        parts: list[float] = []
         for agent, seen in enumerate(observations(self._simulator, self.description.see)):
-            if len(seen) > size:
+            if len(seen) > sizes.observation:
                 raise self._simulator.error(
-                    agent, f"the observation has {len(seen)} numbers, at first {size}"
+                    agent,
+                    f"the observation has {len(seen)} numbers, at first {sizes.observation}",
                 )
-            vector[start : start + len(seen)] = seen
-            start += size
-        parts = [*rewards, *ended, terminated, truncated and not terminated]
+            parts += seen.tolist()
+            parts += [0.0] * (sizes.observation - len(seen))
+        parts += rewards
+        parts += ended
+        parts += (terminated, truncated and not terminated)
         parts += self._events(terminated, info, failed)
         parts += self._available()
         parts += [bool(f(self.world)) for f in self.description.precondition_functions.values()]
-        vector[start:] = parts
+        vector = np.array(parts, np.float32)
         if not np.isfinite(vector).all():
             self._name_what_is_not_finite(Row(vector, sizes))
         return vector

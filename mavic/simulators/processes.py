@@ -1,4 +1,4 @@
-"""Where simulators are held: in worker processes, or in this process."""
+"""Where simulators are held: in worker processes, or in this process. Who may ask which of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import pickle
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from mavic.simulators.adapters import SimulatorError
 from mavic.simulators.description import Description
@@ -56,7 +59,7 @@ class Process:
             )
         self.connection = Connection(ours.detach())
         self.connection.send(sys.path)
-        self.connection.send_bytes(_pickled(self.description))
+        self.connection.send_bytes(pickled(self.description))
         try:
             found = self._receive(START_SECONDS)
         except Lost as lost:
@@ -115,14 +118,9 @@ class Process:
 class Here:
     """The place of simulators that run in this process. Errors and hangs of theirs are those of the program."""
 
-    number = 0
-
     def __init__(self, description: Description) -> None:
         self.holder = Holder(description)
         self.answer: Any = None
-
-    def start(self) -> None:
-        """Do nothing: it is always there."""
 
     def send(self, request: Request) -> None:
         """Do what is asked at once."""
@@ -139,7 +137,72 @@ class Here:
         self.holder.held.clear()
 
 
-def _pickled(description: Description) -> bytes:
+class Place(Protocol):
+    """Where some of the simulators are: a worker. Its `start` is called by `send`."""
+
+    def send(self, request: Request) -> None:
+        """Ask for something. The answer comes by `receive`."""
+
+    def receive(self) -> Any:
+        """Return the answer. `Lost`: there is none, and the worker is ended."""
+
+    def stop(self) -> None:
+        """End the worker."""
+
+
+class Workers:
+    """All workers of a world. Several threads may ask: one worker answers one of them at a time."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        """Start none of them yet."""
+        self._places = places
+        self._locks = [threading.Lock() for _ in self._places]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, number: int) -> Any:
+        return self._places[number]
+
+    def of_lane(self, lane: int, lanes: int) -> list[int]:
+        """Return the workers of one of several lanes. With fewer workers than lanes, lanes share workers."""
+        own = [number for number in range(len(self)) if number % lanes == lane]
+        return own or [lane % len(self)]
+
+    def exchange(self, requests: dict[int, Request]) -> dict[int, Any]:
+        """Return what each worker answers, or the `Lost` that says why it does not.
+
+        A `SimulatorError` is raised. The answers of the other workers are not wanted any more, so they are ended.
+        """
+        with ExitStack() as held:
+            for number in sorted(requests):
+                held.enter_context(self._locks[number])
+            found: dict[int, Any] = {}
+            try:
+                for number, request in requests.items():
+                    try:
+                        self._places[number].send(request)
+                    except Lost as lost:
+                        found[number] = lost
+                for number in requests.keys() - found.keys():
+                    try:
+                        found[number] = self._places[number].receive()
+                    except Lost as lost:
+                        found[number] = lost
+            except SimulatorError:
+                for number in requests.keys() - found.keys():
+                    self._places[number].stop()
+                raise
+            return found
+
+    def stop(self) -> None:
+        """End all processes. The next request starts them again."""
+        for place, lock in zip(self._places, self._locks, strict=True):
+            with lock:
+                place.stop()
+
+
+def pickled(description: Description) -> bytes:
     """Return a description as bytes. cloudpickle, if it is installed, also takes functions of a script or notebook."""
     try:
         from cloudpickle import dumps

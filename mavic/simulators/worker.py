@@ -19,16 +19,16 @@ import numpy as np
 from mavic.simulators import check
 from mavic.simulators.adapters import SimulatorError, SimulatorFailure
 from mavic.simulators.description import Description
-from mavic.simulators.macro_simulator import MacroSimulator
+from mavic.simulators.macro_simulator import MacroSimulator, Row
 
 
 class Answer(NamedTuple):
-    """The rows [k, F] of some simulators, those that failed (place in the request → why), the seconds it took, and
-    pictures, if they were asked for."""
+    """The rows [k, F] of some simulators, those that failed (place in the request → why), the processor time that went
+    into what, and pictures, if they were asked for."""
 
     rows: np.ndarray
     failed: dict[int, str]
-    seconds: float
+    spent: dict[str, float]
     pictures: list[Any]
 
 
@@ -77,25 +77,23 @@ class Holder:
 
         return self._each([number], again, pictures)
 
-    def alone(self, count: int, ticks: int) -> Answer:
-        """Step new simulators with random primitive actions, one after another: what the machine could do at most."""
-        simulators = [self.description.simulator() for _ in range(count)]
-        random = np.random.default_rng(0)
-        actions = random.integers(
-            0, self.description.actions, (ticks, len(self.description.agents))
-        )
-        for number, simulator in enumerate(simulators):
-            simulator.reset(number)
+    def alone(self, count: int, ticks: int, macros: bool) -> float:
+        """Return the seconds that new simulators take to run one after another: what the machine could do at most.
+
+        Args:
+            count: How many simulators.
+            ticks: How many steps each of them makes.
+            macros: Whether agents run random macros. Otherwise they take random primitive actions.
+        """
+        players = [_Player(self.description, number, macros) for number in range(count)]
         began = time.perf_counter()
-        for chosen in actions.tolist():
-            for simulator in simulators:
-                stepped = simulator.step(chosen)
-                if stepped.terminated or stepped.truncated:
-                    simulator.reset(simulator.time)
+        for _ in range(ticks):
+            for player in players:
+                player.step()
         seconds = time.perf_counter() - began
-        for simulator in simulators:
-            simulator.close()
-        return Answer(np.zeros((0, self.description.sizes.row), np.float32), {}, seconds, [])
+        for player in players:
+            player.simulator.close()
+        return seconds
 
     def difference(self) -> str:
         """Return where two episodes of the same seed and macros differ; empty if they agree or if one fails."""
@@ -104,12 +102,11 @@ class Holder:
         except SimulatorError:
             raise
         except Exception as error:  # it is told when it happens in an episode
-            return (
-                f"{self.description.name}, seed {check.SEED}: {_raised(error)}, when it was tried"
-            )
+            return f"{self.description.name}, seed {check.SEED}: {raised(error)}, when it was tried"
 
     def _each(self, numbers: Sequence[int], call: Any, pictures: bool) -> Answer:
-        began = time.perf_counter()
+        stepped = sum(held.seconds for held in self.held.values())
+        began, busy = time.perf_counter(), time.thread_time()
         rows = np.zeros((len(numbers), self.description.sizes.row), np.float32)
         failed: dict[int, str] = {}
         drawn: list[Any] = []
@@ -122,18 +119,70 @@ class Holder:
             except SimulatorFailure as failure:
                 failed[place] = str(failure)
             except Exception as error:  # a simulator may raise anything
-                failed[place] = f"crashed: {_raised(error)}"
+                failed[place] = f"crashed: {raised(error)}"
             if place in failed:
                 drawn += [None] if pictures else []
                 self.held.pop(number, None)
-        return Answer(rows, failed, time.perf_counter() - began, drawn)
+        busy = (
+            time.thread_time() - busy
+        )  # asking for it takes long, so parts are measured by the clock
+        stepped = sum(held.seconds for held in self.held.values()) - stepped
+        share = min(1.0, max(0.0, stepped / (time.perf_counter() - began)))
+        spent = {"simulators": share * busy, "macros": (1 - share) * busy}
+        return Answer(rows, failed, spent, drawn)
 
 
-def _raised(error: BaseException) -> str:
+class _Player:
+    """A simulator whose agents choose at random."""
+
+    def __init__(self, description: Description, seed: int, macros: bool) -> None:
+        self.random = np.random.default_rng(seed)
+        self.description, self.macros = description, macros
+        self.running = [0] * len(description.agents)
+        self.simulator = MacroSimulator(description) if macros else description.simulator()
+        self.row = self.simulator.reset(seed)
+
+    def step(self) -> None:
+        simulator, description = self.simulator, self.description
+        if isinstance(simulator, MacroSimulator):
+            row = Row(self.row, description.sizes)
+            for agent in np.flatnonzero(row.ended):
+                self.running[agent] = int(self.random.choice(np.flatnonzero(row.available[agent])))
+            self.row = simulator.tick(self.running, (row.ended > 0).tolist())
+            over = Row(self.row, description.sizes).over.any()
+        else:
+            stepped = simulator.step(self.random.integers(description.actions).tolist())
+            over = stepped.terminated or stepped.truncated
+        if over or simulator.time >= description.horizon:
+            self.row = simulator.reset(int(self.random.integers(2**31)))
+
+
+def raised(error: BaseException) -> str:
     """Return an error in one line, with the file and line that raised it."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text} ({last.filename.rsplit('/', 1)[-1]}:{last.lineno})"
+
+
+class Server:
+    """Answers requests with a holder, and counts what the process spends on reading and sending them."""
+
+    def __init__(self, description: bytes) -> None:
+        """Hold no simulators of a pickled world yet."""
+        self._holder = Holder(pickle.loads(description))
+        self._mark = time.thread_time()
+
+    def answer(self, method: str, args: tuple[Any, ...]) -> Any:
+        """Return what a method of the holder returns, or the `SimulatorError` that it raises."""
+        try:
+            found = getattr(self._holder, method)(*args)
+        except SimulatorError as error:
+            return error
+        if isinstance(found, Answer):
+            since = time.thread_time() - self._mark
+            self._mark += since
+            found.spent["travelling"] = max(0.0, since - sum(found.spent.values()))
+        return found
 
 
 def main() -> None:
@@ -143,17 +192,14 @@ def main() -> None:
     connection = Connection(int(sys.argv[1]))
     sys.path[:] = connection.recv()
     try:
-        holder = Holder(pickle.loads(connection.recv_bytes()))
+        server = Server(connection.recv_bytes())
         connection.send(None)
     except BaseException as error:
-        connection.send(_raised(error))
+        connection.send(raised(error))
         return
     while True:
         try:
-            name, args = connection.recv()
+            request = connection.recv()
         except (EOFError, OSError):  # the pool is gone
             return
-        try:
-            connection.send(getattr(holder, name)(*args))
-        except SimulatorError as error:
-            connection.send(error)
+        connection.send(server.answer(*request))

@@ -15,6 +15,7 @@ from mavic.simulators.adapters import SimulatorError
 from mavic.simulators.controllers import Action, Controller
 from mavic.simulators.description import Controllers, Description
 from mavic.simulators.env import PythonEnv
+from mavic.simulators.worker import raised
 
 TIMEOUT = 60.0  # seconds
 
@@ -145,7 +146,13 @@ def _describe(
     """Return a description with the sizes of a simulator that is made here, looked at and closed."""
     if not isinstance(horizon, int) or horizon < 1:
         raise SimulatorError(f"{name}: horizon must be a positive whole number, not {horizon!r}")
-    simulator = adapters.adapt(name, make(**options), tuple(agents) if agents else None)
+    try:
+        raw = make(**options)
+    except SimulatorError:
+        raise
+    except Exception as error:
+        raise SimulatorError(f"{name}: the simulator cannot be made: {raised(error)}") from error
+    simulator = adapters.adapt(name, raw, tuple(agents) if agents else None)
     try:
         found = simulator.agents
         counts = simulator.action_counts(len(actions) if actions else None)
@@ -162,8 +169,13 @@ def _describe(
             observation=0,
             **more,
         )
-        simulator.reset(0)
-        seen = adapters.observations(simulator, draft.see)
+        try:
+            simulator.reset(0)
+            seen = adapters.observations(simulator, draft.see)
+        except SimulatorError:
+            raise
+        except Exception as error:
+            raise SimulatorError(f"{name}: the first reset failed: {raised(error)}") from error
         return dataclasses.replace(draft, observation=max(len(one) for one in seen))
     finally:
         simulator.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import resource
 import statistics
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -37,6 +38,7 @@ CHUNK_TICKS = 320_000  # of a run in one timed chunk, if its episodes last to th
 UPDATES = 25  # at most, in one timed chunk
 WARM_UP = 400  # updates before timing, so that episodes are as short as those of a trained team
 SIMULATORS, ALONE_TICKS = 8, 100  # of a Python world, for each worker
+PARTS = ("in the simulators", "in macros", "between processes", "deciding, paying and learning")
 PATIENCE = 60.0  # seconds after which the warm-up ends in any case
 
 
@@ -106,7 +108,7 @@ def measure(
         return _environment_ticks(env, key, num_envs, ENV_TICKS)
 
     jobs["environment alone"] = (play, lambda _: devices * num_envs * ENV_TICKS)
-    updates = _updates(preset_of("tuned", world, **changes).batch * env.horizon)
+    updates = _updates(preset_of("default", world, **changes).batch * env.horizon)
     for backbone in backbones:
         for network in ("shared", "protected") if backbone == DEFAULT_BACKBONE else ("protected",):
             jobs[entry_of(network, backbone)] = _training(
@@ -155,47 +157,56 @@ def _measure_simulators(
     changes: dict[str, Any],
     console: Console,
 ) -> dict[str, Any]:
-    """Measure a Python world: its simulators alone, a training, and what a tick of the training costs in each part."""
+    """Measure a Python world: its simulators with random actions, a training, and what a tick costs in each part.
+
+    Costs are processor time, so they hold on a busy machine too. What a training needs and its parts do not take, it
+    waits for.
+    """
     updates = 1
     job, steps = _training(env.name, DEFAULT_BACKBONE, "protected", seeds, updates, changes)
     with console.status("training: compiling…"):
         began = time.perf_counter()
         jax.block_until_ready(job())
         found["compile_seconds"] = round(time.perf_counter() - began, 2)
-    alone, rates, parts = [], [], []
+    rates: dict[str, list[float]] = {"random actions": [], "random macros": [], "training": []}
+    parts = []
     for repeat in range(repeats):
         with console.status(f"repeat {repeat + 1} of {repeats}"):
-            alone.append(env.pool.alone(SIMULATORS, ALONE_TICKS))
-            before, began = dict(env.pool.seconds), time.perf_counter()
+            rates["random actions"].append(env.pool.alone(SIMULATORS, ALONE_TICKS, macros=False))
+            rates["random macros"].append(env.pool.alone(SIMULATORS, ALONE_TICKS, macros=True))
+            before = dict(env.pool.seconds)
+            began, busy = time.perf_counter(), time.process_time()
             ticks = steps(jax.block_until_ready(job()))
-            seconds = time.perf_counter() - began
-        stepping, asking = (
-            env.pool.seconds[name] - before[name] for name in ("stepping", "asking")
+            rates["training"].append(ticks / (time.perf_counter() - began))
+            busy = time.process_time() - busy
+        spent = defaultdict(float, env.pool.seconds)
+        for name, seconds in before.items():
+            spent[name] -= seconds
+        here = 0.0 if env.description.workers else spent["simulators"] + spent["macros"]
+        shares = (
+            spent["simulators"],
+            spent["macros"],
+            spent["travelling"] + spent["asking"],
+            busy - spent["asking"] - here,
         )
-        rates.append(ticks / seconds)
-        shares = (stepping, asking - stepping, max(0.0, seconds - asking))
         parts.append([1e6 * share / ticks for share in shares])
     env.raise_failure()
-    found["simulators alone"] = {
-        "rates": alone,
-        "steps_per_second": round(statistics.median(alone)),
-    }
-    found["training, protected"] = {
-        "rates": rates,
-        "steps_per_second": round(statistics.median(rates)),
-        "updates_a_repeat": updates,
-    }
-    names = ("simulators and macros", "processes", "deciding, paying and learning")
+    for name, values in rates.items():
+        found[name] = {"rates": values, "steps_per_second": round(statistics.median(values))}
     costs = [round(statistics.median(part), 1) for part in zip(*parts, strict=True)]
-    found["microseconds_a_tick"] = dict(zip(names, costs, strict=True))
-    found["share_of_alone"] = statistics.median(rates) / statistics.median(alone)
+    found["microseconds_a_tick"] = dict(zip(PARTS, costs, strict=True))
+    for name in ("random actions", "random macros"):
+        pairs = zip(rates["training"], rates[name], strict=True)
+        found[f"share of {name}"] = statistics.median(one / other for one, other in pairs)
+    speed = {name: f"{found[name]['steps_per_second']:,} steps/s" for name in rates}
     console.print(
-        f"simulators alone, random actions: {found['simulators alone']['steps_per_second']:,} steps/s\n"
-        f"training: {found['training, protected']['steps_per_second']:,} steps/s, {found['share_of_alone']:.0%} of it; "
+        f"simulators with random actions: {speed['random actions']}, with random macros: {speed['random macros']}\n"
+        f"training: {speed['training']}, {found['share of random macros']:.0%} of random macros and "
+        f"{found['share of random actions']:.0%} of random actions; "
         f"compile and first call {found['compile_seconds']} s\n"
-        "a tick of training costs "
+        "a tick of training takes processor time: "
         + ", ".join(
-            f"{cost:,.0f} µs in {name}" for name, cost in found["microseconds_a_tick"].items()
+            f"{cost:,.0f} µs {name}" for name, cost in found["microseconds_a_tick"].items()
         ),
         highlight=False,
         soft_wrap=True,
@@ -238,7 +249,7 @@ def _training(
 ) -> tuple[Callable, Callable]:
     """Return a job that makes `updates` more updates per call, and a function from its result to the ticks played."""
     config = ExperimentConfig(world=world, network=network, backbone=backbone)
-    preset = preset_of("tuned", world, backbone, **changes)
+    preset = preset_of("default", world, backbone, **changes)
     task = task_of(config)
     static = task.static_config(preset, network, backbone)
     runs = Run.stack([make_run(config, preset, task, seed) for seed in range(seeds)])

@@ -193,6 +193,22 @@ AGENTS = (
 )
 
 
+UNRELIABLE = {"fails": 0.1, "slips": 0.2, "stopping": 2}
+RELIABLE = {"reliable": {}, "tested": {**UNRELIABLE, "practised": 0}, "practised": UNRELIABLE}
+UNRELIABLES = tuple(
+    training(
+        name=f"unreliable-{where}",
+        world="box_pushing",
+        method=("vanilla", "naive", "mavic"),
+        preset="default",
+        population=1,
+        seeds=5,
+        **({"options": options} if options else {}),
+    )
+    for where, options in RELIABLE.items()
+)
+
+
 def _atlas(network: str) -> Training:
     return training(
         name=f"atlas-{network}",
@@ -320,6 +336,12 @@ _ROWS = (
         "instructions for one agent of several",
         AGENTS,
         _short(AGENTS[:1], seeds=1, episodes=24_000),
+    ),
+    _study(
+        "unreliable",
+        "macros that fail, slip and stop late: what is earned and followed, with and without practice",
+        UNRELIABLES,
+        _short(UNRELIABLES, seeds=1, episodes=16_000),
     ),
     _study(
         "atlas",

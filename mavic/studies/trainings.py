@@ -60,6 +60,8 @@ class Training:
         }
         words = ["-m", "mavic", "train", self.world]
         for name, value in named.items():
+            if isinstance(value, Mapping):  # options of the world
+                value = tuple(word for pair in value.items() for word in pair)
             if value is not False:
                 words.append(f"--{name.replace('_', '-')}")
             if not isinstance(value, bool):

@@ -16,9 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from mavic.run_axis import RUNS
+from mavic.run_axis import DEVICES, RUNS
 
-DEVICES = "devices"
 # Cores wait for each other at the end of a chunk of training. On a busy machine that can take longer than the forty
 # seconds after which XLA would end the program.
 TIMEOUTS = {

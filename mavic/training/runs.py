@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from mavic.envs import api
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.environments import instructed_env
 from mavic.experiment.methods import METHODS, hyperparams_of
@@ -81,6 +82,7 @@ def make_run(
         **training[method.instructions],
     )
     weighted = replace(train_env.rules, weight=reward.weights_of(task.file, config.weights))
+    train_env = replace(train_env, env=api.in_training(train_env.env))
     return Run(
         hyper=hyperparams_of(preset),
         correction=jax.tree.map(jnp.float32, CORRECTIONS[method.correction]),

@@ -322,6 +322,8 @@ def test_report_makes_tables_from_that_folder(trained, tmp_path):
         ("export team nowhere --out team", "nowhere.safetensors: no such file"),
         ("words box_pushin push", "did you mean 'box_pushing'?"),
         ("bench box_pushin", "did you mean 'box_pushing'?"),
+        ("train box_pushing --engine ray", "box_pushing has no simulators in plain Python"),
+        ("train warehouse --options slips 0.1", "has no macro with which it stands still"),
     ],
 )
 def test_a_mistake_is_one_line_that_helps(line, hint, tmp_path, monkeypatch):

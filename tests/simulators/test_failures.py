@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
 
 import corridor
 import jax
@@ -104,6 +109,25 @@ def test_a_worker_that_is_killed_is_replaced():
 
 
 @pytest.mark.long
+def test_on_a_ray_cluster_a_killed_worker_and_a_lost_node_are_replaced():
+    pytest.importorskip("ray")
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("on_ray.py"))],
+        env={**os.environ, "PYTHONPATH": paths, "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+    )
+    found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    assert found["workers"] == found["nodes"] == 2 and found["same"] == [True, True]
+    assert all(held == failed > 0 for held, failed in found["lost"])
+    assert all("died (its process or its node was lost)" in line for line in found["reports"])
+    assert found["dropped"] >= sum(held for held, _ in found["lost"])
+
+
+@pytest.mark.long
 def test_a_worker_that_hangs_is_ended():
     env = world(workers=1, timeout=1.0, how="hang", chance=0.3)
     rows = played(env, episodes=6)
@@ -143,6 +167,8 @@ def test_a_simulator_that_does_not_repeat_itself_is_named():
         ("alone", "line, b, tick 3: the simulator returned no observation of this agent"),
         ("words", "line, a, tick 3: the observation is list, not an array of numbers"),
         ("rewards", "line, tick 3: 3 rewards for 2 agents"),
+        ("unpaid", "line, b, tick 3: the simulator returned no reward of this agent"),
+        ("flags", "line, tick 3: terminated must be true or false for all agents, not {'a'"),
         ("triple", "line, tick 3: step must return observations, rewards, terminated, truncated"),
     ],
 )
@@ -218,6 +244,12 @@ class NoStep:
         (box_actions, {}, r"w, agent_0, tick 0: the action space Box.* is not Discrete"),
         (one_action, {}, r"w: the action space Discrete\(3\) is not a Tuple"),
         (one_observation, {}, r"w, tick 0: the observation space Box.* has no part for each of 2"),
+        (toys.broken, {}, r"w: the simulator cannot be made: ValueError: no map \(toy_sim"),
+        (
+            partial(toys.crashing, how="reset"),
+            {"actions": toys.ACTIONS},
+            r"w: the first reset failed: KeyError: 'map' \(toy_simulators.py:",
+        ),
         (NoStep, {}, "w: NoStep has no method step"),
         (toys.line, {}, "w: Line does not say how many actions an agent has"),
         (toys.line, {"actions": toys.ACTIONS, "horizon": 0}, "w: horizon must be a positive"),

@@ -293,11 +293,9 @@ def test_python_and_jax_controllers_do_the_same(number, start):
 
 def test_paths_go_around_others_and_wait_where_there_is_no_way_around():
     free = np.array([list("..."), list("#.#"), list("...")]) == "."
-    nobody = np.zeros_like(free)
+    nobody, door = [], [(1, 1)]
     assert grids.distances(free, (2, 0))[0, 0] == 4
     assert grids.next_direction(free, nobody, (0, 1), (2, 1), None) == 2
-    door = nobody.copy()
-    door[1, 1] = True
     assert grids.next_direction(free, door, (0, 1), (2, 1), None) == grids.WAIT
     open_floor = np.ones((3, 3), bool)
     assert grids.next_direction(open_floor, door, (0, 1), (2, 1), None) in (1, 3)
@@ -305,6 +303,13 @@ def test_paths_go_around_others_and_wait_where_there_is_no_way_around():
     wall = open_floor.copy()
     wall[1] = False
     assert grids.distances(wall, (2, 1))[0, 1] == grids.FAR
+
+
+def test_counters_are_reached_and_faced_by_a_table():
+    floor = np.array([list("#..#"), list("..#.")]) == "."
+    way, there = grids.ways_beside(floor, [(1, 2)])
+    assert way.tolist() == [[grids.WAIT, 1, 2, grids.WAIT], [1, 1, grids.WAIT, 3]]
+    assert there.tolist() == [[False, False, True, False], [False, True, False, True]]
 
 
 def test_a_place_that_no_path_leads_to_fails():

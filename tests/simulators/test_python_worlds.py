@@ -13,12 +13,15 @@ import pytest
 import toy_simulators as toys
 
 from mavic.envs import api
+from mavic.envs.unreliable import unreliable
 from mavic.instruct import reward
 from mavic.instruct.spec import InstructionFile
 from mavic.rollout.rollout import Policy, rollout
 from mavic.run_axis import RUNS
 from mavic.simulators.adapters import SimulatorError
 from mavic.simulators.controllers import Action, Wait
+from mavic.simulators.episodes import Episodes
+from mavic.simulators.processes import Workers
 from mavic.simulators.worlds import python_world
 from mavic.types import record, replace
 
@@ -95,10 +98,20 @@ def test_the_host_plays_the_episodes_that_a_compiled_world_plays(compiled):
 
 
 @pytest.mark.long
+def test_unreliable_macros_are_the_same_in_both(compiled):
+    numbers = dict(fails=0.2, slips=0.3, stopping=2)
+    one, two = (
+        played(unreliable(env, ("WAIT",), **numbers)) for env in (compiled, clock_world(workers=0))
+    )
+    same(one, two)
+    assert two.events[..., -1].sum() > 0  # macros failed
+
+
+@pytest.mark.long
 def test_a_world_may_limit_how_many_simulators_play_at_once(compiled):
     env = clock_world(workers=0, side_by_side=2)
     rows = played(env)
-    assert rows.alive.shape[1] == 2 and len(env.pool._over) == 2
+    assert rows.alive.shape[1] == 2 and len(env.pool._kept.over) == 2
     assert rows.alive.sum() == played(compiled).alive.sum()
 
 
@@ -142,7 +155,7 @@ def test_a_state_can_be_returned_to_after_the_simulator_moved_on():
     assert np.array_equal(env.observe(step(other, 1, 0))[:, 0] * 6, [1, 5])
     for _ in range(300):  # episodes that are begun and left, as on a stage
         _, row = env.pool.reset(np.asarray(jax.random.key_data(KEY)).view(np.int32))
-    assert len(env.pool._over) <= 64 and np.array_equal(step(right, 1, 2).row, there.row)
+    assert len(env.pool._kept.over) <= 64 and np.array_equal(step(right, 1, 2).row, there.row)
     assert np.array_equal(row, first.row)
 
 
@@ -210,3 +223,18 @@ def test_the_module_of_a_world_is_that_which_made_it(monkeypatch):
     monkeypatch.setattr(api, "REGISTERED", {})
     api.register("line", python_world("line", toys.line, horizon=9, actions=toys.ACTIONS))
     assert api.module_of("line") == __name__
+
+
+def test_each_device_has_simulators_of_its_own_in_workers_of_its_own():
+    env = python_world("line", toys.line, horizon=9, actions=toys.ACTIONS, workers=0)()
+    workers = Workers([None] * 4)
+    assert [workers.of_lane(lane, 3) for lane in range(3)] == [[0, 3], [1], [2]]
+    assert [workers.of_lane(lane, 6) for lane in range(6)] == [[0], [1], [2], [3], [0], [1]]
+    episodes, nothing = Episodes(env.description, workers), np.full((6, 3), -1, np.int32)
+    episodes.beside = {0: 2, 1: 2}
+    one, two = (episodes.acquire(nothing, lane) for lane in (0, 1))
+    assert set(episodes.home[one]) == {0, 2} and set(episodes.home[two]) == {1, 3}
+    assert not set(one) & set(two)
+    episodes.over[one] = True  # free, but not for the other device
+    assert not set(episodes.acquire(nothing, 1)) & set(one)
+    assert set(episodes.acquire(nothing, 0)) == set(one)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from tyro.conf import Positional
@@ -79,6 +79,9 @@ class Train(Command):
     initial: Path | None = None
     """Continue from the weights of this policy file or shipped team, such as box_pushing/mavic. All seeds start from
     them; exploration and optimizers begin anew. Networks and hearing must be the same."""
+    engine: Literal["local", "ray"] = "local"
+    """Where the simulators of a world in plain Python run: in processes of this machine, or as actors of a running Ray
+    cluster (extra: mavic[ray])."""
     log: tuple[str, ...] = ()
     """Also log every point of the learning curves: tensorboard, wandb or both (extra: mavic[log]). Logs go to the
     folder logs beside the records."""
@@ -142,6 +145,8 @@ class Train(Command):
         if self.print_config:
             print(resolved)
             return
+        if self.engine == "ray":
+            self._use_ray(groups)
         if self.precheck:
             session.check_first(groups, console.OUT)
         calls = self._loggers(folder)
@@ -156,6 +161,19 @@ class Train(Command):
         from mavic.session import session
 
         return list(session.configs_of(self.world, condition=self.condition, **self._axes()))
+
+    def _use_ray(self, groups: Sequence[Group]) -> None:
+        """Let the simulators of the world run on a Ray cluster."""
+        from mavic.envs import api
+        from mavic.simulators import cluster
+
+        if not api.runs_on_host(api.make(self.world, **groups[0].configs[0].options)):
+            raise UserError(
+                f"{self.world} has no simulators in plain Python; --engine ray is for such worlds"
+            )
+        with needing("ray", "--engine ray"):
+            count = cluster.use()
+        console.OUT.print(f"simulators run in {count} actors of a Ray cluster")
 
     def _axes(self) -> dict[str, Any]:
         """Return the axes that the user gave, by name."""

@@ -7,7 +7,7 @@ The same records always give the same bytes. DRAWINGS has one row for each study
     maps     over penalty, rate and hold: heatmap, atlas
     lines    over training and under one kind: curves, compliance, single, dual
     unseen   phrases and requests that were not in training: ood, infeasible
-    lists    of settings: rare, agents, ablation, shaping
+    lists    of settings: rare, agents, unreliable, ablation, shaping
     answers  what each study claims and what it showed, in one line
 """
 

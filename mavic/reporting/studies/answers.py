@@ -133,6 +133,16 @@ def _agents(found: Json) -> str:
     )
 
 
+def _unreliable(found: Json) -> str:
+    tested, practised = (
+        found[f"{where}, unreliable, mavic"] for where in ("reliable", "unreliable")
+    )
+    return (
+        f"With unreliable macros MAVIC earns {_one(tested['base'])} if it was trained without them, "
+        f"{_one(practised['base'])} if with them."
+    )
+
+
 def _atlas(found: Json) -> str:
     points = found["points"]
     best = max(point["mavic"]["base"] for point in points)
@@ -168,8 +178,9 @@ ANSWERS: dict[str, _Answer] = {
     "rare": _Answer("Rare instructions are hard (the paper's limitation)", _rare),
     "shaping": _Answer("The correction is not potential-based shaping", _shaping),
     "agents": _Answer("Instructions for one agent of several work too", _agents),
+    "unreliable": _Answer("Teams work where macros fail, slip and stop late", _unreliable),
     "atlas": _Answer("The correction matters where instructions are frequent or dear", _atlas),
-    "ablation": _Answer("Every part of our recipe is needed", _ablation),
+    "ablation": _Answer("What each part of our recipe does", _ablation),
 }
 
 

@@ -1,4 +1,4 @@
-"""`rare`, `agents`, `ablation` and `shaping`: studies that are lists of settings."""
+"""`rare`, `agents`, `unreliable`, `ablation` and `shaping`: studies that are lists of settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mavic.reporting.stats import estimates
 from mavic.reporting.studies import page
 from mavic.reporting.studies.page import Page, TrainingRows
 from mavic.reporting.styles import look
-from mavic.studies.studies import ABLATIONS
+from mavic.studies.studies import ABLATIONS, UNRELIABLE
 from mavic.theory import shaping as exact
 from mavic.theory.semi_mdp import ARRIVALS
 
@@ -85,6 +85,39 @@ def _agents(found: Sequence[TrainingRows]) -> Page:
         "# Instructions for one agent of several\n\nAn instruction addresses one random agent; it alone hears it and "
         "is paid for it, and its teammates go on. In Warehouse every instruction is for Fetch alone, so that world "
         f"shows this in every table. {page.seeds_text(rows)}\n\n" + page.table(header, lines)
+    )
+    return Page(json=json, markdown=markdown)
+
+
+PRACTICE = {  # the trainings of `unreliable`: where the team is trained, and where it is tested
+    "reliable": ("reliable", "reliable"),
+    "tested": ("reliable", "unreliable"),
+    "practised": ("unreliable", "unreliable"),
+}
+
+
+def _unreliable(found: Sequence[TrainingRows]) -> Page:
+    """Draw what unreliable macros and costly interruptions take from a team, with and without practice."""
+    lines, json = [], {}
+    for one in found:
+        trained, tested = PRACTICE[one.training.name.removeprefix("unreliable-")]
+        for row in one.rows:
+            under, obeyed = row.over_kinds("under_task"), row.over_kinds("under_obeyed")
+            cells = page.texts(row, *COLUMNS)
+            lines.append([trained, tested, page.label(row), *cells, percent(obeyed[0])])
+            json[f"{trained}, {tested}, {row.config.method}"] = {
+                **page.numbers(row),
+                "under_mean": under[0],
+                "obeyed_mean": obeyed[0],
+                **page.facts(row),
+            }
+    rows = [row for one in found for row in one.rows]
+    numbers = ", ".join(f"`{name}` {value:g}" for name, value in UNRELIABLE.items())
+    header = ("trained", "tested", "method", *TITLES, "obeyed, held from start to end")
+    markdown = (
+        f"# Unreliable macros and costly interruptions\n\nBox Pushing with the options {numbers}: a macro fails when "
+        "it begins, an agent stands still for a tick, an interrupted macro needs ticks to stop. "
+        f"{page.seeds_text(rows)}\n\n" + page.table(header, lines)
     )
     return Page(json=json, markdown=markdown)
 
@@ -208,4 +241,10 @@ def _draw_shaping(json: dict[str, Any]) -> Any:
     return figure
 
 
-DRAWINGS = {"rare": _rare, "agents": _agents, "ablation": _ablation, "shaping": _shaping}
+DRAWINGS = {
+    "rare": _rare,
+    "agents": _agents,
+    "unreliable": _unreliable,
+    "ablation": _ablation,
+    "shaping": _shaping,
+}

@@ -1,0 +1,66 @@
+"""A Ray cluster of two nodes steps simulators; a worker is killed, then a node. Prints what happened as JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+
+import numpy as np
+import ray
+import toy_simulators as toys
+from ray.cluster_utils import Cluster
+
+from mavic.simulators import cluster
+from mavic.simulators.worlds import python_world
+
+SMALL = {"object_store_memory": 80_000_000}
+KEYS = np.arange(8, dtype=np.int32).reshape(4, 2)
+STAY, FRESH = np.zeros((4, 2), np.int32), np.ones((4, 2), bool)
+
+
+def ask(actor, function):
+    return ray.get(actor.__ray_call__.remote(function))
+
+
+def main() -> None:
+    """Play some ticks of four simulators in two workers, one on each node. Each worker is lost once."""
+    nodes = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False, **SMALL}
+    )
+    second = nodes.add_node(num_cpus=2, **SMALL)
+    count = cluster.use(nodes.address, workers=2)
+    pool = python_world("line", toys.line, horizon=9, actions=toys.ACTIONS, workers=1)().pool
+    _, rows = pool.reset(KEYS)
+    actors = [worker.actor for worker in pool._workers._places]
+    places = [ask(actor, lambda _: ray.get_runtime_context().get_node_id()) for actor in actors]
+    far = places.index(second.node_id)
+    found = {"workers": count, "nodes": len(set(places)), "lost": [], "same": []}
+
+    def lose(number, kill):
+        """Lose a worker between two ticks. Note how many episodes it held, how many failed, and that all goes on."""
+        handles = pool.tick(pool.reset(KEYS)[0], STAY, FRESH)[0]
+        held = int((pool._kept.home[handles[:, 0]] == number).sum())
+        kill()
+        with contextlib.suppress(ray.exceptions.RayActorError):
+            while True:  # until it is gone
+                ask(actors[number], lambda _: None)
+                time.sleep(0.2)
+        failed = np.isnan(pool.tick(handles, STAY, FRESH)[1]).any(-1).sum()
+        found["lost"].append([held, int(failed)])
+        found["same"].append(bool(np.array_equal(pool.reset(KEYS)[1], rows)))
+
+    process = ask(actors[1 - far], lambda _: os.getpid())
+    lose(1 - far, lambda: os.kill(process, signal.SIGKILL))
+    lose(far, lambda: nodes.remove_node(second, allow_graceful=False))
+    found["reports"], found["dropped"] = pool.reports()
+    print(json.dumps(found))
+    pool.close()
+    cluster.leave()
+    nodes.shutdown()
+
+
+if __name__ == "__main__":
+    main()
