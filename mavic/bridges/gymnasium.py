@@ -1,5 +1,6 @@
 """Gymnasium: a world for one learner, who decides for the whole team or for one agent of it.
 
+    import gymnasium, mavic.bridges.gymnasium                                # importing it registers the worlds
     env = gymnasium.make("mavic/BoxPushing-v1")                              # the whole team
     env = gymnasium.make("mavic/BoxPushing-v1", agent="robot_0", teammates="box_pushing/mavic")
 
@@ -17,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from mavic.bridges import ids
 from mavic.bridges.pettingzoo import parallel_env
 from mavic.hints import suggest
 from mavic.teams.file import load
@@ -121,3 +123,6 @@ class TeamEnv(gymnasium.Env):
             available=available,
         )
         return dict(zip(self.names, np.asarray(macro).tolist(), strict=True))
+
+
+ids.register_plugin()

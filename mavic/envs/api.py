@@ -20,9 +20,10 @@ from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 
+from mavic import ranges
 from mavic.hints import suggest, unknown
 from mavic.preset import Preset
-from mavic.ranges import FINITE, check_value
+from mavic.ranges import FINITE, Ticks, check_value
 from mavic.types import Array, ArrayLike, Scene, Tick
 
 BUILT_IN = ("box_pushing", "warehouse", "overcooked")  # one folder each, with a record WORLD
@@ -341,7 +342,7 @@ def module_of(name: str) -> str:
 
 def make(name: str, /, **options: Any) -> Env:
     """Return the environment of the world with that id. `options` go to its constructor."""
-    factory = world(name).make
+    factory, options = world(name).make, {k: ranges.plain(v) for k, v in options.items()}
     factory = factory.found() if isinstance(factory, _Lazy) else factory
     if dataclasses.is_dataclass(factory):
         fields = {f.name: f.default for f in dataclasses.fields(factory) if f.init}
@@ -358,6 +359,7 @@ def make(name: str, /, **options: Any) -> Env:
         raise ValueError(
             f"the world registered as {name!r} calls itself {env.name!r}: register it by that name"
         )
+    check_value(env.horizon, Ticks, f"{name}: the horizon")
     return env
 
 

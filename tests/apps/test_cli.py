@@ -23,7 +23,8 @@ from sample_records import score_of
 
 import mavic
 from mavic.apps import cli
-from mavic.apps.commands import options
+from mavic.apps.commands import config_file, options
+from mavic.apps.commands.command import options_from
 from mavic.envs import api
 from mavic.evaluation import evaluate
 from mavic.experiment import records
@@ -492,6 +493,13 @@ def test_options_come_from_a_file_and_the_command_line_comes_first(tmp_path):
     assert run(f"train --config {again} --print-config") == (0, said, "")
 
 
+@pytest.mark.parametrize(("name", "value"), [("big.box", "1"), ("a=b", "\x7f"), ('"', "true")])
+def test_what_is_printed_can_be_read(name, value):
+    """Names of options are free texts; TOML would read a dot as a table."""
+    printed = config_file.as_toml({"options": options_from([(name, value)])})
+    assert tomllib.loads(printed) == {"options": options_from([(name, value)])}
+
+
 def test_a_printed_file_pins_only_what_holds_for_all_that_is_trained():
     def printed(line):
         status, said, complaint = run(f"train box_pushing {line} --print-config")
@@ -515,6 +523,9 @@ def test_a_printed_file_pins_only_what_holds_for_all_that_is_trained():
         ("numbers = 3", "my.toml: 'numbers' must be a table: a line [numbers]"),
         ("options = 3", "my.toml: 'options' must be a table"),
         (b"world = '\xff'", "my.toml: not UTF-8 text (byte 9)"),
+        ('overwrite = "false"', "my.toml: overwrite must be true or false, not 'false'"),
+        ('method = ["mavic", "--overwrite"]', "my.toml: '--overwrite' cannot be a value"),
+        ('kinds = [["stay"]]', "my.toml: kinds holds a list or a table where a single value"),
     ],
 )
 def test_a_mistake_in_a_file_is_named(tmp_path, text, hint):

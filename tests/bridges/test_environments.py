@@ -12,7 +12,6 @@ pytest.importorskip("pettingzoo")
 import gymnasium
 from pettingzoo.test import parallel_api_test
 
-from mavic.bridges import ids
 from mavic.bridges.gymnasium import TeamEnv
 from mavic.bridges.pettingzoo import parallel_env
 from mavic.envs.box_pushing.macros import Macro
@@ -80,7 +79,7 @@ def test_a_busy_agent_goes_on(boxes):
 
 
 def test_gymnasium_makes_a_team_by_its_versioned_name():
-    ids.register_plugin()
+    """Importing the bridge is enough."""
     env = gymnasium.make("mavic/BoxPushing-v1", size=4, disable_env_checker=True)
     seen, _ = env.reset(seed=0)
     assert env.observation_space.contains(seen)

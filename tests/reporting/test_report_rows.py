@@ -188,3 +188,36 @@ def test_a_compressed_record_is_the_same_record_and_a_damaged_one_is_refused(tmp
         packed.write_bytes(damaged)
         with pytest.raises(RecordError, match=packed.name):
             read(packed)
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda lines: lines.append(lines[-1]), "2 lines of type score"),
+        (lambda lines: lines.insert(1, lines[0]), "2 lines of type run"),
+        (lambda lines: lines[0].update(seeds=[4, 4]), "seeds holds a seed twice"),
+        (
+            lambda lines: lines[-1]["compliance"].update(per_instruction=[1.0, -1e9]),
+            r"compliance\.per_instruction must be a share from 0 to 1, not -1000000000",
+        ),
+        (
+            lambda lines: lines[-1]["base"].update(solved=[0.5, 1.5]),
+            r"base\.solved must be a share",
+        ),
+        (lambda lines: lines[1].update(compliance=[2.0, 0.5]), "compliance must be a share"),
+    ],
+)
+def test_a_record_that_cannot_be_is_refused_even_with_a_right_hash(tmp_path, edit, said):
+    lines = lines_of(config_of(), [1, 2], [1, 1], [0, 0])
+    edit(lines)
+    write(tmp_path / "a.jsonl", lines)
+    with pytest.raises(RecordError, match=said):
+        read(tmp_path / "a.jsonl")
+
+
+def test_an_edited_number_is_refused(tmp_path):
+    path = tmp_path / "a.jsonl"
+    write(path, lines_of(config_of(), [1, 2], [1, 1], [0, 0]))
+    path.write_text(path.read_text().replace('"discounted": [1, 2]', '"discounted": [1, 3]'))
+    with pytest.raises(RecordError, match=r"damaged or edited \(its hash differs\)"):
+        read(path)

@@ -21,6 +21,12 @@ EVERY = {
 }
 
 
+def test_a_training_is_not_done_without_each_of_its_records(tmp_path):
+    job = EVERY["quick", "heatmap"].job(tmp_path)
+    configs = EVERY["quick", "heatmap"].configs()
+    assert set(job.makes) == {f"box_pushing/{one.name()}.jsonl" for one in configs}
+
+
 def test_every_study_of_the_plan_is_there_and_can_be_drawn():
     names = "table1 heatmap curves single compliance dual ood infeasible rare shaping agents atlas ablation"
     assert list(STUDIES) == names.split()
