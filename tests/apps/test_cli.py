@@ -7,6 +7,7 @@ import dataclasses
 import importlib.util
 import io
 import json
+import math
 import os
 import re
 import signal
@@ -24,6 +25,8 @@ from sample_records import score_of
 import mavic
 from mavic.apps import cli
 from mavic.apps.commands import config_file, options
+from mavic.apps.commands import evaluate as evaluate_command
+from mavic.apps.commands import train as train_command
 from mavic.apps.commands.command import options_from
 from mavic.envs import api
 from mavic.evaluation import evaluate
@@ -498,6 +501,14 @@ def test_what_is_printed_can_be_read(name, value):
     """Names of options are free texts; TOML would read a dot as a table."""
     printed = config_file.as_toml({"options": options_from([(name, value)])})
     assert tomllib.loads(printed) == {"options": options_from([(name, value)])}
+
+
+def test_without_an_instruction_no_compliance_is_printed():
+    score = score_of([3.0], [math.nan], [0.0], given=0)
+    score["under"] = {}
+    said = "\n".join(evaluate_command._lines(score, "kinds"))
+    assert "no instruction was given" in said and "nan" not in said
+    assert train_command._summary("x", score).startswith("x: base 3.00 (min 3.00) · no instruction")
 
 
 def test_a_printed_file_pins_only_what_holds_for_all_that_is_trained():
