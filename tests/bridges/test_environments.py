@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -76,6 +77,16 @@ def test_a_busy_agent_goes_on(boxes):
     _, _, _, _, infos = boxes.step(dict.fromkeys(boxes.possible_agents, int(Macro.TURN_LEFT)))
     assert infos[busy[0]]["macro"] == "GO_SMALL_BOX_0"
     assert "0" in boxes.render()
+
+
+def test_teammates_forget_an_episode_when_the_next_begins():
+    env = object.__new__(TeamEnv)
+    infos = {name: {"instruction": ""} for name in ("learner", "mate")}
+    env.team = SimpleNamespace(reset=lambda seed: (dict.fromkeys(infos), infos))
+    env.names, env.agent, env._carry = tuple(infos), "learner", "what was seen before"
+    env.policy = SimpleNamespace(start=lambda: "nothing")
+    env.reset(seed=0)
+    assert env._carry == "nothing"
 
 
 def test_gymnasium_makes_a_team_by_its_versioned_name():
