@@ -47,7 +47,8 @@ COVERED_BY = {  # the first pattern that fits a module names its tests; those be
     "mavic/rollout/plan.py": "rollout/test_plan.py",
     "mavic/rollout/trial.py": "rollout/test_step.py experiment/test_check.py",
     "mavic/rollout/threefry.py": "rollout/test_threefry.py",
-    "mavic/rollout/": "rollout/test_step.py rollout/test_rollout.py rollout/test_interrupt.py rollout/test_enforced.py | rollout",
+    "mavic/rollout/": "rollout/test_step.py rollout/test_rollout.py rollout/test_interrupt.py rollout/test_enforced.py"
+    " | rollout",
     "mavic/evaluation/merit.py": "evaluation/test_whose.py training/test_population.py",
     "mavic/evaluation/judge.py": "evaluation/test_judge.py",
     "mavic/evaluation/": "evaluation/test_whose.py evaluation/test_metrics.py evaluation/test_collapse.py | evaluation "
