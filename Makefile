@@ -19,7 +19,7 @@ TWO := -n 2 --dist loadfile --no-loadscope-reorder
 # pip chooses torch with sentence-transformers; without a version it takes several GB of GPU packages.
 TORCH ?= torch==2.13.0
 MUTANTS ?=
-FAULTS ?= --kills 100 --files 10000 --disk 40 --races 400
+FAULTS ?= --kills 100 --files 10000 --surfaces 5000 --disk 40 --races 400
 
 .PHONY: help demo play test test-long test-runtime test-wheel test-jax test-browser test-faults test-mutants docs notebooks slow bench reproduce report clean
 help:  ## Show this list

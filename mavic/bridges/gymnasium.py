@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from mavic import ranges
 from mavic.bridges import ids
 from mavic.bridges.pettingzoo import parallel_env
 from mavic.hints import suggest
@@ -99,8 +100,8 @@ class TeamEnv(gymnasium.Env):
 
     def _actions(self, action: Any) -> dict[str, int]:
         if self.agent is None:
-            return dict(zip(self.names, map(int, action), strict=True))
-        actions = {**self._others(), self.agent: int(action)}
+            return dict(zip(self.names, ranges.plain(action), strict=True))
+        actions = {**self._others(), self.agent: ranges.plain(action)}
         if self.policy is not None:  # the team remembers what its member really runs
             idle = [bool(self._seen[name]["idle"][0]) for name in self.names]
             ran = np.where(idle, list(actions.values()), np.asarray(self._carry.macro))

@@ -50,6 +50,13 @@ def http_protocol(seconds: float = REQUEST_SECONDS) -> type:
             super().connection_made(transport)
             self.loop.call_later(seconds, self._look)
 
+        def handle_websocket_upgrade(self, event: Any) -> None:
+            bodies = (b"content-length", b"transfer-encoding")
+            if any(name in bodies for name, _ in self.headers):  # uvicorn would wait without end
+                self.send_400_response("A WebSocket begins without a body")
+                return
+            super().handle_websocket_upgrade(event)
+
         def _look(self) -> None:
             if self not in self.connections or self.transport.is_closing():  # gone, or a WebSocket
                 return

@@ -94,7 +94,12 @@ def configs_of(
     given = {name: AXES[name].values(value) for name, value in axes.items() if _is_given(value)}
     methods = given.pop("method", ["mavic"])
     methods = list(METHODS) if methods == ["all"] else methods
-    texts = [condition] if isinstance(condition, str) else list(condition)
+    texts = (condition,) if isinstance(condition, str) else condition
+    ranges.check_value(
+        tuple(texts) if isinstance(texts, list) else texts,
+        Annotated[tuple[str, ...], ranges.Some()],
+        "condition (one, or a list)",
+    )
     in_text = [name for name in given if AXES[name].in_condition]
     others = [name for name in given if not AXES[name].in_condition]
     order = [*others, "condition", *in_text, "method"]

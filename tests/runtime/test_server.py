@@ -153,7 +153,7 @@ def test_the_schema_describes_every_message(server):
 
 
 def test_a_request_that_does_not_arrive_is_not_waited_for():
-    """Without a first byte, within the headers, within the body, and after an answered request."""
+    """Without a first byte, within headers or body, after an answered request, or with a body before a WebSocket."""
     uvicorn = importlib.import_module("uvicorn")
 
     async def answer(scope, receive, send):
@@ -163,7 +163,9 @@ def test_a_request_that_does_not_arrive_is_not_waited_for():
         await send({"type": "http.response.body"})
 
     begins = b"GET / HTTP/1.1\r\nHost: here\r\n"
-    sent = (b"", begins, begins + b"Content-Length: 9\r\n\r\n12", begins + b"\r\n" + begins)
+    body, upgrade = b"Content-Length: 9\r\n", b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+    sent = (b"", begins, begins + body + b"\r\n12", begins + b"\r\n" + begins)
+    sent += (begins + body + upgrade + b"\r\n",)
     config = uvicorn.Config(
         answer, http=sockets.http_protocol(0.1), lifespan="off", log_level="error"
     )
