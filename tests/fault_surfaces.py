@@ -413,7 +413,8 @@ def requests(count: Count, times: int, seed: int, folder: Path) -> None:
         told.append(record.getMessage()) if record.levelno >= logging.ERROR else None
     )  # type: ignore[method-assign]
     logger = logging.getLogger("uvicorn.error")
-    app = server._make_app(SimpleNamespace(teams={}), loopback=True)
+    with _unchecked():  # without a catalog of teams
+        app = server._make_app(SimpleNamespace(teams={}), loopback=True)
     options = dict(http=http_protocol(0.2), lifespan="off", log_config=None, log_level="error")
     serving = uvicorn.Server(uvicorn.Config(app, **options))
     logger.addHandler(handler)

@@ -10,18 +10,24 @@ from fault_files import Sample, judge
 
 
 def test_a_few_damaged_files_and_wrong_commands_are_survived_or_refused():
-    counts = faults.summed(
-        [count for count, *_ in faults.all_counts({"files": 40, "surfaces": 25})]
-    )
+    counts = faults.summed([count for count, *_ in faults.all_counts({"files": 40})])
     assert not [example for count in counts for example in count.examples]
     assert sum(count.injected for count in counts) >= 30
     assert sum(count.refused for count in counts) >= 10
 
 
-def test_public_functions_refuse_what_they_cannot_use(tmp_path):
-    count = Count("Python calls")
-    fault_surfaces.calls(count, 150, 0, tmp_path)
-    assert not count.examples and count.injected == 150 and count.refused > 100
+@pytest.mark.parametrize(
+    ("inject", "times", "refused"),
+    [
+        (fault_surfaces.calls, 150, 100),
+        (fault_surfaces.configurations, 4, 2),
+        (fault_surfaces.requests, 15, 5),
+    ],
+)
+def test_what_is_handed_in_is_used_or_refused(tmp_path, inject, times, refused):
+    count = Count(inject.__name__)
+    inject(count, times, 0, tmp_path)
+    assert not count.examples and count.injected == times and count.refused >= refused
 
 
 @pytest.mark.long
