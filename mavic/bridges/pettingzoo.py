@@ -140,7 +140,7 @@ class InstructedParallelEnv(ParallelEnv):
         """Return the number of the macro that was chosen for an agent."""
         chosen, many = ranges.plain(actions.get(name)), self._actions[name].n
         check_value(chosen, Annotated[int, Range(0, int(many) - 1)], f"the action of {name}")
-        return chosen  # type: ignore[return-value]
+        return chosen
 
     def _check(self, choice: np.ndarray) -> None:
         now = self._now

@@ -211,8 +211,8 @@ def _slurm(todo: Sequence[Job], settings: Settings, on_end: OnEnd, on_note: OnNo
     try:
         executor = submitit.AutoExecutor(folder=settings.folder, cluster=cluster)
         executor.update_parameters(name="mavic", **options)
-    except (NameError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"submitit refuses these engine options: {_short(error)}") from None
+    except (NameError, TypeError, ValueError, AttributeError) as refused:
+        raise ValueError(f"submitit refuses these engine options: {_short(refused)}") from None
     with executor.batch():
         submitted = [executor.submit(_Attempt(job)) for job in todo]
     running = dict(zip(submitted, todo, strict=True))

@@ -155,6 +155,7 @@ def rebuilt():
     return macro_env(PrimitiveBoxPushing(), macros)
 
 
+@pytest.mark.long
 def test_box_pushing_rebuilt_from_primitive_actions_is_the_same_world():
     """Random macros with interruptions: positions, boxes, rewards, ends and events agree in every tick.
 
@@ -272,7 +273,9 @@ def traced(controller, floor, make, ticks=14):
     return found
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize(
+    "number", [0, 1, *(pytest.param(number, marks=pytest.mark.long) for number in (2, 3))]
+)
 @pytest.mark.parametrize(
     "start",
     [
