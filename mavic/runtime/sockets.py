@@ -56,6 +56,11 @@ def http_protocol(seconds: float = REQUEST_SECONDS) -> type:
                 self.send_400_response("A WebSocket begins without a body")
                 return
             super().handle_websocket_upgrade(event)
+            self.loop.call_later(seconds, self._look_at_handshake)
+
+        def _look_at_handshake(self) -> None:  # a header that is too long is never answered
+            if not getattr(self.transport.get_protocol(), "handshake_complete", True):
+                self.transport.close()
 
         def _look(self) -> None:
             if self not in self.connections or self.transport.is_closing():  # gone, or a WebSocket

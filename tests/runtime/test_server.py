@@ -165,7 +165,10 @@ def test_a_request_that_does_not_arrive_is_not_waited_for():
     begins = b"GET / HTTP/1.1\r\nHost: here\r\n"
     body, upgrade = b"Content-Length: 9\r\n", b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
     sent = (b"", begins, begins + body + b"\r\n12", begins + b"\r\n" + begins)
-    sent += (begins + body + upgrade + b"\r\n",)
+    sent += (
+        begins + body + upgrade + b"\r\n",
+        begins + b"x" * 9000 + b": x\r\n" + upgrade + b"\r\n",
+    )
     config = uvicorn.Config(
         answer, http=sockets.http_protocol(0.1), lifespan="off", log_level="error"
     )
