@@ -1,5 +1,6 @@
 """From records to rows: every metric over seeds, comparisons with the baseline, and records that are refused."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -221,3 +222,17 @@ def test_an_edited_number_is_refused(tmp_path):
     path.write_text(path.read_text().replace('"discounted": [1, 2]', '"discounted": [1, 3]'))
     with pytest.raises(RecordError, match=r"damaged or edited \(its hash differs\)"):
         read(path)
+
+
+def test_a_seed_that_diverged_is_left_out_and_no_other(tmp_path):
+    """Seeds are no places: here seed 1 stands first."""
+    write(tmp_path / "a.jsonl", lines_of(config_of(), [5, 6, 7], [0.5, 0.6, 0.7], [0, 0, 0]))
+    record = read(tmp_path / "a.jsonl")
+    score = {**record.score, "diverged": [3, None, None]}
+    whole = dataclasses.replace(record, run={**record.run, "seeds": [1, 0, 9]}, score=score)
+    assert whole.diverged() == [1]
+    left = whole.finite()
+    assert left.run["seeds"] == [0, 9] and left.score["base"]["discounted"] == [6, 7]
+    assert left.curve[-1]["base"] == [6, 7] and left.curve[-1]["episodes"] == 96_000
+    lost = dataclasses.replace(whole, score={**score, "diverged": [1, 2, 3]}).finite()
+    assert lost.run["seeds"] == [] and lost.score is None
