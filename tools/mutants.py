@@ -58,7 +58,7 @@ COVERED_BY = {  # the first pattern that fits a module names its tests; those be
     "mavic/training/": "evaluation/test_whose.py training/test_population.py | session/test_runner.py",
     "mavic/session/": "training/test_population.py session/test_reliability.py | session/test_runner.py",
     "mavic/bridges/": "bridges",
-    "mavic/simulators/": "simulators",
+    "mavic/simulators/": "simulators/test_macro_layer.py | simulators",
     "mavic/runtime/": "runtime/test_team.py runtime/test_endpoint.py",
 }
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)

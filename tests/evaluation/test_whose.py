@@ -5,6 +5,7 @@ Programs are replaced by plain numbers (`arange`), so nothing is compiled.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from types import SimpleNamespace
 
 import jax
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from corridor import HURRY, RING, RULES, WALK, instructed
 
-from mavic.evaluation import evaluate, merit, metrics
+from mavic.evaluation import evaluate, infeasible, merit, metrics
 from mavic.evaluation.metrics import PAIRS, UNDER, Ratio
 from mavic.experiment.config import ExperimentConfig
 from mavic.learn import act
@@ -275,3 +276,19 @@ def test_the_median_is_the_lower_of_two():
     trained = trained_of_numbers()
     assert trained.median_seed({"base": {"discounted": [5.0, 3.0]}}) == 8
     assert trained.median_seed({"base": {"discounted": [np.nan, 9.0]}}) == 8
+
+
+def test_requests_stand_in_for_a_kind_without_effect_and_precondition():
+    given, effect = jnp.array([False, True, True, True]), jnp.array([0, 1, 0, 0])
+    rules = SimpleNamespace(given=given, effect=effect, precondition=jnp.array([0, 0, 2, 0]))
+    assert infeasible._any_kind(rules) == 3
+    rules.precondition = jnp.array([0, 0, 2, 1])
+    assert infeasible._any_kind(rules) == 1  # none is plain: the first that is given
+    macros = IntEnum("One", {"A": 0, "B": 1}), IntEnum("Other", {"B": 0, "C": 1})
+    task = SimpleNamespace(env=SimpleNamespace(macros=macros))
+    found = infeasible._by_name(task, np.array([[[1.0, 2.0], [3.0, 4.0]]]))  # one run
+    assert {name: share.tolist() for name, share in found.items()} == {
+        "A": [0.1],
+        "B": [0.5],
+        "C": [0.4],
+    }
