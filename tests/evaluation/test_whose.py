@@ -153,6 +153,7 @@ def test_further_episodes_are_played_until_every_run_has_enough(monkeypatch):
 
     def play(static, num_envs, episodes, measured, vectors, runs, state, key, first, which):
         firsts.append(int(first))
+        assert (num_envs, episodes) == (4, 16)  # on a CPU four episodes of each environment
         assert jnp.array_equal(
             jax.random.key_data(key),
             jax.random.key_data(jax.random.key(evaluate.EVALUATION_KEY)),
@@ -204,6 +205,7 @@ def test_merit_takes_the_better_of_sampled_and_greedy_and_only_prohibitions(monk
 
     def play(static, num_envs, episodes, measured, vectors, runs, state, key, first, which):
         asked.append(key)
+        assert which.twins.shape == (4, 2, 5)
         kind, greedy = int(which.kind), bool(which.greedy)
         base = np.array([100.0, 200.0]) - 10 * kind + (5 if greedy == (kind % 2 == 0) else 0)
         followed = Ratio(np.array([[0, 6.0], [0, 8.0]]), np.array([[0, 8.0], [0, 8.0]]))
