@@ -18,9 +18,10 @@ JAX_TESTS := tests/training/test_same_numbers.py tests/learn/test_networks.py te
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
 # pip chooses torch with sentence-transformers; without a version it takes several GB of GPU packages.
 TORCH ?= torch==2.13.0
-FAULTS ?= --kills 100 --files 10000 --disk 40 --races 400
+MUTANTS ?=
+FAULTS ?= --kills 100 --files 10000 --surfaces 5000 --disk 40 --races 400
 
-.PHONY: help demo play test test-long test-runtime test-wheel test-jax test-browser test-faults docs notebooks slow bench reproduce report clean
+.PHONY: help demo play test test-long test-runtime test-wheel test-jax test-browser test-faults test-mutants docs notebooks slow bench reproduce report clean
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -122,6 +123,10 @@ notebooks: $(VENV)/docs  ## Run both notebooks from top to bottom
 
 test-faults: $(VENV)/dev  ## Kills, damaged files, wrong commands, a full disk, races; FAULTS="--pages 50 --minutes 60" adds pages
 	JAX_PLATFORMS=cpu PYTHONPATH=.:tests $(BIN)/python tests/faults.py $(FAULTS)
+
+test-mutants: $(VENV)/dev  ## Deliberate mistakes in a copy of the tree: do the fast tests find them? MUTANTS="--most 30"
+	$(BIN)/python -m tools.mutants --named
+	$(BIN)/python -m tools.mutants --sample 400 $(MUTANTS)
 
 slow: $(VENV)/dev  ## Learning thresholds and long proofs (tens of minutes)
 	MAVIC_GOLDEN=$(GOLDEN) $(BIN)/python -m pytest -m slow

@@ -58,9 +58,9 @@ def targets(
     xp = _namespace(reward)
     if correction not in CORRECTIONS:
         raise ValueError(f"correction {correction!r} is unknown; one of {', '.join(CORRECTIONS)}")
-    if not (n_steps == math.inf or (n_steps >= 1 and n_steps == int(n_steps))):
+    if not (_is_number(n_steps) and n_steps >= 1 and (n_steps == math.inf or n_steps % 1 == 0)):
         raise ValueError(f"n_steps must be a whole number >= 1 or math.inf, not {n_steps}")
-    if not 0 <= td_lambda <= 1:
+    if not (_is_number(td_lambda) and 0 <= td_lambda <= 1):
         raise ValueError(f"td_lambda must be from 0 to 1, not {td_lambda}")
     _check_shapes(
         reward=reward,
@@ -132,6 +132,10 @@ def _back_up(xp: Any, rows: tuple[Any, ...], later: Any, correction: str, td_lam
     if correction == "shift":
         onward = xp.where(switched, v_same + (onward - v_next), onward)
     return reward + discount * onward
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool) and hasattr(value, "__float__")
 
 
 def _true(flags: Any) -> Any:

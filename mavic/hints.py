@@ -11,7 +11,7 @@ NAME_IT = "if a module of yours adds it, name it: --plugins MODULE (in Python: i
 
 def suggest(word: str, allowed: tuple[str, ...]) -> str:
     """Return the end of an error message: the allowed name that is nearest to `word`, and all `allowed` names."""
-    near = difflib.get_close_matches(word, allowed, n=1)
+    near = difflib.get_close_matches(str(word), allowed, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"{hint}allowed: {', '.join(allowed) or 'nothing'}"
 

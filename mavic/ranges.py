@@ -151,6 +151,15 @@ def _tuple_problem(value: Any, inside: Sequence[Any], allowed: Range) -> str:
     return next((f"a list, each of them {problem}" for problem in problems if problem), "")
 
 
+def plain(value: Any) -> Any:
+    """Return a value with Python's own numbers and lists in place of numpy's. Other values are returned as they are."""
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(plain, value))
+    return value.tolist() if hasattr(value, "tolist") and hasattr(value, "dtype") else value
+
+
 def _repeated(values: Sequence[Any]) -> str:
     if not values:
         return "a list that is not empty"

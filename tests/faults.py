@@ -1,4 +1,4 @@
-"""Faults on purpose: kills, damaged and malformed files, command lines, a full disk, races, an hour of pages.
+"""Faults on purpose: kills, damaged files, wrong commands and calls, a full disk, races, an hour of pages.
 
     python tests/faults.py --kills 0 --files 10000 --jobs 2 --out results/faults-files.json
     python tests/faults.py --page docs/record/reliability.md   writes the counts of all results/faults-*.json into it
@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+import fault_surfaces
 from fault_commands import command_lines
 from fault_counts import HEADER, NUMBERS, Count, total
 from fault_files import damaged, malformed_instructions, reshaped
@@ -70,6 +71,11 @@ SORTS = {
     "records of other shapes": Sort(partial(reshaped, "record", ""), "files", 0.1),
     "instruction files": Sort(malformed_instructions, "files", 0.1),
     "command lines": Sort(command_lines, "files", 0.2),
+    "configuration files": Sort(fault_surfaces.configurations, "surfaces", 0.16),
+    "commands with files": Sort(fault_surfaces.commands, "surfaces", 0.2),
+    "Python calls": Sort(fault_surfaces.calls, "surfaces", 0.4),
+    "bridges": Sort(fault_surfaces.bridges, "surfaces", 0.12),
+    "raw HTTP": Sort(fault_surfaces.requests, "surfaces", 0.12),
     "full disk and file limits": Sort(full_disk, "disk", block=10),
     "races for a folder": Sort(races, "races", block=400),
     "kills, programs in numpy": Sort(partial(kills, NUMPY), "kills", block=4),
@@ -79,6 +85,7 @@ OPTIONS = {  # how often each is asked for, unless it is said otherwise
     "kills": (100, "kills of a training whose programs are numpy; only the host is real"),
     "trainings": (0, "kills of `mavic train`"),
     "files": (10_000, "damaged and malformed files, and command lines"),
+    "surfaces": (5_000, "configuration files, Python calls, bridges and raw HTTP"),
     "disk": (40, "disks that are full"),
     "races": (400, "threads that want the same folder"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fault_surfaces
 import faults
 import pytest
 from fault_counts import Count
@@ -9,17 +10,29 @@ from fault_files import Sample, judge
 
 
 def test_a_few_damaged_files_and_wrong_commands_are_survived_or_refused():
-    counts = faults.summed(
-        [count for count, *_ in faults.all_counts({"kills": 0, "files": 40, "disk": 0, "races": 0})]
-    )
+    counts = faults.summed([count for count, *_ in faults.all_counts({"files": 40})])
     assert not [example for count in counts for example in count.examples]
     assert sum(count.injected for count in counts) >= 30
     assert sum(count.refused for count in counts) >= 10
 
 
+@pytest.mark.parametrize(
+    ("inject", "times", "refused"),
+    [
+        (fault_surfaces.calls, 150, 100),
+        (fault_surfaces.configurations, 4, 2),
+        (fault_surfaces.requests, 15, 5),
+    ],
+)
+def test_what_is_handed_in_is_used_or_refused(tmp_path, inject, times, refused):
+    count = Count(inject.__name__)
+    inject(count, times, 0, tmp_path)
+    assert not count.examples and count.injected == times and count.refused >= refused
+
+
 @pytest.mark.long
 def test_every_sort_of_fault_is_survived_or_refused():
-    asked = {"kills": 1, "files": 160, "disk": 2, "races": 24}
+    asked = {"kills": 1, "files": 160, "disk": 2, "races": 24, "surfaces": 200}
     counts = faults.summed([count for count, *_ in faults.all_counts(asked)])
     print(faults.HEADER, *counts, sep="\n")
     wrong = [example for count in counts for example in count.examples]

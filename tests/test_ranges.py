@@ -7,6 +7,7 @@ import math
 from typing import Literal
 
 import pytest
+from corridor import Corridor
 
 from mavic import ranges
 from mavic.envs import api
@@ -112,6 +113,13 @@ def test_configurations_are_checked(fields, message):
 def test_types_are_checked(value, annotation, message):
     with pytest.raises(RangeError, match=message):
         ranges.check_value(value, annotation, "it")
+
+
+def test_an_episode_has_a_tick(monkeypatch):
+    monkeypatch.setattr(api, "REGISTERED", {})
+    api.register("corridor", Corridor)
+    with pytest.raises(ValueError, match="corridor: the horizon must be a whole number from 1"):
+        api.make("corridor", horizon=0)
 
 
 @pytest.mark.parametrize(

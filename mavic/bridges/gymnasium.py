@@ -1,5 +1,6 @@
 """Gymnasium: a world for one learner, who decides for the whole team or for one agent of it.
 
+    import gymnasium, mavic.bridges.gymnasium                                # importing it registers the worlds
     env = gymnasium.make("mavic/BoxPushing-v1")                              # the whole team
     env = gymnasium.make("mavic/BoxPushing-v1", agent="robot_0", teammates="box_pushing/mavic")
 
@@ -17,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from mavic import ranges
+from mavic.bridges import ids
 from mavic.bridges.pettingzoo import parallel_env
 from mavic.hints import suggest
 from mavic.teams.file import load
@@ -97,8 +100,8 @@ class TeamEnv(gymnasium.Env):
 
     def _actions(self, action: Any) -> dict[str, int]:
         if self.agent is None:
-            return dict(zip(self.names, map(int, action), strict=True))
-        actions = {**self._others(), self.agent: int(action)}
+            return dict(zip(self.names, ranges.plain(action), strict=True))
+        actions = {**self._others(), self.agent: ranges.plain(action)}
         if self.policy is not None:  # the team remembers what its member really runs
             idle = [bool(self._seen[name]["idle"][0]) for name in self.names]
             ran = np.where(idle, list(actions.values()), np.asarray(self._carry.macro))
@@ -121,3 +124,6 @@ class TeamEnv(gymnasium.Env):
             available=available,
         )
         return dict(zip(self.names, np.asarray(macro).tolist(), strict=True))
+
+
+ids.register_plugin()

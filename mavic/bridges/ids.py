@@ -23,7 +23,11 @@ def world_of(name: str) -> str:
 
 
 def register_plugin() -> None:
-    """Make all built-in worlds known to Gymnasium, which calls this for an installed package (an entry point)."""
+    """Make all built-in worlds known to Gymnasium.
+
+    Gymnasium before 1.4 calls this for an installed package (an entry point). Later versions leave it to whoever
+    imports `mavic.bridges.gymnasium`.
+    """
     import gymnasium
 
     for world in BUILT_IN:

@@ -29,9 +29,16 @@ def _export_records(records: Sequence[Record]) -> dict[str, Any]:
             continue
         config = record.config()
         task = tasks.setdefault(f"{config.world}/{config.table_group()}", {})
-        task[label(config)] = {
+        runs = task.setdefault(label(config), {})
+        found = {
             f"seed_{seed}": _run(record, number) for number, seed in enumerate(record.run["seeds"])
         }
+        if twice := sorted(runs.keys() & found.keys()):
+            raise ValueError(
+                f"{record.path}: {twice[0]} of {label(config)} is in another record of this folder too; "
+                "marl-eval could tell them apart by nothing"
+            )
+        runs |= found
     return {ENVIRONMENT: tasks}
 
 

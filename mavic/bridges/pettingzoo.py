@@ -10,7 +10,7 @@ macro. When the instruction changes, every macro ends and every agent is idle. R
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -18,11 +18,13 @@ import numpy as np
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
+from mavic import ranges
 from mavic.bridges.ids import id_of, world_of
 from mavic.envs import api, painting
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import preset_of
 from mavic.experiment.task import task_of
+from mavic.ranges import Range, check_value
 from mavic.rollout import step as steps
 from mavic.rollout.step import InstructedEnv
 from mavic.training.runs import make_run
@@ -110,7 +112,7 @@ class InstructedParallelEnv(ParallelEnv):
         """Run one tick."""
         if not self.agents:
             return {}, {}, {}, {}, {}
-        choice = np.array([int(actions[name]) for name in self.possible_agents], np.int32)
+        choice = np.array([self._chosen(actions, name) for name in self.possible_agents], np.int32)
         self._check(choice)
         self._state, shown = _advance(self.instructed_env, self._state, choice)
         self._now, row = (SimpleNamespace(**part) for part in jax.device_get(shown))
@@ -133,6 +135,12 @@ class InstructedParallelEnv(ParallelEnv):
             return None
         macro = np.maximum(np.asarray(self._state.macro), 0)
         return painting.text(self.world.scene(self._state.state, macro))
+
+    def _chosen(self, actions: dict[str, int], name: str) -> int:
+        """Return the number of the macro that was chosen for an agent."""
+        chosen, many = ranges.plain(actions.get(name)), self._actions[name].n
+        check_value(chosen, Annotated[int, Range(0, int(many) - 1)], f"the action of {name}")
+        return chosen
 
     def _check(self, choice: np.ndarray) -> None:
         now = self._now

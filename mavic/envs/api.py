@@ -20,10 +20,11 @@ from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 
+from mavic import ranges
 from mavic.envs.unreliable import OPTIONS, Unreliable, unreliable
 from mavic.hints import suggest, unknown
 from mavic.preset import Preset
-from mavic.ranges import FINITE, check_value
+from mavic.ranges import FINITE, Ticks, check_value
 from mavic.types import Array, ArrayLike, Scene, Tick
 
 BUILT_IN = ("box_pushing", "warehouse", "overcooked")  # one folder each, with a record WORLD
@@ -362,7 +363,7 @@ def make(name: str, /, **options: Any) -> Env:
 
     The options of `mavic.envs.unreliable` make the macros of any world unreliable.
     """
-    factory = world(name).make
+    factory, options = world(name).make, {k: ranges.plain(v) for k, v in options.items()}
     factory = factory.found() if isinstance(factory, _Lazy) else factory
     unreliably = {option: options.pop(option) for option in OPTIONS if option in options}
     if dataclasses.is_dataclass(factory):
@@ -380,6 +381,7 @@ def make(name: str, /, **options: Any) -> Env:
         raise ValueError(
             f"the world registered as {name!r} calls itself {env.name!r}: register it by that name"
         )
+    check_value(env.horizon, Ticks, f"{name}: the horizon")
     return unreliable(env, world(name).resting_macros, **unreliably) if unreliably else env
 
 

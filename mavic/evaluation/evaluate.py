@@ -316,7 +316,9 @@ def _instructions(total: _Totals) -> np.ndarray:
 def progress(
     static: StaticConfig, num_envs: int, vectors: Array, runs: Run, state: TrainState
 ) -> dict[str, np.ndarray]:
-    """Return a point of the learning curve: the metrics of `metrics.CURVES`, [runs] each; 0 where undefined.
+    """Return a point of the learning curve: the metrics of `metrics.CURVES`, [runs] each.
+
+    The compliance of a run in which no instruction was given is nan.
 
     Args:
         static: The program's static part.
@@ -334,11 +336,13 @@ def progress(
         )
         for instructed in (False, True)
     }  # fmt: skip
-    return {
-        metric.name: np.nan_to_num(
-            played[SECTIONS[metric.section].instructed].ratios[metric.name].value()
-        )
+    found = {
+        metric.name: played[SECTIONS[metric.section].instructed].ratios[metric.name].value()
         for metric in metrics.CURVES
+    }
+    return {
+        name: value if name == metrics.COMPLIANCE.name else np.nan_to_num(value)
+        for name, value in found.items()
     }
 
 

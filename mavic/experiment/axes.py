@@ -99,6 +99,8 @@ class _Grammar(NamedTuple):
         Raises:
             ValueError: the text is no condition. The message says what is allowed.
         """
+        if not isinstance(condition, str):
+            raise ValueError(f"condition must be a text such as live/by-kind, not {condition!r}")
         schedule, _, rest = condition.partition("/")
         rule, *more = rest.split("/")
         if not rule:

@@ -39,6 +39,7 @@ RUN = {  # the shapes of lines
 NUMBER = (float, type(None))
 CURVE = {"episodes": int, "base": [NUMBER], "compliance": [NUMBER]}
 SCORE = {"episodes": int}
+SHARES = ("compliance", "per_instruction", "per_decision", "per_step", "solved", "obeyed")
 
 
 class RecordError(ValueError):
@@ -192,6 +193,12 @@ def read(path: str | Path) -> Record:
         except json_shape.ShapeError as error:
             raise RecordError(f"{path}:{number}: {error}") from None
     scores = [line for line in lines if line["type"] == "score"]
+    for name, count in (
+        ("run", sum(line["type"] == "run" for line in lines)),
+        ("score", len(scores)),
+    ):
+        if count > 1:
+            raise RecordError(f"{path}: it has {count} lines of type {name}; one is allowed")
     curve = [line for line in lines if line["type"] == "curve"]
     episodes = [line["episodes"] for line in curve]
     if episodes != sorted(set(episodes)):
@@ -231,6 +238,8 @@ def _check_line(line: dict[str, Any], run: dict[str, Any]) -> None:
         json_shape.check(line, RUN)
         if not line["seeds"]:
             raise json_shape.ShapeError("seeds is empty")
+        if len(set(line["seeds"])) < len(line["seeds"]):
+            raise json_shape.ShapeError("seeds holds a seed twice")
     elif line["type"] == "curve":
         json_shape.check(line, CURVE)
         _check_seeds({name: line[name] for name in ("base", "compliance")}, len(run["seeds"]))
@@ -250,6 +259,10 @@ def _check_seeds(value: Any, seeds: int, where: str = "") -> None:
             raise json_shape.ShapeError(
                 f"{where} needs one entry per seed ({seeds}), not {len(value)}"
             )
+        if where.rpartition(".")[2] in SHARES:
+            for share in value:
+                if share is not None and not 0 <= share <= 1:
+                    raise json_shape.ShapeError(f"{where} must be a share from 0 to 1, not {share}")
     elif isinstance(value, int | float) and not isinstance(value, bool):
         json_shape.check(value, float, where)
 

@@ -17,7 +17,7 @@ from mavic.envs import api
 from mavic.envs.api import Env
 from mavic.instruct import reward, schedule
 from mavic.rollout.step import InstructedEnv, draws_for, reset, step
-from mavic.types import Array, InstructedState, Phrases, Rules, replace
+from mavic.types import Array, Phrases, Rules, replace
 
 MOST_TICKS = 400  # of an episode; a longer one is cut
 CLOCK: dict[str, Any] = dict(
@@ -133,7 +133,7 @@ def _play(instructed: InstructedEnv, kind: Array, key: Array, gamma: Array) -> A
     def tick(carry: Any, time: Array) -> Any:
         state, alive, counts, obeyed, paid, given, snapshot = carry
         draws = draws_for(state)
-        choice = _at_random(state, draws[:agents])
+        choice = _at_random(state.available, draws[:agents])
         after, row = step(instructed, state, choice, draws[agents:])
         asked = row.kind > 0
         decides = asked & row.fresh & alive
@@ -169,9 +169,54 @@ def _play(instructed: InstructedEnv, kind: Array, key: Array, gamma: Array) -> A
     return counts, snapshot
 
 
-def _at_random(state: InstructedState, draws: Array) -> Array:
+def first_not_finite(env: Env, key: Array, episodes: int = 32) -> str:
+    """Return where a world first gives a number that is not finite, in words; empty if it does not.
+
+    Args:
+        env: The environment, which must be compiled.
+        key: A random key.
+        episodes: How many episodes of random macros are played.
+    """
+    seen, paid = map(np.asarray, _finite(env, jax.random.split(key, episodes)))
+    both = np.stack([seen, paid], 2).all(
+        0
+    )  # [T, 2, N]: an observation comes before its tick's reward
+    if both.all():
+        return ""
+    tick, what, agent = np.argwhere(~both)[0]
+    name = ("observation", "reward")[what]
+    return f"world {env.name}: the {name} of {env.agents[agent]} is not finite at tick {tick}"
+
+
+@jax.jit
+def _finite(env: Env, keys: Array) -> tuple[Array, Array]:
+    """Return bool [E, T, N], whether what an agent sees before a tick and what it is paid for it are finite."""
+    agents = len(env.agents)
+
+    def play(key: Array) -> tuple[Array, Array]:
+        first, ticks = jax.random.split(key)
+
+        def tick(carry: Any, key: Array) -> Any:
+            state, macro, fresh, alive = carry
+            choose, move = jax.random.split(key)
+            choice = _at_random(env.available(state), jax.random.uniform(choose, (agents,)))
+            macro = jnp.where(fresh, choice, macro)
+            seen = jnp.isfinite(env.observe(state)).all(-1)
+            after = env.tick(move, state, macro, fresh, jnp.zeros(agents, jnp.int32))
+            here = seen | ~alive, jnp.isfinite(after.reward) | ~alive
+            return (after.state, macro, after.ended, alive & ~after.terminal), here
+
+        idle = jnp.zeros(agents, jnp.int32), jnp.ones(agents, bool)
+        carry = env.reset(first), *idle, jnp.asarray(True)
+        many = min(env.horizon, MOST_TICKS)
+        return jax.lax.scan(tick, carry, jax.random.split(ticks, many))[1]
+
+    return jax.vmap(play)(keys)
+
+
+def _at_random(available: Array, draws: Array) -> Array:
     """Return for each agent one of the macros that are available to it."""
-    upto = jnp.cumsum(state.available, -1)
+    upto = jnp.cumsum(available, -1)
     return jnp.argmax(upto > draws[:, None] * upto[:, -1:], -1).astype(jnp.int32)
 
 

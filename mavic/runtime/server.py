@@ -20,7 +20,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from mavic.runtime.folder import ExportError
-from mavic.runtime.sockets import address_of, open_socket
+from mavic.runtime.sockets import address_of, http_protocol, open_socket
 from mavic.runtime.team import Answer, Command, EventError, RobotTeam, Start
 
 TICK_SECONDS = 0.25
@@ -298,7 +298,11 @@ def serve(
 
     token = token or secrets.token_urlsafe(16)
     config = uvicorn.Config(
-        make_app(team, token), log_level="warning", access_log=False, timeout_graceful_shutdown=2
+        make_app(team, token),
+        http=http_protocol(),
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=2,
     )
     with open_socket(host, port) as listener:
         address = address_of(host, listener.getsockname()[1])

@@ -24,6 +24,7 @@ from mavic.evaluation import evaluate, merit
 from mavic.experiment.methods import METHODS
 from mavic.experiment.task import task_of
 from mavic.learn.update import TrainState
+from mavic.rollout import trial
 from mavic.session import stopping
 from mavic.session.loggers import OnPoint, Point
 from mavic.teams import file as policy_files
@@ -34,6 +35,9 @@ from mavic.training.population import Choice
 from mavic.training.runs import Run, make_run
 from mavic.training.train import TrainMetrics
 from mavic.training.trained import Trained
+
+OWN_NUMBERS = "the world itself gives numbers that are not finite"
+SMALLER_STEPS = "Smaller steps (--actor-lr, --critic-lr) may help"
 
 
 def default_num_envs(batch: int, horizon: int) -> int:
@@ -124,7 +128,7 @@ def train_group(
                 api.raise_failure(task.env)  # before anything is saved
                 seconds = time.perf_counter() - began
                 names = _names(group, choices)
-                alive = _alive(names, curve, state, metrics, points, console)
+                alive = _alive(names, curve, state, metrics, points, console, task.env)
                 state = divergence.cleared(state, alive)
                 progress_of = partial(evaluate.progress, static, num_envs, task.vectors)
                 shown = at_once(progress_of, runs, state)
@@ -253,9 +257,9 @@ def _note(point: dict[str, Any], methods: Sequence[str]) -> str:
         if np.isnan(base).all():
             told.append(f"{label}diverged")
         else:
-            told.append(
-                f"{label}base {np.nanmean(base):.1f}, compliance {np.nanmean(followed):.0%}"
-            )
+            asked = not np.isnan(followed).all()
+            obeyed = f"compliance {np.nanmean(followed):.0%}" if asked else "nothing was asked"
+            told.append(f"{label}base {np.nanmean(base):.1f}, {obeyed}")
     return " · ".join([*told, rate])
 
 
@@ -291,10 +295,17 @@ def _alive(
     metrics: TrainMetrics,
     points: int,
     console: Console,
+    env: api.Env,
 ) -> np.ndarray:
     """Return bool [runs], which runs have had finite numbers so far. Name those that lost them at this point."""
     before = divergence.first_points(curve, len(names))
     finite = divergence.finite_runs(state, metrics)
+    if not any(at is None and not good for at, good in zip(before, finite, strict=True)):
+        return finite & np.array([at is None for at in before])
+    own = env.name in api.REGISTERED and not api.runs_on_host(env)
+    why = trial.first_not_finite(env, jax.random.key(0)) if own else ""
+    if why:
+        console.print(f"{why}: {OWN_NUMBERS}", style="yellow", highlight=False, soft_wrap=True)
     for name, at, good in zip(names, before, finite, strict=True):
         if at is None and not good:
             console.print(
@@ -308,7 +319,7 @@ def _alive(
     if not alive.any():
         raise divergence.DivergenceError(
             f"every run has diverged ({', '.join(names)}), the last at point {len(curve) + 1} of {points}; "
-            "training ends. Smaller steps (--actor-lr, --critic-lr) may help"
+            f"training ends. {f'{why}: {OWN_NUMBERS}' if why else SMALLER_STEPS}"
         )
     return alive
 

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from rich.console import Console
 
+from mavic import ranges
 from mavic.envs import api
 from mavic.evaluation import collapse, evaluate, infeasible, unseen_phrases
 from mavic.experiment import check, records
@@ -93,7 +94,12 @@ def configs_of(
     given = {name: AXES[name].values(value) for name, value in axes.items() if _is_given(value)}
     methods = given.pop("method", ["mavic"])
     methods = list(METHODS) if methods == ["all"] else methods
-    texts = [condition] if isinstance(condition, str) else list(condition)
+    texts = (condition,) if isinstance(condition, str) else condition
+    ranges.check_value(
+        tuple(texts) if isinstance(texts, list) else texts,
+        Annotated[tuple[str, ...], ranges.Some()],
+        "condition (one, or a list)",
+    )
     in_text = [name for name in given if AXES[name].in_condition]
     others = [name for name in given if not AXES[name].in_condition]
     order = [*others, "condition", *in_text, "method"]
@@ -246,12 +252,15 @@ def train(
     **choices: Any,
 ) -> list[Result]:
     """Train and evaluate; `mavic.train` describes the arguments. `choices` are axes and numbers of the preset."""
-    axes, numbers = _sorted_choices(choices)
-    seeds = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+    axes, numbers = _sorted_choices({name: ranges.plain(value) for name, value in choices.items()})
+    flags = dict(quick=quick, brief=brief, words=words, overwrite=overwrite, precheck=precheck)
+    for name, flag in flags.items():
+        ranges.check_value(flag, bool, name)
+    seeds = _seeds_of(ranges.plain(seeds))
     groups = groups_of(
         configs_of(world, condition=condition, **axes), seeds, initial=initial, **numbers
     )
-    folder = None if out is None else Path(out) / world
+    folder = None if out is None else Path(out).absolute() / world  # it stays where it is
     calls = (on_point,) if callable(on_point) else tuple(on_point)
     console = console or Console(quiet=True)
     options: dict[str, Any] = dict(
@@ -263,11 +272,24 @@ def train(
         return [result for group in groups for result in run(group, folder, **options)]
 
 
+def _seeds_of(given: Any) -> tuple[int, ...]:
+    """Return the seeds that a number of seeds or a list of them means."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        ranges.check_value(given, ranges.Count, "seeds")
+        return tuple(range(given))
+    seeds = tuple(given) if isinstance(given, list | tuple | range) else given
+    wanted = Annotated[tuple[ranges.Seed, ...], ranges.Some()]
+    ranges.check_value(seeds, wanted, "seeds (a number of them, or a list)")
+    return seeds
+
+
 def _sorted_choices(choices: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the axes and the numbers of the preset among these choices. Another name is a `ValueError`."""
     numbers = {field.name for field in dataclasses.fields(Preset)}
-    for name in choices:
+    for name, value in choices.items():
         look_up({**AXES, **dict.fromkeys(numbers)}, name, "choice")
+        if isinstance(value, list | tuple) and not value:
+            raise ValueError(f"{name} is empty; leave it out for its default")
     axes = {name: value for name, value in choices.items() if name in AXES}
     return axes, {name: value for name, value in choices.items() if name not in AXES}
 

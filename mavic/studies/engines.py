@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mavic.hints import suggest
+from mavic.ranges import Count, NotNegative, check_value
 from mavic.storage import files
 from mavic.studies import jobs
 from mavic.studies.jobs import Job
@@ -25,6 +29,7 @@ from mavic.studies.jobs import Job
 RETRIES = 5  # of a job whose machine was lost
 LOST = -1  # the status of a job that no machine brought to its end
 POLL = 1.0  # seconds
+CONNECT = 5.0  # seconds that a cluster may take to answer
 OnEnd = Callable[[Job, int], None]
 OnNote = Callable[[Job, str], None]
 
@@ -48,10 +53,7 @@ def _local(todo: Sequence[Job], settings: Settings, on_end: OnEnd, on_note: OnNo
     They start in the given order. If several run at once, the first has priority on a GPU that they share through MPS,
     so the longest should be the first.
     """
-    options = {"jobs": 1, **settings.options}
-    unknown = set(options) - {"jobs"}
-    if unknown:
-        raise ValueError(f"the engine local has no option {sorted(unknown)[0]!r}")
+    options = _options("local", settings, jobs=(1, Count))
     stopped = threading.Event()
 
     def note(job: Job, line: str) -> None:
@@ -59,7 +61,7 @@ def _local(todo: Sequence[Job], settings: Settings, on_end: OnEnd, on_note: OnNo
             raise KeyboardInterrupt
         on_note(job, line)
 
-    at_once = int(options["jobs"])
+    at_once = options["jobs"]
     with ThreadPoolExecutor(at_once) as pool:
         running = {
             pool.submit(job.run, partial(note, job), patient=at_once > 1 and number > 0): job
@@ -78,15 +80,21 @@ def _ray(todo: Sequence[Job], settings: Settings, on_end: OnEnd, on_note: OnNote
     """Run jobs on a Ray cluster. Options: address (default: a running cluster, else this machine), cpus, gpus."""
     import ray
 
-    options = {"address": None, "cpus": 2, "gpus": None, **settings.options}
-    unknown = set(options) - {"address", "cpus", "gpus"}
-    if unknown:
-        raise ValueError(f"the engine ray has no option {sorted(unknown)[0]!r}")
+    options = _options(
+        "ray",
+        settings,
+        address=(None, str | None),
+        cpus=(2, NotNegative),
+        gpus=(None, NotNegative | None),
+    )
     ours = not ray.is_initialized()
     if ours:
         # workers find mavic where this process found it
         env = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, [_root(), *_paths()]))}}
-        ray.init(address=options["address"], runtime_env=env, log_to_driver=False)
+        _check_reachable(options["address"])
+        _interruptible(
+            partial(ray.init, address=options["address"], runtime_env=env, log_to_driver=False)
+        )
     try:
         gpus = options["gpus"]
         if gpus is None:
@@ -107,6 +115,53 @@ def _ray(todo: Sequence[Job], settings: Settings, on_end: OnEnd, on_note: OnNote
     finally:
         if ours:
             ray.shutdown()
+
+
+def _options(engine: str, settings: Settings, **known: tuple[Any, Any]) -> dict[str, Any]:
+    """Return an engine's options.
+
+    Args:
+        engine: its name.
+        settings: what the user gave.
+        known: the default and the annotation of each option.
+    """
+    for name, value in settings.options.items():
+        if name not in known:
+            raise ValueError(
+                f"the engine {engine} has no option {name!r}; {suggest(name, tuple(known))}"
+            )
+        check_value(value, known[name][1], f"the option {name} of the engine {engine}")
+    return {name: default for name, (default, _) in known.items()} | dict(settings.options)
+
+
+def _check_reachable(address: str | None) -> None:
+    """Raise a `ValueError` unless somebody listens at a cluster's address, HOST:PORT or ray://HOST:PORT.
+
+    Ray itself would ask again for minutes.
+    """
+    host, colon, port = (address or "").rpartition("://")[2].rpartition(":")
+    if not colon:
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise ValueError(f"no Ray cluster answers at {address!r} ({error})") from None
+
+
+def _interruptible(call: Callable[[], Any]) -> None:
+    """Make a call in a thread and wait for it. A signal stops the waiting; Ray's own code would ignore it."""
+    ended: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            ended.set_result(call())
+        except BaseException as error:
+            ended.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    while not ended.done():
+        time.sleep(0.1)
+    ended.result()
 
 
 def _root() -> str:
@@ -147,8 +202,17 @@ def _slurm(todo: Sequence[Job], settings: Settings, on_end: OnEnd, on_note: OnNo
     import submitit
 
     options = {"timeout_min": 240, "cpus_per_task": 2, **settings.options}
-    executor = submitit.AutoExecutor(folder=settings.folder, cluster=options.pop("cluster", None))
-    executor.update_parameters(name="mavic", **options)
+    cluster = options.pop("cluster", None)
+    if cluster is None and shutil.which("sbatch") is None:  # submitit would quietly use processes
+        raise ValueError(
+            "there is no Slurm here (no command sbatch); --engine local runs trainings on this machine, and "
+            "--engine-options cluster local as processes of submitit"
+        )
+    try:
+        executor = submitit.AutoExecutor(folder=settings.folder, cluster=cluster)
+        executor.update_parameters(name="mavic", **options)
+    except (NameError, TypeError, ValueError, AttributeError) as refused:
+        raise ValueError(f"submitit refuses these engine options: {_short(refused)}") from None
     with executor.batch():
         submitted = [executor.submit(_Attempt(job)) for job in todo]
     running = dict(zip(submitted, todo, strict=True))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mavic.storage import files
+from mavic.storage import files, json_shape
 
 DONE, JOB, ATTEMPTS, LOG = "done.json", "job.json", "attempts.jsonl", "log.txt"
 POLL = 0.5  # seconds
@@ -47,13 +47,18 @@ class Job:
     name: str
     folder: Path
     arguments: tuple[str, ...]
+    makes: tuple[str, ...] = ()
+    """The files, as paths in its folder, without which it is not finished."""
 
     def done(self) -> dict[str, Any] | None:
-        """Return the mark of a finished job; None if it is not finished, or if another command made it."""
+        """Return the mark of a finished job.
+
+        None if it is not finished, if another command made it, or if a file that it made is gone.
+        """
         mark = _read(self.folder / DONE)
-        if mark is None or tuple(mark.get("arguments", ())) != self.arguments:
+        if mark is None or mark.get("arguments") != list(self.arguments):
             return None
-        return mark
+        return mark if all((self.folder / name).is_file() for name in self.makes) else None
 
     def run(self, on_wait: OnWait | None = None, patient: bool = False) -> int:
         """Run the job unless it is done, and return its exit status.
@@ -104,7 +109,7 @@ class Job:
 def _attempts(job: Job) -> list[dict[str, Any]]:
     """Return the lines on a job's attempts, in their order. A line that a kill cut short is left out."""
     try:
-        lines = (job.folder / ATTEMPTS).read_text(encoding="utf-8").splitlines()
+        lines = (job.folder / ATTEMPTS).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
     return [found for line in lines if (found := _parsed(line)) is not None]
@@ -181,14 +186,14 @@ def _clock() -> str:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        return _parsed(path.read_text(encoding="utf-8"))
+        return _parsed(path.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
 
 
 def _parsed(text: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(text)
-    except ValueError:
+        found = json_shape.parse(text)
+    except json_shape.ShapeError:
         return None
     return found if isinstance(found, dict) else None

@@ -71,7 +71,8 @@ class Training:
     def job(self, folder: Path) -> Job:
         """Return the job of this training; its folder lies in `folder`."""
         own = folder / self.name
-        return Job(name=self.name, folder=own, arguments=self.arguments(own))
+        makes = tuple(f"{self.world}/{config.name()}.jsonl" for config in self.configs())
+        return Job(name=self.name, folder=own, arguments=self.arguments(own), makes=makes)
 
     def configs(self) -> list[ExperimentConfig]:
         """Return the configurations that it trains."""

@@ -181,6 +181,13 @@ class TeamPolicy:
                 f"observation has shape {observation.shape}; this team of world {self.world!r} "
                 f"wants {(shape.agents, self.observation)}: {self.needs}"
             )
+        if not isinstance(observation, jax.core.Tracer):
+            finite = np.isfinite(np.asarray(observation)).all(-1)
+            if not finite.all():
+                blind = ", ".join(map(str, np.flatnonzero(~finite)))
+                raise PolicyError(
+                    f"the observation of agent {blind} has numbers that are not finite"
+                )
         idle = jnp.ones(shape.agents, bool) if idle is None else jnp.asarray(idle, bool)
         if available is None:
             counts = jnp.asarray(self.facts["macro_counts"])

@@ -7,6 +7,7 @@ import dataclasses
 import importlib.util
 import io
 import json
+import math
 import os
 import re
 import signal
@@ -23,7 +24,10 @@ from sample_records import score_of
 
 import mavic
 from mavic.apps import cli
-from mavic.apps.commands import options
+from mavic.apps.commands import config_file, options
+from mavic.apps.commands import evaluate as evaluate_command
+from mavic.apps.commands import train as train_command
+from mavic.apps.commands.command import options_from
 from mavic.envs import api
 from mavic.evaluation import evaluate
 from mavic.experiment import records
@@ -494,6 +498,21 @@ def test_options_come_from_a_file_and_the_command_line_comes_first(tmp_path):
     assert run(f"train --config {again} --print-config") == (0, said, "")
 
 
+@pytest.mark.parametrize(("name", "value"), [("big.box", "1"), ("a=b", "\x7f"), ('"', "true")])
+def test_what_is_printed_can_be_read(name, value):
+    """Names of options are free texts; TOML would read a dot as a table."""
+    printed = config_file.as_toml({"options": options_from([(name, value)])})
+    assert tomllib.loads(printed) == {"options": options_from([(name, value)])}
+
+
+def test_without_an_instruction_no_compliance_is_printed():
+    score = score_of([3.0], [math.nan], [0.0], given=0)
+    score["under"] = {}
+    said = "\n".join(evaluate_command._lines(score, "kinds"))
+    assert "no instruction was given" in said and "nan" not in said
+    assert train_command._summary("x", score).startswith("x: base 3.00 (min 3.00) · no instruction")
+
+
 def test_a_printed_file_pins_only_what_holds_for_all_that_is_trained():
     def printed(line):
         status, said, complaint = run(f"train box_pushing {line} --print-config")
@@ -517,6 +536,9 @@ def test_a_printed_file_pins_only_what_holds_for_all_that_is_trained():
         ("numbers = 3", "my.toml: 'numbers' must be a table: a line [numbers]"),
         ("options = 3", "my.toml: 'options' must be a table"),
         (b"world = '\xff'", "my.toml: not UTF-8 text (byte 9)"),
+        ('overwrite = "false"', "my.toml: overwrite must be true or false, not 'false'"),
+        ('method = ["mavic", "--overwrite"]', "my.toml: '--overwrite' cannot be a value"),
+        ('kinds = [["stay"]]', "my.toml: kinds holds a list or a table where a single value"),
     ],
 )
 def test_a_mistake_in_a_file_is_named(tmp_path, text, hint):

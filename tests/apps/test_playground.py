@@ -675,7 +675,9 @@ def test_no_path_reaches_a_file(running, path):
 
 
 def test_pages_of_other_sites_are_refused(running):
-    assert running.get("/", Host="evil.example")[0] == 403
+    for host in ("evil.example", "[", "[::1", "]"):
+        assert running.get("/", Host=host)[0] == 403
+    assert running.get("/", Origin="http://[")[0] == 403
     for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}):
         with pytest.raises(InvalidStatus):
             running.page(additional_headers=headers)

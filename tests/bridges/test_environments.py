@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ pytest.importorskip("pettingzoo")
 import gymnasium
 from pettingzoo.test import parallel_api_test
 
-from mavic.bridges import ids
 from mavic.bridges.gymnasium import TeamEnv
 from mavic.bridges.pettingzoo import parallel_env
 from mavic.envs.box_pushing.macros import Macro
@@ -79,8 +79,18 @@ def test_a_busy_agent_goes_on(boxes):
     assert "blue robot" in boxes.render()
 
 
+def test_teammates_forget_an_episode_when_the_next_begins():
+    env = object.__new__(TeamEnv)
+    infos = {name: {"instruction": ""} for name in ("learner", "mate")}
+    env.team = SimpleNamespace(reset=lambda seed: (dict.fromkeys(infos), infos))
+    env.names, env.agent, env._carry = tuple(infos), "learner", "what was seen before"
+    env.policy = SimpleNamespace(start=lambda: "nothing")
+    env.reset(seed=0)
+    assert env._carry == "nothing"
+
+
 def test_gymnasium_makes_a_team_by_its_versioned_name():
-    ids.register_plugin()
+    """Importing the bridge is enough."""
     env = gymnasium.make("mavic/BoxPushing-v1", size=4, disable_env_checker=True)
     seen, _ = env.reset(seed=0)
     assert env.observation_space.contains(seen)

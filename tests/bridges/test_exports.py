@@ -141,6 +141,17 @@ def test_seeds_that_diverged_are_not_exported(tmp_path):
     assert marl_eval._export_records([none]) == {"mavic": {}}
 
 
+def test_no_seed_is_lost_where_two_records_are_of_one_algorithm(tmp_path):
+    one = record_of(tmp_path / "a", config_of(), [1.0, 2.0], [0.5, 0.5], [0.0, 0.0])
+    other = dataclasses.replace(one, run={**one.run, "seeds": [8, 9]})
+    (task,) = marl_eval._export_records([one, other])["mavic"].values()
+    assert set(task["MAVIC"]) == {"seed_0", "seed_1", "seed_8", "seed_9"}
+    assert task["MAVIC"]["seed_9"]["absolute_metrics"]["base_return"] == [2.0]
+    same = dataclasses.replace(one, run={**one.run, "seeds": [8, 1]})
+    with pytest.raises(ValueError, match="seed_1 of MAVIC is in another record"):
+        marl_eval._export_records([one, same])
+
+
 def test_records_become_marl_evals_json(tmp_path):
     study(tmp_path)
     (tasks,) = marl_eval.export(tmp_path).values()

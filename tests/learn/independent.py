@@ -136,6 +136,7 @@ def inputs(params: dict, rows: dict, k: int, vectors: np.ndarray, hears: bool, k
 def unroll(params: dict, rows: dict, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the heads [B, P, K, W, out] of all rows, and those after each row under its own phrase."""
     parts = params["first"]["w"].shape[1]
+    params, kinds = {k: v for k, v in params.items() if k != "kind_heads"}, params.get("kind_heads")
     heads, afters = [], []
     for part in range(parts):
         own = _part(params, part)
@@ -150,7 +151,17 @@ def unroll(params: dict, rows: dict, vectors: np.ndarray) -> tuple[np.ndarray, n
             features = leaky(dense(own["third"], memory))
             if "norm" in own:
                 features = layer_norm(own["norm"], features)
-            return memory, dense(own["head"], features)
+            head = dense(own["head"], features)
+            if kinds is not None and hears:
+                said = (
+                    rows["phrases"][k].max(-1)
+                    if "team" in own["project"]
+                    else rows["phrases"][k][:, 0]
+                )
+                for kind in range(kinds["w"].shape[1]):
+                    layer = {name: leaf[:, kind] for name, leaf in kinds.items()}
+                    head = head + vectors[said][:, kind, None] * dense(layer, features)
+            return memory, head
 
         for k in range(rows["first"].shape[0]):
             memory = np.where(rows["first"][k][None, :, None], 0.0, memory)
@@ -212,6 +223,8 @@ class Statistics:
         critic["head"]["b"] = (
             critic["head"]["b"] * self.spread + self.centre - new.centre
         ) / new.spread
+        for name, leaf in critic.get("kind_heads", {}).items():
+            critic["kind_heads"][name] = leaf * share
         return critic
 
 

@@ -57,9 +57,8 @@ def test_advantages_are_gae_and_nothing_crosses_a_change_of_instruction():
     assert advantage("none") == [1 + 0.25 * -7.90625, -3 + 0.25 * -19.625, -19.625, -29.0]
 
 
-@cache
-def made():
-    static = static_config_of(
+def static_config():
+    return static_config_of(
         PRESET,
         "shared",
         "acac",
@@ -68,6 +67,11 @@ def made():
         embedding=VECTORS.shape[1],
         kinds=2,
     )
+
+
+@cache
+def made():
+    static = static_config()
     state = jax.jit(lambda: update.init(jax.random.key(2), static, PRESET.value_scale))()
     critic = jax.tree.map(
         lambda x: x + 0.1 * jnp.cos(jnp.arange(x.size)).reshape(x.shape), state.critic
@@ -75,15 +79,16 @@ def made():
     state = replace(state, critic=critic, target=jax.tree.map(lambda x: 1.1 * x, critic))
     ticks = small_ticks.ticks_of(5)
 
-    @jax.jit
-    def learn(state, ticks):
-        views = batches.views_of(static.network.shape, static.critic.shape, ticks)
-        batch = batches.batch_of(views, [as_played(view) for view in views], PRESET.gamma)
-        vectors, cut = jnp.asarray(VECTORS, jnp.float32), CORRECTIONS["cut"]
-        return batch, *backbones.learn(static, hyperparams_of(PRESET), cut, vectors, state, batch)
+    return state, ticks, jax.tree.map(np.asarray, learn(state, small_ticks.timestep(ticks)))
 
-    found = learn(state, small_ticks.timestep(ticks))
-    return state, ticks, jax.tree.map(np.asarray, found)
+
+@jax.jit
+def learn(state, ticks):
+    static = static_config()
+    views = batches.views_of(static.network.shape, static.critic.shape, ticks)
+    batch = batches.batch_of(views, [as_played(view) for view in views], PRESET.gamma)
+    vectors, cut = jnp.asarray(VECTORS, jnp.float32), CORRECTIONS["cut"]
+    return batch, *backbones.learn(static, hyperparams_of(PRESET), cut, vectors, state, batch)
 
 
 def clock(time):
@@ -247,9 +252,9 @@ def test_targets_and_critic_steps_are_the_independent_ones():
         np.testing.assert_allclose(ours[path], moment, rtol=0, atol=atol, err_msg=path)
 
 
-@pytest.mark.long
-def test_actor_steps_are_ppo_on_the_advantage_where_the_macro_began():
-    state, ticks, (batch, after, _) = made()
+def expected_actor(i: int):
+    """Adam's moments of one agent's actor, and how often the ratio of probabilities was clipped."""
+    state, ticks, (batch, _, _) = made()
     _, _, advantage, _, _ = expected()
     lanes = [small_ticks.team_rows(ticks, w) for w in range(len(small_ticks.EPISODES))]
     began = {}
@@ -257,39 +262,44 @@ def test_actor_steps_are_ppo_on_the_advantage_where_the_macro_began():
         ((w, r) for w, lane in enumerate(lanes) for r in lane), advantage, strict=True
     ):
         began[w, row["start"]] = own
+    names = [
+        "observation",
+        "next_observation",
+        "phrases",
+        "first",
+        "valid",
+        "kind",
+        "macro",
+        "available",
+    ]
+    own = {name: getattr(batch.rows, name)[:, :, i] for name in names}
+    gains = np.zeros(own["valid"].shape)
+    for w in range(len(lanes)):
+        first = np.flatnonzero(ticks["fresh"][:, w, i] & ticks["alive"][:, w])
+        gains[: len(first), w] = [began[w, t] for t in first]
+    epsilon = np.full(own["valid"].shape, 0.3)
+    weight = own["valid"] / own["valid"].sum()
+    actor, old = plain.float64(jax.tree.map(lambda x: x[i], state.actor)), None
+    adam, outside = plain.Adam(PRESET.actor_lr, PRESET.adam_b2), 0
+    for _ in range(PRESET.passes):
+        now = plain.policy(plain.stacked(actor), own, VECTORS, epsilon)[0]
+        old = now if old is None else old
+        outside += (np.abs(np.exp(now - old) - 1) > PRESET.ppo_clip)[0][own["valid"]].sum()
+
+        def loss(copies, old=old):
+            ratio = np.exp(plain.policy(copies, own, VECTORS, epsilon)[0] - old)
+            kept = np.clip(ratio, 1 - PRESET.ppo_clip, 1 + PRESET.ppo_clip)
+            return -(weight * np.minimum(ratio * gains, kept * gains)).sum((1, 2))
+
+        actor = adam.step(actor, plain.gradient(loss, actor))
+    return adam, outside
+
+
+@pytest.mark.long
+def test_actor_steps_are_ppo_on_the_advantage_where_the_macro_began():
+    _, _, (_, after, _) = made()
     for i in range(AGENTS):
-        own = {
-            name: getattr(batch.rows, name)[:, :, i]
-            for name in (
-                "observation",
-                "next_observation",
-                "phrases",
-                "first",
-                "valid",
-                "kind",
-                "macro",
-                "available",
-            )
-        }
-        gains = np.zeros(own["valid"].shape)
-        for w in range(len(lanes)):
-            first = np.flatnonzero(ticks["fresh"][:, w, i] & ticks["alive"][:, w])
-            gains[: len(first), w] = [began[w, t] for t in first]
-        epsilon = np.full(own["valid"].shape, 0.3)
-        weight = own["valid"] / own["valid"].sum()
-        actor, old = plain.float64(jax.tree.map(lambda x, i=i: x[i], state.actor)), None
-        adam, outside = plain.Adam(PRESET.actor_lr, PRESET.adam_b2), 0
-        for _ in range(PRESET.passes):
-            now = plain.policy(plain.stacked(actor), own, VECTORS, epsilon)[0]
-            old = now if old is None else old
-            outside += (np.abs(np.exp(now - old) - 1) > PRESET.ppo_clip)[0][own["valid"]].sum()
-
-            def loss(copies, old=old, own=own, gains=gains, weight=weight, epsilon=epsilon):
-                ratio = np.exp(plain.policy(copies, own, VECTORS, epsilon)[0] - old)
-                kept = np.clip(ratio, 1 - PRESET.ppo_clip, 1 + PRESET.ppo_clip)
-                return -(weight * np.minimum(ratio * gains, kept * gains)).sum((1, 2))
-
-            actor = adam.step(actor, plain.gradient(loss, actor))
+        adam, outside = expected_actor(i)
         assert outside > 0  # otherwise clipping is not tested
         ours = plain.leaves(jax.tree.map(lambda x, i=i: x[i], after.actor_optimizer[0].mu))
         for path, moment in adam.first.items():

@@ -66,26 +66,41 @@ CASES = {  # what differs from BASE, and the correction
         ),
         "none",
     ),
+    "layers of the kinds, drills, three contexts": (dict(kind_heads=True), "cut"),
     "a scale that grows": (dict(value_scale=None, normalize_advantages=(0.0, 0.5, 1.0)), "cut"),
 }
 VECTORS = np.array([[0.0, 0.0], [0.7, -1.2], [-0.4, 0.9]])
 AGENTS, OBSERVATION, MACROS = 2, 2, 3
+RUN_TIME = [
+    name for name in CASES if "kinds" not in name
+]  # the other is compared with stored numbers
 
 
 @cache
-def setting():
+def setting(kind_heads: bool = False):
+    """A state, rows, and a compiled update.
+
+    With `kind_heads`, the vectors are taken as the probabilities of two kinds, each kind has a layer of its own, and
+    every second row of a prohibition is of a drill: what is forbidden is unavailable.
+    """
     static = static_config_of(
-        BASE,
+        replaced(BASE, kind_heads=kind_heads),
         "residual",
         observation=OBSERVATION,
         macro_counts=(MACROS,) * AGENTS,
         embedding=VECTORS.shape[1],
         kinds=small_batch.KINDS,
+        hear="kinds" if kind_heads else "vectors",
     )
     state = jax.jit(lambda: update.init(jax.random.key(1), static, BASE.value_scale, 2.0))()
+    rows = small_batch.rows_of(3, AGENTS, OBSERVATION, MACROS, len(VECTORS))
+    if kind_heads:
+        actor, critic = map(with_layers, (state.actor, state.critic))
+        state = replace(state, actor=actor, critic=critic)
+        drilled = (rows["kind"] == 1) & (np.arange(len(rows["kind"])) % 2 == 0)[:, None, None]
+        rows["available"] &= ~(rows["forbidden"] & drilled[..., None])
     target = jax.tree.map(lambda x: x * 1.2, state.critic)
     state = replace(state, target=target, episodes=jnp.int32(DONE))
-    rows = small_batch.rows_of(3, AGENTS, OBSERVATION, MACROS, len(VECTORS))
     batch = small_batch.transitions(rows)
 
     @jax.jit
@@ -100,8 +115,8 @@ def setting():
 @cache
 def case(name):
     changes, correction = CASES[name]
-    preset = Preset(**{**vars(BASE), **changes})
-    state, rows, learn = setting()
+    preset = replaced(BASE, **changes)
+    state, rows, learn = setting(bool(changes.get("kind_heads")))
     if preset.value_scale is None:  # some targets are larger than any before
         square = jnp.array([[0.5, 1e4], [1e4, 0.5]])
         scale = Scale(mean=jnp.zeros((2, 2)), square=square, weight=jnp.ones((2, 2)))
@@ -109,6 +124,18 @@ def case(name):
     correction = jax.tree.map(jnp.float32, CORRECTIONS[correction])
     after, found = learn(hyperparams_of(preset), correction, state)
     return preset, state, rows, after, jax.tree.map(np.asarray, found)
+
+
+def replaced(preset, **changes):
+    return Preset(**{**vars(preset), **changes})
+
+
+def with_layers(params):
+    """Parameters whose layers of the kinds are not zero, as they are before training."""
+    layers = jax.tree.map(
+        lambda x: 0.5 * jnp.sin(1.0 + jnp.arange(x.size)).reshape(x.shape), params["kind_heads"]
+    )
+    return {**params, "kind_heads": layers}
 
 
 def at(start, end, over):
@@ -180,7 +207,7 @@ def expected(name, i):
     }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", RUN_TIME)
 @pytest.mark.parametrize("i", range(AGENTS))
 def test_the_update_is_the_independent_one(name, i):
     preset, _, rows, after, found = case(name)

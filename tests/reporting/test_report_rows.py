@@ -1,5 +1,6 @@
 """From records to rows: every metric over seeds, comparisons with the baseline, and records that are refused."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -188,3 +189,50 @@ def test_a_compressed_record_is_the_same_record_and_a_damaged_one_is_refused(tmp
         packed.write_bytes(damaged)
         with pytest.raises(RecordError, match=packed.name):
             read(packed)
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda lines: lines.append(lines[-1]), "2 lines of type score"),
+        (lambda lines: lines.insert(1, lines[0]), "2 lines of type run"),
+        (lambda lines: lines[0].update(seeds=[4, 4]), "seeds holds a seed twice"),
+        (
+            lambda lines: lines[-1]["compliance"].update(per_instruction=[1.0, -1e9]),
+            r"compliance\.per_instruction must be a share from 0 to 1, not -1000000000",
+        ),
+        (
+            lambda lines: lines[-1]["base"].update(solved=[0.5, 1.5]),
+            r"base\.solved must be a share",
+        ),
+        (lambda lines: lines[1].update(compliance=[2.0, 0.5]), "compliance must be a share"),
+    ],
+)
+def test_a_record_that_cannot_be_is_refused_even_with_a_right_hash(tmp_path, edit, said):
+    lines = lines_of(config_of(), [1, 2], [1, 1], [0, 0])
+    edit(lines)
+    write(tmp_path / "a.jsonl", lines)
+    with pytest.raises(RecordError, match=said):
+        read(tmp_path / "a.jsonl")
+
+
+def test_an_edited_number_is_refused(tmp_path):
+    path = tmp_path / "a.jsonl"
+    write(path, lines_of(config_of(), [1, 2], [1, 1], [0, 0]))
+    path.write_text(path.read_text().replace('"discounted": [1, 2]', '"discounted": [1, 3]'))
+    with pytest.raises(RecordError, match=r"damaged or edited \(its hash differs\)"):
+        read(path)
+
+
+def test_a_seed_that_diverged_is_left_out_and_no_other(tmp_path):
+    """Seeds are no places: here seed 1 stands first."""
+    write(tmp_path / "a.jsonl", lines_of(config_of(), [5, 6, 7], [0.5, 0.6, 0.7], [0, 0, 0]))
+    record = read(tmp_path / "a.jsonl")
+    score = {**record.score, "diverged": [3, None, None]}
+    whole = dataclasses.replace(record, run={**record.run, "seeds": [1, 0, 9]}, score=score)
+    assert whole.diverged() == [1]
+    left = whole.finite()
+    assert left.run["seeds"] == [0, 9] and left.score["base"]["discounted"] == [6, 7]
+    assert left.curve[-1]["base"] == [6, 7] and left.curve[-1]["episodes"] == 96_000
+    lost = dataclasses.replace(whole, score={**score, "diverged": [1, 2, 3]}).finite()
+    assert lost.run["seeds"] == [] and lost.score is None

@@ -109,6 +109,7 @@ def test_an_unknown_kind_is_refused():
         plan(yard.Yard(), "no-ring", gamma=GAMMA)
 
 
+@pytest.mark.long
 def test_a_world_gets_its_optima_for_free(world):
     api.register("yard", yard.Yard, optimum=searched(most=100.0))
     optimum = api.world("yard").optimum

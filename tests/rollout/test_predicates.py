@@ -51,6 +51,7 @@ NORTH = crossing.River(
 )
 
 
+@pytest.mark.long
 def test_a_choice_is_forbidden_only_where_its_predicate_says_so():
     _, state = told("south-only", NORTH)
     assert state.forbidden[:, Macro.CROSS].tolist() == [False, True]
@@ -106,6 +107,7 @@ def test_a_rollout_judges_alike():
     assert (crosses & north)[live].any() and (crosses & ~north)[live].any()
 
 
+@pytest.mark.long
 def test_a_plan_obeys_what_the_predicate_forbids():
     def best(kind=None):
         return plan(ENV, kind, gamma=1.0, most=10.0, rules=RULES)
@@ -158,6 +160,7 @@ def test_a_world_without_predicates_says_so():
         reward.rules_of(api.make("box_pushing"), InstructionFile.parse(raw, "x.toml"))
 
 
+@pytest.mark.long
 def test_files_without_predicates_compile_as_before():
     env = api.make("box_pushing")
     rules = reward.rules_of(env, api.world("box_pushing").instructions)
@@ -172,6 +175,7 @@ class Promises(Crossing):
         return Crossing.holds(self, state)[..., 0]
 
 
+@pytest.mark.long
 def test_conformance_looks_at_predicates():
     check_env(ENV, ticks=20)
     with pytest.raises(EnvError, match=r"holds must be bool\w*\[2, 4, 2\]"):

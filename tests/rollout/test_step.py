@@ -10,9 +10,9 @@ from corridor import ARRIVES, HURRY, PHRASES, RING, WALK, Corridor, Left, Right,
 from mavic.envs.conformance import check_env
 from mavic.instruct.schedule import DRAWS
 from mavic.learn.transitions import macro_transitions
-from mavic.rollout import threefry
+from mavic.rollout import threefry, trial
 from mavic.rollout.step import _tick_key, draws_for, reset, step
-from mavic.types import Phrases, replace
+from mavic.types import Phrases, record, replace, static
 
 RUN = jax.jit(step)
 KEY = jax.random.key(0)
@@ -265,3 +265,28 @@ def test_the_environments_key_comes_from_no_block_of_the_draws():
     ]
     assert draws_for(state).tolist() == [x for i, x in enumerate(numbers.tolist()) if i != own]
     assert own == 2 + 6  # as when the clock had six numbers: recorded episodes are played again
+
+
+@record
+class Fog(Corridor):
+    """From its third tick on the right agent sees nothing; in another, it is paid nothing that is a number."""
+
+    hides: bool = static(default=True)
+
+    def observe(self, state):
+        seen = super().observe(state)
+        return seen.at[1, 0].set(jnp.where(self.hides & (state.clock == 2), jnp.nan, seen[1, 0]))
+
+    def tick(self, key, state, macro, fresh, effect):
+        tick = super().tick(key, state, macro, fresh, effect)
+        late = ~self.hides & (state.clock == 3)
+        return replace(tick, reward=tick.reward.at[1].set(jnp.where(late, jnp.inf, 10.0)))
+
+
+def test_a_number_that_is_not_finite_is_named_with_world_agent_and_tick():
+    assert trial.first_not_finite(Corridor(), jax.random.key(0)) == ""
+    for env, said in (
+        (Fog(), "observation of right is not finite at tick 2"),
+        (Fog(hides=False), "reward of right is not finite at tick 3"),
+    ):
+        assert trial.first_not_finite(env, jax.random.key(0)) == f"world corridor: the {said}"

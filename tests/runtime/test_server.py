@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from mavic.runtime import log as logs
+from mavic.runtime import sockets
 from mavic.runtime.client import Client, ServerError
 from mavic.runtime.team import Cancel, EventError, Start
 
@@ -173,3 +176,38 @@ def test_predicates_travel_with_the_observation(tmp_path):
     assert [line["holds"] for line in logs.read(log) if line["event"] == "observed"] == [
         {"outwards": ["LEFT"]}
     ] * 12
+
+
+def test_a_request_that_does_not_arrive_is_not_waited_for():
+    """Without a first byte, within headers or body, after an answered request, or with a body before a WebSocket."""
+    uvicorn = importlib.import_module("uvicorn")
+
+    async def answer(scope, receive, send):
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    begins = b"GET / HTTP/1.1\r\nHost: here\r\n"
+    body, upgrade = b"Content-Length: 9\r\n", b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+    sent = (b"", begins, begins + body + b"\r\n12", begins + b"\r\n" + begins)
+    sent += (
+        begins + body + upgrade + b"\r\n",
+        begins + b"x" * 9000 + b": x\r\n" + upgrade + b"\r\n",
+    )
+    config = uvicorn.Config(
+        answer, http=sockets.http_protocol(0.1), lifespan="off", log_level="error"
+    )
+    with sockets.open_socket("127.0.0.1", 0) as listener:
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        lines = [socket.create_connection(listener.getsockname(), timeout=20) for _ in sent]
+        for line, text in zip(lines, sent, strict=True):
+            line.sendall(text)
+        for line in lines:
+            while line.recv(1000):  # an answer may come first; then the end
+                pass
+            line.close()
+        server.should_exit = True
+        thread.join(20)

@@ -7,12 +7,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from mavic.runtime import log as logs
+from mavic.runtime.actors import Actors, Heard
 from mavic.runtime.again import again
+from mavic.runtime.contract import Contract
 from mavic.runtime.folder import ExportError
 from mavic.runtime.reading import Reading
 from mavic.runtime.team import Cancel, EventError, RobotTeam, Start, open_team
@@ -568,3 +571,46 @@ def test_a_day_of_operation_without_growth(ticks, clock):
     decisions = a_day(team, clock, ticks, seed=1)
     assert decisions > ticks / 20
     assert resident() - before < 8
+
+
+def test_the_shield_leaves_an_agent_something():
+    """The first agent has an allowed macro, the second none, so all that it is offered stays."""
+    contract = Contract.of(
+        {
+            "agents": ["left", "right"],
+            "macros": [["A", "B", "C"]] * 2,
+            "kinds": ["only-a"],
+            "rules": {
+                "allowed": [[[True] * 3] * 2, [[True, False, False]] * 2],
+                "addressed": [[False] * 2, [True] * 2],
+                "effect": [0, 0],
+            },
+        }
+    )
+    offered = np.array([[True, True, False], [False, True, True]])
+    found = contract.permitted(np.array([1, 1]), offered)
+    assert found.tolist() == [[True, False, False], [False, True, True]]
+    assert contract.permitted(np.array([0, 0]), offered).tolist() == offered.tolist()
+
+
+def test_an_agent_follows_the_instruction_that_addresses_it():
+    """Whom neither addresses runs under the first, if that addresses a teammate, else under the second."""
+    actors = object.__new__(Actors)
+    actors.sizes = {"heard": (3, 3, 1), "told": (3, 3)}
+    rows = np.stack(
+        [np.full((3, 2), float(number)) for number in range(3)]
+    )  # first, second, silence
+    actors._session = SimpleNamespace(run=lambda names, inputs: (rows, "after"))
+
+    def followed(first, second):
+        heard = (Heard(np.zeros((3, 1), np.float32), np.array(told)) for told in (first, second))
+        idle, available = np.ones(3, bool), np.ones((3, 2), bool)
+        seen = np.zeros((3, 1)), np.full(3, -1)
+        found, after = actors.logits(np.zeros(1), *seen, *heard, idle, available)
+        assert after == "after"
+        return found[:, 0].tolist()
+
+    one, other, nobody = [True, False, False], [False, True, False], [False] * 3
+    assert followed(one, other) == [0, 1, 0]
+    assert followed(nobody, other) == [1, 1, 1]
+    assert followed(one, nobody) == [0, 0, 0]

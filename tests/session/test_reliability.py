@@ -110,6 +110,14 @@ def test_when_every_run_has_diverged_the_training_ends(tmp_path):
     assert [path.name for path in checkpoint._found(tmp_path)] == ["state-2.json", "state-1.json"]
 
 
+def test_a_world_whose_numbers_are_not_finite_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(runner.api.REGISTERED, "box_pushing", runner.api.world("box_pushing"))
+    place = "world box_pushing: the reward of robot_1 is not finite at tick 2"
+    monkeypatch.setattr(runner.trial, "first_not_finite", lambda env, key: place)
+    with pytest.raises(DivergenceError, match=f"point 3 of 4; training ends. {place}: the world"):
+        train_group(tmp_path, updates=diverging(at={0: 1, 1: 3}))
+
+
 def test_a_seed_that_diverged_has_no_score():
     score = {
         "type": "score",

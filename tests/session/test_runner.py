@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
 import pytest
 from rich.console import Console
@@ -601,6 +603,19 @@ def test_shares_of_nothing_are_no_number():
     assert records.plain(shares) == [0.5, None]
 
 
+def test_no_compliance_is_known_where_nothing_was_asked(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # the runs are hollow
+    ones, none = np.ones(2), np.zeros((2, 3))
+    ratios = dict.fromkeys(("base", "live"), metrics.Ratio(3 * ones, ones))
+    ratios["compliance"] = metrics.Ratio(none, none)
+    totals = evaluate._Totals(episodes=ones, ratios=ratios)
+    monkeypatch.setattr(evaluate, "_play", lambda *_: totals)
+    rules = SimpleNamespace(allowed=np.ones((2, 3, 2, 4), bool))
+    runs = SimpleNamespace(test_env=SimpleNamespace(rules=rules))
+    point = evaluate.progress(None, 4, None, runs, None)
+    assert np.isnan(point["compliance"]).all() and point["base"].tolist() == [3.0, 3.0]
+
+
 def test_progress_tells_every_method_by_itself():
     point = {"base": [1.0, 3.0, 10.0, np.nan], "compliance": [0.2, 0.4, 1.0, np.nan]}
     point |= {"steps_per_second": 1000.0}
@@ -609,5 +624,7 @@ def test_progress_tells_every_method_by_itself():
     )
     alone = {**point, "base": [2.0] * 2, "compliance": [0.5] * 2}
     assert _note(alone, ["mavic"] * 2) == "base 2.0, compliance 50% · 1,000 steps/s"
+    silent = {**alone, "compliance": [np.nan] * 2}
+    assert _note(silent, ["mavic"] * 2) == "base 2.0, nothing was asked · 1,000 steps/s"
     lost = {**point, "base": [np.nan] * 2, "compliance": [np.nan] * 2}
     assert _note(lost, ["mavic"] * 2).startswith("diverged")

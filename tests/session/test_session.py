@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+import json
 from dataclasses import replace
 
 import jax
+import jaxtyping
 import numpy as np
 import pytest
 from sample_records import score_of
@@ -34,6 +37,59 @@ def test_choices_are_combined():
 def test_a_number_may_be_none():
     assert preset_of("tuned", "box_pushing").n_steps is not None
     assert preset_of("tuned", "box_pushing", n_steps=None).n_steps is None
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        (dict(seeds=0), "seeds must be a whole number from 1"),
+        (dict(seeds=[]), "seeds .* must be a list that is not empty"),
+        (dict(seeds=True), "seeds .* must be a list, not True"),
+        (dict(seeds="3"), "seeds .* must be a list, not '3'"),
+        (dict(seeds=[1, 1]), r"without the same thing twice \(1\)"),
+        (dict(seeds=[1.5]), "seeds .* each of them a whole number"),
+        (dict(overwrite="false"), "overwrite must be true or false, not 'false'"),
+        (dict(method=[]), "method is empty"),
+    ],
+)
+def test_what_is_no_choice_is_refused(choices, said, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as users have it
+    with pytest.raises(ValueError, match=said):
+        mavic.train("box_pushing", **choices)
+
+
+def test_numpys_numbers_are_numbers(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as users have it
+    groups = []
+    monkeypatch.setattr(session, "run", lambda group, *_, **__: groups.append(group) or [])
+    five = np.int64(5)
+    choices = dict(episodes=five, penalty=np.float32(3), hold=(five, np.int32(9)))
+    options = {"size": np.int16(4)}
+    mavic.train("box_pushing", seeds=np.array([7, 8]), precheck=False, options=options, **choices)
+    mavic.train("box_pushing", seeds=np.int64(2), precheck=False)
+    (one, two) = groups
+    assert one.seeds == (7, 8) and two.seeds == (0, 1) and one.preset.episodes == 5
+    assert (one.configs[0].penalty, one.configs[0].hold) == (3.0, (5, 9))
+    assert json.dumps(dataclasses.asdict(one.configs[0]))  # plain, for records
+    assert mavic.make("box_pushing", size=np.int64(8)).size == 8
+
+
+def test_a_relative_folder_stays_where_it_was(monkeypatch, tmp_path):
+    folders = []
+
+    def wanders(group, folder, **_):
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        folders.append(folder)
+        return []
+
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(session, "run", wanders)
+    two = dict(network=["shared", "protected"], precheck=False)
+    mavic.train("box_pushing", out="runs", hear="vectors", **two)
+    assert folders == [tmp_path / "runs" / "box_pushing"] * 2 and not any(
+        (tmp_path / "elsewhere").iterdir()
+    )
 
 
 def test_a_sweep_over_numbers_is_one_program():

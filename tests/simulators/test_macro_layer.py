@@ -155,6 +155,7 @@ def rebuilt():
     return macro_env(PrimitiveBoxPushing(), macros)
 
 
+@pytest.mark.long
 def test_box_pushing_rebuilt_from_primitive_actions_is_the_same_world():
     """Random macros with interruptions: positions, boxes, rewards, ends and events agree in every tick.
 
@@ -272,7 +273,9 @@ def traced(controller, floor, make, ticks=14):
     return found
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize(
+    "number", [0, 1, *(pytest.param(number, marks=pytest.mark.long) for number in (2, 3))]
+)
 @pytest.mark.parametrize(
     "start",
     [
@@ -338,3 +341,61 @@ def test_a_place_that_no_path_leads_to_fails():
 def test_a_sequence_in_a_sequence_is_refused_where_memory_is_fixed():
     with pytest.raises(ValueError, match="name all parts in one"):
         compiled.Sequence(compiled.Sequence(compiled.Action(0)), compiled.Action(1))
+
+
+@record
+class Line:
+    """Two agents on a line; an action is a step."""
+
+    name: ClassVar[str] = "line"
+    agents: ClassVar[tuple[str, ...]] = ("left", "right")
+    horizon: ClassVar[int] = 9
+    events: ClassVar[tuple[str, ...]] = ("solved",)
+
+    def reset(self, key):
+        del key
+        return jnp.array([0, 10])
+
+    def step(self, key, state, action):
+        del key
+        nothing = jnp.zeros(2), jnp.bool_(False), jnp.zeros(1)
+        return Step(state=state + action, reward=nothing[0], terminal=nothing[1], events=nothing[2])
+
+
+class Until(Controller):
+    """Step on until a place is reached; past it is a failure."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def act(self, state, agent, memory):
+        return jnp.int32(2), memory.at[0].add(1)
+
+    def status(self, state, agent, memory):
+        there = jnp.where(state[agent] == self.place, Status.ENDED, Status.RUNNING)
+        return jnp.where(state[agent] > self.place, Status.FAILED, there)
+
+
+def test_a_macro_keeps_its_memory_and_is_judged_where_it_came_to():
+    env = macro_env(
+        Line(), {"WAIT": compiled.Wait(0, ticks=2), "GO": Until(2), "BEYOND": Until(11)}
+    )
+    state, no = env.reset(jax.random.key(0)), jnp.zeros(2, jnp.int32)
+    first = env.tick(jax.random.key(0), state, jnp.array([0, 2]), jnp.array([True, True]), no)
+    assert first.ended.tolist() == [False, True] and first.events.tolist() == [
+        0,
+        1,
+    ]  # 12 is past 11
+    again = env.tick(
+        jax.random.key(0), first.state, jnp.array([0, 0]), jnp.array([False, True]), no
+    )
+    assert again.ended.tolist() == [
+        True,
+        False,
+    ]  # the left one's second tick, the right one's first
+    assert again.state.memory[:, 0].tolist() == [0, 1]
+    there = env.tick(
+        jax.random.key(0), again.state, jnp.array([1, 0]), jnp.array([True, False]), no
+    )
+    assert there.ended.tolist() == [True, True] and there.state.world.tolist() == [2, 12]
+    assert there.events.tolist() == [0, 0]

@@ -86,6 +86,7 @@ def compiled():
     return Ticking(horizon=12)
 
 
+@pytest.mark.long
 def test_the_host_plays_the_episodes_that_a_compiled_world_plays(compiled):
     env = clock_world(workers=0)
     steps = []

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from functools import partial
 
 import pytest
 from fake_jobs import COUNT, counted, fake, starts
@@ -119,7 +122,7 @@ def test_several_cells_run_at_once_on_this_machine(tmp_path):
         for name, order in (("a", files), ("b", files[::-1]))
     ]
     ended = {}
-    place = engines.Settings(folder=tmp_path, options={"jobs": "2"})
+    place = engines.Settings(folder=tmp_path, options={"jobs": 2})
     engines.ENGINES["local"](
         todo, place, lambda job, status: ended.update({job.name: status}), print
     )
@@ -153,3 +156,59 @@ def test_a_stopped_engine_stops_what_runs_and_starts_nothing_else(tmp_path):
     assert time.monotonic() - began < 60  # b alone would take three minutes
     assert todo[0].done() and not todo[1].done()
     assert jobs._attempts(todo[1])[-1].get("ended") is None and not todo[2].folder.exists()
+
+
+def test_a_cell_whose_record_is_gone_is_not_done(tmp_path):
+    job = dataclasses.replace(fake(tmp_path, "one"), makes=("counted.txt",))
+    assert job.run() == 0 and job.done() is not None
+    (job.folder / "counted.txt").unlink()
+    assert job.done() is None
+    assert job.run() == 0 and job.done()["attempts"] == 2
+
+
+@pytest.mark.parametrize(
+    "mark", [b'{"arguments": 5}', b'{"arguments": null}', b"\xff\xfe", b"[" * 100_000, b"[]", b""]
+)
+def test_a_damaged_mark_is_no_mark(tmp_path, mark):
+    job = fake(tmp_path, "one")
+    job.folder.mkdir()
+    (job.folder / jobs.DONE).write_bytes(mark)
+    (job.folder / jobs.ATTEMPTS).write_bytes(mark + b"\n")
+    assert job.done() is None and job.run() == 0
+    assert job.done()["arguments"] == list(job.arguments)
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "said"),
+    [
+        ("local", {"jobs": "abc"}, "option jobs of the engine local must be a whole number"),
+        ("local", {"jobs": 0}, "from 1"),
+        ("local", {"jobs": 1.5}, "whole number"),
+        ("local", {"job": 1}, "no option 'job'; did you mean 'jobs'"),
+        ("ray", {"cpus": "x"}, "option cpus of the engine ray must be a number"),
+        ("ray", {"address": "127.0.0.1:1"}, "no Ray cluster answers at '127.0.0.1:1'"),
+        ("ray", {"address": "ray://127.0.0.1:here"}, "no Ray cluster answers"),
+        ("slurm", {}, "there is no Slurm here"),
+        ("slurm", {"cluster": "local", "nonsense": 1}, "submitit refuses these engine options"),
+        ("slurm", {"cluster": "nowhere"}, "submitit refuses these engine options"),
+    ],
+)
+def test_an_engine_says_what_is_wrong_with_its_options(
+    tmp_path, monkeypatch, engine, options, said
+):
+    if engine in engines.EXTRAS:
+        pytest.importorskip(engines.EXTRAS[engine])
+    monkeypatch.setenv("PATH", str(tmp_path))  # no sbatch
+    place = engines.Settings(folder=tmp_path, options=options)
+    with pytest.raises(ValueError, match=said):
+        engines.ENGINES[engine]([fake(tmp_path, "one")], place, print, print)
+    assert not (tmp_path / "one").exists()
+
+
+def test_a_call_that_hangs_can_be_stopped():
+    """Ray's own code ignores signals while it waits for a cluster."""
+    threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        engines._interruptible(partial(time.sleep, 60))
+    with pytest.raises(ConnectionError):
+        engines._interruptible(partial(exec, "raise ConnectionError"))

@@ -22,6 +22,12 @@ EVERY = {
 }
 
 
+def test_a_training_is_not_done_without_each_of_its_records(tmp_path):
+    job = EVERY["quick", "heatmap"].job(tmp_path)
+    configs = EVERY["quick", "heatmap"].configs()
+    assert set(job.makes) == {f"box_pushing/{one.name()}.jsonl" for one in configs}
+
+
 def test_every_study_of_the_plan_is_there_and_can_be_drawn():
     paper = "table1 heatmap curves single compliance dual ood infeasible rare"
     assert list(STUDIES) == [*paper.split(), "shaping", "agents", "unreliable", "atlas", "ablation"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 
+import jax
+import numpy as np
 import pytest
 
 import mavic
@@ -40,6 +42,17 @@ def test_a_dot_belongs_to_the_name(tmp_path):
         assert mavic.load_policy(tmp_path / f"mavic-0.9{ending}").world == "box_pushing"
     with pytest.raises(PolicyError, match=r"mavic-0\.7\.safetensors: no such file"):
         mavic.load_policy(tmp_path / "mavic-0.7")
+
+
+def test_what_an_agent_sees_must_be_finite():
+    """The most likely of unknown numbers would be the first macro."""
+    team = mavic.load_policy("box_pushing/mavic")
+    seen = np.zeros((2, team.shape.observation))
+    seen[1, 3] = np.nan
+    with pytest.raises(
+        PolicyError, match="the observation of agent 1 has numbers that are not finite"
+    ):
+        team.act(jax.random.key(0), team.start(), seen)
 
 
 def test_a_folder_is_not_a_policy(tmp_path, monkeypatch):

@@ -58,7 +58,7 @@ def as_array(plans):
     return np.swapaxes(np.array(padded, np.int32), 1, 2)
 
 
-@pytest.mark.parametrize("name", later(WORLDS, ("relay", "harvest")))
+@pytest.mark.parametrize("name", later(WORLDS, ("relay", "harvest", "ferry", "lift")))
 def test_keeps_the_protocol(name):
     check_env(make(name))
 
@@ -166,6 +166,7 @@ def test_the_doors_of_a_lane_are_a_world_of_their_own():
     assert done.any()  # whole lanes were played
 
 
+@pytest.mark.long
 def test_the_best_policy_of_the_doors_earns_what_is_stored_and_a_random_team_does_not():
     env, episodes = make("doors"), 400
     everything = jnp.ones((6, 5), bool)

@@ -15,6 +15,7 @@ n_steps = "None"
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -62,12 +63,20 @@ def _arguments(found: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator
         yield _plain(found["world"])
     for name, value in {**found, **found.get("numbers", {})}.items():
         flag = f"--{name.replace('_', '-')}"
+        if isinstance(value, dict | list) and name not in ("numbers", *found.get("numbers", {})):
+            inside = value.values() if isinstance(value, dict) else value
+            if any(isinstance(one, dict | list) for one in inside):
+                raise ValueError(
+                    f"{name} holds a list or a table where a single value should stand"
+                )
         if name in ("world", "numbers"):
             continue
         if name in ("options", "weights"):
             yield flag
             yield from (_plain(part) for pair in value.items() for part in pair)
         elif name in options and isinstance(options[name], bool):
+            if not isinstance(value, bool):
+                raise ValueError(f"{name} must be true or false, not {value!r}")
             yield flag if value else f"--no-{flag.removeprefix('--')}"
         else:
             yield flag
@@ -87,12 +96,18 @@ def as_toml(values: Mapping[str, Any]) -> str:
     lines = [f"{name} = {_value(value)}" for name, value in values.items() if name not in tables]
     for name, table in tables.items():
         if table:
-            lines += ["", f"[{name}]", *(f"{key} = {_value(v)}" for key, v in table.items())]
+            lines += ["", f"[{name}]"]
+            lines += [f"{_key(key)} = {_value(v)}" for key, v in table.items()]
     return "\n".join(lines)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
 
 
 def _value(value: Any) -> str:
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(_value, value))}]"
     plain = isinstance(value, bool | int | float)
-    return json.dumps(value if plain else str(value), ensure_ascii=False)
+    text = json.dumps(value if plain else str(value), ensure_ascii=False)
+    return text.replace("\x7f", "\\u007f")  # TOML has no control characters, and this is one

@@ -70,12 +70,15 @@ def _lines(score: dict[str, Any], hear: str) -> Iterator[str]:
         f"base return {base['discounted'][0]:.2f}{share}, solved {base['solved'][0]:.1%}, "
         f"{base['length'][0]:.1f} ticks ({base['episodes']} episodes)"
     )
-    yield (
-        f"compliance {obeyed['per_instruction'][0]:.2%} of instructions, "
-        f"{obeyed['per_decision'][0]:.2%} of decisions, {obeyed['per_step'][0]:.2%} of steps; greedy "
-        f"{score['compliance_greedy']['per_instruction'][0]:.2%}; the task was solved in "
-        f"{obeyed['solved'][0]:.1%} of these episodes"
-    )
+    if math.isfinite(obeyed["per_instruction"][0]):
+        yield (
+            f"compliance {obeyed['per_instruction'][0]:.2%} of instructions, "
+            f"{obeyed['per_decision'][0]:.2%} of decisions, {obeyed['per_step'][0]:.2%} of steps; greedy "
+            f"{score['compliance_greedy']['per_instruction'][0]:.2%}; the task was solved in "
+            f"{obeyed['solved'][0]:.1%} of these episodes"
+        )
+    else:
+        yield "no instruction was given, so compliance is not known"
     for kind, given in obeyed["given"].items():
         if given[0]:
             yield f"  {kind}: {obeyed['followed'][kind][0]:.0f} of {given[0]:.0f}"

@@ -138,7 +138,7 @@ class Train(Command):
 
         if not self.world:
             raise UserError("neither the command nor the file names a world")
-        folder = self.out / self.world
+        folder = self.out.absolute() / self.world  # it stays where it is
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         groups = groups_of(self.configs(), seeds, initial=self.initial, **self.numbers.given())
         resolved = config_file.as_toml(self._as_config(groups))
@@ -154,7 +154,8 @@ class Train(Command):
             files.write_text(folder / CONFIG, resolved + "\n")
             for group in groups:
                 self._train(group, folder, calls)
-        console.OUT.print(f"records and policies: {folder}; tables: mavic report {folder}")
+        told = self.out / self.world
+        console.OUT.print(f"records and policies: {told}; tables: mavic report {told}")
 
     def configs(self) -> list[ExperimentConfig]:
         """Return the configurations that the command trains."""
@@ -263,8 +264,17 @@ def _summary(name: str, score: dict[str, Any]) -> str:
         return f"{name}: no seed has a score"
     return (
         f"{name}: base {np.nanmean(base):.2f} (min {np.nanmin(base):.2f}) · "
-        f"compliance {np.nanmean(followed):.2%} (min {np.nanmin(followed):.2%}){_under(score)}"
+        f"{_followed(followed)}{_under(score)}"
     )
+
+
+def _followed(shares: Any) -> str:
+    """Return the part of the line on compliance [seeds]."""
+    import numpy as np
+
+    if np.isnan(shares).all():
+        return "no instruction was given"
+    return f"compliance {np.nanmean(shares):.2%} (min {np.nanmin(shares):.2%})"
 
 
 def _under(score: dict[str, Any]) -> str:

@@ -28,7 +28,7 @@ from mavic.apps.playground.connection import Connection
 from mavic.apps.playground.messages import Notice
 from mavic.apps.playground.session import Session
 from mavic.apps.playground.workers import Workers
-from mavic.runtime.sockets import address_of, is_loopback, open_socket
+from mavic.runtime.sockets import address_of, http_protocol, is_loopback, open_socket
 
 LOG = logging.getLogger(__name__)
 COOKIE = "mavic_token"
@@ -160,9 +160,12 @@ def is_own_page(request: Request | WebSocket, loopback: bool) -> bool:
         loopback: the server is for this machine alone.
     """
     host = request.headers.get("host", "")
-    name = urlsplit(f"//{host}").hostname or ""
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != host:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        if origin is not None and urlsplit(origin).netloc != host:
+            return False
+    except ValueError:  # neither is an address, such as "["
         return False
     return not loopback or is_loopback(name)
 
@@ -237,6 +240,7 @@ def play(
     token = "" if is_loopback(host) else secrets.token_urlsafe(16)
     config = uvicorn.Config(
         _make_app(catalog, token=token, loopback=not token),
+        http=http_protocol(),
         log_level="warning",
         access_log=False,
         ws_max_size=limits.LONGEST_MESSAGE,
