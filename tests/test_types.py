@@ -37,7 +37,7 @@ def decide_with(draws):
     numbers = jnp.zeros((4, 2), jnp.int32)
     observed = act.Observed(observation=jnp.ones((4, 2, 5)), last_macro=numbers, phrase=numbers)
     memory, available = act.empty_memory(network, 4), jnp.ones((4, 2, 3), bool)
-    return act.decide(network, None, memory, observed, mask, available, jnp.ones(4), draws)
+    return act.decide(network, None, memory, observed, mask, available, jnp.ones((4, 1)), draws)
 
 
 def advance_with(over):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -56,7 +57,14 @@ def place(rows: list[str]) -> State:
 def show(env: BoxPushing, state: State) -> list[str]:
     """Return what `painting.text` draws, without frame, waypoints and notes."""
     lines = painting.text(env.scene(state, jnp.array([STAY, STAY]))).splitlines()
-    return [line[1:-1].replace("·", " ").rstrip() for line in lines[1 : env.size + 1]]
+    numbers = {
+        "B": "0",
+        "O": "1",
+        "L": "0",
+        "R": "1",
+    }  # of the blue and orange robot, the left and right box
+    plain = [line[1:-1].replace("·", " ").rstrip() for line in lines[1 : env.size + 1]]
+    return [re.sub(r"\b[BOLR]\b", lambda found: numbers[found[0]], line) for line in plain]
 
 
 def run(env: BoxPushing, state: State, *choices: tuple[Macro | None, Macro | None]) -> list[Tick]:

@@ -73,9 +73,8 @@ def test_each_method_has_its_own_seeds_and_each_kind_its_own_optimum(monkeypatch
         twins=np.zeros((KINDS, 2, 5), bool),
     )
     best = {None: 500.0, "hurry": 50.0, "ring": 5.0, "hurry+ring": 1.0}
-    world = SimpleNamespace(optimum=lambda env, gamma, kind: best[kind])
     monkeypatch.setattr(evaluate, "_evaluation_of", lambda *_: evaluation)
-    monkeypatch.setattr(evaluate.api, "world", lambda name: world)
+    monkeypatch.setattr(evaluate.api, "best_return", lambda env, gamma, kind=None: best[kind])
     configs = tuple(ExperimentConfig(method=method) for method in METHODS)
     trained = SimpleNamespace(
         group=SimpleNamespace(configs=configs, seeds=(7, 8), preset=SimpleNamespace(gamma=0.5)),
@@ -232,10 +231,10 @@ def test_merit_takes_the_better_of_sampled_and_greedy_and_only_prohibitions(monk
 def test_memory_is_empty_where_an_episode_begins(monkeypatch):
     monkeypatch.setattr(act, "project", lambda *_: None)
     monkeypatch.setattr(act, "decide", lambda network, actors, memory, *_: (None, memory))
-    static = SimpleNamespace(network=None)
+    static = SimpleNamespace(network=SimpleNamespace(shape=SimpleNamespace(joint=False)))
     policy = training_runs.rollout_policy(static, None, None, jnp.zeros(3))
     zeros = jnp.zeros((2, 2), jnp.int32)
-    said = SimpleNamespace(phrase=zeros, context=jnp.zeros(2, jnp.int32))
+    said = SimpleNamespace(phrase=zeros, context=zeros)
     both = SimpleNamespace(
         **dict.fromkeys(("observation", "macro", "last_macro", "idle", "available"), zeros),
         **dict(instruction=said, also=None, time=jnp.array([3, 0])),

@@ -16,7 +16,7 @@ from mavic.studies.trainings import Training
 PACKAGE = Path(mavic.__file__).parent
 FIELD = '''    patience: Share | None = _axis(None, several=True, part=_NUMBER)
     """A new axis of this test."""
-    engine: str = _axis("plain", program=True, suffix=lambda c: "" if c.engine == "plain" else c.engine)
+    gearbox: str = _axis("plain", program=True, suffix=lambda c: "" if c.gearbox == "plain" else c.gearbox)
     """Another one."""
     rate: Share | None'''
 USE = """        numbers |= dict(overlap=config.overlap, drill_prob=config.patience or 0.0)"""
@@ -39,7 +39,7 @@ def said(*args):
 help_text = said("train", "--help")
 assert "--patience NUMBER [NUMBER ...]" in help_text and "A new axis of this test." in help_text
 assert 'patience = [0.1, 0.5]' in said("train", "box_pushing", "--patience", "0.1", "0.5", "--print-config")
-found = list(session.configs_of("box_pushing", patience=[0.1, 0.5], engine="fast"))
+found = list(session.configs_of("box_pushing", patience=[0.1, 0.5], gearbox="fast"))
 assert [c.name() for c in found] == [
     f"mavic-default-residual+fast-live-by-kind-patience={x}" for x in (0.1, 0.5)
 ]

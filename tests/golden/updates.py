@@ -137,7 +137,7 @@ class RecordedUpdates:
                     np.arange(max(macros)) < macros[:, None], (*ended.shape, max(macros))
                 ),
                 forbidden=np.zeros((*ended.shape, max(macros)), bool),
-                context=np.zeros(alive.shape, np.int32),
+                context=nobody,
                 last_macro=nobody - 1,
                 macro=get("action").astype(np.int32),
                 fresh=fresh,

@@ -28,7 +28,7 @@ def ticks_of(
         "fresh": np.zeros(wide, bool),
         "kind": np.zeros(wide, int),
         "phrase": np.zeros(wide, int),
-        "context": np.zeros(shape, int),
+        "context": np.zeros(wide, int),
         "reward": random.normal(size=wide),
         "task_reward": np.zeros(shape),
         "complied": np.ones(wide, bool),
@@ -60,7 +60,7 @@ def ticks_of(
                 at = (t, w)
                 for name, value in dict(
                     observation=seen, last_macro=before, macro=macro, fresh=new, phrase=said,
-                    kind=(said > 0).astype(int), context=2 * int(said.any()), ended=ended,
+                    kind=(said > 0).astype(int), context=int(said.any()) + (said > 0), ended=ended,
                     unfinished=over & (left > 0), switched=switched, alive=True, time=clock,
                     terminal=over and number == 0, truncated=over and number > 0,
                 ).items():  # fmt: skip

@@ -43,7 +43,7 @@ def played(draw):
     )  # only told apart where the task ends
     for name in ("switched", "terminal", "truncated", "alive"):
         rows[name] = np.zeros((T, W), bool)
-    rows["context"] = rng.integers(3, size=(T, W)).astype(np.int32)
+    rows["context"] = rng.integers(3, size=(T, W, N)).astype(np.int32)
     for name in ("macro", "last_macro", "kind", "phrase"):
         rows[name] = np.zeros((T, W, N), np.int32)
     rows["time"] = np.zeros((T, W), np.int32)
@@ -110,7 +110,7 @@ def by_loop(rows, gamma, drop_unfinished):
                             macro=rows.macro[t, w, i],
                             phrases=everyone,
                             kind=max(rows.kind[t, w]),
-                            context=rows.context[t, w],
+                            context=rows.context[t, w, i],
                             reward=reward,
                             discount=0.0
                             if rows.terminal[t, w] and not rows.bootstraps_from_self[t, w, i]
@@ -228,6 +228,7 @@ def test_returns_over_macros_are_the_primitive_returns(rows, gamma):
     ],
     ids=["ends unseen", "macros cut up", "unfinished macros dropped", "clock off by one"],
 )
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 def test_the_loop_sees_wrong_rows(mistake):
     """The comparison can fail: each mistake shows in some example."""
 

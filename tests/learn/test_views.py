@@ -109,5 +109,5 @@ def under_two(network, observed, params):
     return act.decide(
         network, act.project(network, nets, jnp.zeros((4, 3))),
         act.empty_memory(network, 7, second=True), replace(observed, also=observed.phrase),
-        jnp.ones((7, 2), bool), jnp.ones((7, 2, 6), bool), jnp.zeros(7), jnp.zeros((7, 2)),
+        jnp.ones((7, 2), bool), jnp.ones((7, 2, 6), bool), jnp.zeros((7, 1)), jnp.zeros((7, 2)),
     )  # fmt: skip

@@ -584,13 +584,21 @@ def test_the_shield_leaves_an_agent_something():
                 "allowed": [[[True] * 3] * 2, [[True, False, False]] * 2],
                 "addressed": [[False] * 2, [True] * 2],
                 "effect": [0, 0],
+                "lists_allowed": [False, True],
+                "predicate": [0, 0],
+                "negated": [False, False],
             },
+            "predicates": [],
         }
     )
     offered = np.array([[True, True, False], [False, True, True]])
-    found = contract.permitted(np.array([1, 1]), offered)
-    assert found.tolist() == [[True, False, False], [False, True, True]]
-    assert contract.permitted(np.array([0, 0]), offered).tolist() == offered.tolist()
+    nothing_known = np.zeros((2, 3, 0), bool), np.zeros(2, bool)
+
+    def enforced(kinds):
+        return contract.enforced(offered, [contract.allows(np.array(kinds), *nothing_known)])
+
+    assert enforced([1, 1]).tolist() == [[True, False, False], [False, True, True]]
+    assert enforced([0, 0]).tolist() == offered.tolist()
 
 
 def test_an_agent_follows_the_instruction_that_addresses_it():

@@ -592,10 +592,9 @@ def test_a_world_of_ones_own_is_trained_by_name(monkeypatch):
 
 @pytest.mark.parametrize(("world", "best"), [("warehouse", 533.0), ("overcooked", 156.6119)])
 def test_the_optimum_is_known_for_the_discount_it_was_found_with(world, best):
-    config = ExperimentConfig(world=world)
-    task, gamma = make_task(world), preset_of("tuned", world).gamma
-    assert evaluate._best_return(config, task, gamma) == best
-    assert evaluate._best_return(config, task, 0.9) is None
+    env, gamma = api.make(world), preset_of("tuned", world).gamma
+    assert api.best_return(env, gamma) == best
+    assert api.best_return(env, 0.9) is None
 
 
 def test_shares_of_nothing_are_no_number():

@@ -198,7 +198,7 @@ def test_it_acts_after_loading_as_its_networks_do(listener):
         observed = act.Observed(observation=observation[None], last_macro=last, phrase=phrase)
         draws = jax.random.uniform(key, (1, 3))
         last, memory = act.decide(
-            network, actors, memory, observed, idle, everything, jnp.zeros(1), draws
+            network, actors, memory, observed, idle, everything, jnp.zeros((1, 1)), draws
         )
         text = listener.facts["examples"][kind - 1] if kind else None
         macro, carry = listener.act(key, carry, observation, text, available=everything[0])
