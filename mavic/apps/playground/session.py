@@ -36,6 +36,7 @@ class _Side:
     episode: Episode
     frames: deque[bytes] = field(default_factory=lambda: deque(maxlen=LONGEST_RECORDING))
     about: str = ""  # what sort of team it is
+    leak: tuple[float, float] | None = None  # what it expects without an instruction, and earns
     earlier: Frames.Counts = field(default_factory=Frames.Counts)  # in the episodes before it
 
     def counts(self) -> Frames.Counts:
@@ -254,7 +255,11 @@ class Session:
             for frame in frames:
                 if frame["values"]:
                     frame["values"] = dict(zip(side.stage.kinds, frame["values"], strict=True))
-            made.append(Recording.of(side.stage, frames))
+            made.append(
+                dataclasses.replace(
+                    Recording.of(side.stage, frames), about=side.about, leak=side.leak
+                )
+            )
         return made
 
     def opened(self) -> Opened:
@@ -271,6 +276,7 @@ class Session:
                 Opened.Team(
                     name=side.stage.name,
                     about=side.about,
+                    leak=side.leak,
                     agents=list(env.agents),
                     agent_words=list(self.names),
                     kinds=list(side.stage.kinds),
@@ -325,10 +331,12 @@ def open_session(
         stage = catalog.stage(world, name, seat == GUEST)
         if isinstance(seat, int):
             stage = dataclasses.replace(stage, seats=(seat,))
-        label = f"{name} (again)" if name in teams[:number] else name
+        called = catalog.called(world, name)
+        label = f"{called} (again)" if name in teams[:number] else called
         stage = dataclasses.replace(stage, name=label)
         start, about = stage.start(jax.random.key(seed)), catalog.about(world, name)
-        sides.append(_Side(stage=stage, episode=start, about=about))
+        leak = catalog.leak(world, name)
+        sides.append(_Side(stage=stage, episode=start, about=about, leak=leak))
     if len({(side.stage.kinds, side.stage.env.agents) for side in sides}) > 1:
         raise RequestError(f"{teams[0]} and {teams[1]} have other agents or hear other kinds")
     seats = sides[0].stage.seats

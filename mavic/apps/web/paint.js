@@ -33,8 +33,9 @@ const MavicPaint = (() => {
     };
   }
 
-  // The scene on the way to the next one: `share` 0 gives the first, 1 the second.
-  function between(scene, next, share) {
+  // The scene on the way to the next one: `share` 0 gives the first, 1 the second. Agents look where they go: to `next`
+  // if `way` is 1, away from it if it is -1.
+  function between(scene, next, share, way = 1) {
     if (!next || share <= 0) return scene;
     const names = (sprites) => {
       const seen = {};
@@ -53,6 +54,7 @@ const MavicPaint = (() => {
         ...sprite,
         x: sprite.x + share * (goal.x - sprite.x),
         y: sprite.y + share * (goal.y - sprite.y),
+        glance: [Math.sign(goal.x - sprite.x) * way, Math.sign(goal.y - sprite.y) * way],
       };
     });
     return { ...scene, sprites };
@@ -138,6 +140,10 @@ const MavicPaint = (() => {
   const place = (sprite) => sprite.x.toFixed(3) + " " + sprite.y.toFixed(3);
 
   function grid({ pen, unit, look }, scene) {
+    pen.fillStyle = theme().tile;
+    for (let x = 0; x < scene.width; x++) {
+      for (let y = x % 2; y < scene.height; y += 2) pen.fillRect(x * unit, y * unit, unit, unit);
+    }
     pen.strokeStyle = theme().lines || look.grid;
     pen.lineWidth = 1;
     pen.beginPath();
@@ -155,7 +161,7 @@ const MavicPaint = (() => {
   // Draws one sprite with its label and load. Where robots share a cell, `shift` moves them apart.
   function one(brush, sprite, shift) {
     const { pen, unit, look } = brush;
-    const fill = look.palette[sprite.colour];
+    const fill = (theme().fills || {})[sprite.colour] || look.palette[sprite.colour];
     if (!fill || !(sprite.shape in SHAPES)) {
       throw new Error("cannot draw " + sprite.shape + " in " + sprite.colour);
     }
@@ -175,18 +181,19 @@ const MavicPaint = (() => {
     pen.fillStyle = fill;
     pen.strokeStyle = EDGE;
     const pictured = MavicIcons.known(sprite.picture);
+    const figured = sprite.shape === "robot" && MavicIcons.isFigure(sprite.picture);
     if (pictured) {
       if (sprite.shape === "goal") area(brush, box, middle, sprite, fill);
       const size = Math.min(box.width, box.height) * 0.84;
       pen.translate(middle.x, middle.y);
       if (sprite.width > sprite.height) pen.scale(1.09 * sprite.width / sprite.height, 1); // a long box
       MavicIcons.draw(pen, sprite.picture, -size / 2, -size / 2, size, 0.7 * brush.line);
-    } else SHAPES[sprite.shape](brush, box, middle, sprite, fill);
-    if (!pictured && sprite.shape === "robot") MavicIcons.wear(pen, sprite.picture, middle.x - 1.3 * middle.radius, middle.y - 1.3 * middle.radius, 2.6 * middle.radius, 0.7 * brush.line);
+    } else if (figured) figure(brush, sprite, middle, fill);
+    else SHAPES[sprite.shape](brush, box, middle, sprite, fill);
     pen.restore();
     if (pictured && sprite.name) {
       called(brush, sprite, middle, box);
-    } else if (sprite.label) {
+    } else if (sprite.label && !figured) {
       const open = OPEN.includes(sprite.shape);
       const ground = open ? look.paper : fill;
       const colour = open ? EDGE : look.ink[sprite.colour];
@@ -199,6 +206,34 @@ const MavicPaint = (() => {
       badge(brush, sprite.holds, middle.x + middle.radius, middle.y - middle.radius);
     }
     return middle;
+  }
+
+  const HEADINGS = { N: [0, -1], E: [1, 0], S: [0, 1], W: [-1, 0] };
+
+  // Draws an agent as a cook or a robot that looks where it goes, with its nose if it has a heading.
+  function figure(brush, sprite, middle, fill) {
+    const { pen, look, line } = brush;
+    const { x, y, radius } = middle;
+    const facing = HEADINGS[sprite.heading];
+    pen.fillStyle = "rgb(0 0 0 / 18%)";
+    pen.beginPath();
+    pen.ellipse(x, y + 1.28 * radius, 0.95 * radius, 0.22 * radius, 0, 0, ROUND);
+    pen.fill();
+    if (facing) nose(pen, middle, facing);
+    const is = { fill, ink: look.ink[sprite.colour], glance: sprite.glance || facing || [0, 0], label: sprite.label };
+    MavicIcons.figure(pen, sprite.picture, x - 1.32 * radius, y - 1.32 * radius, 2.64 * radius, 0.7 * line, is);
+  }
+
+  function nose(pen, { x, y, radius }, [east, south]) {
+    const side = 0.5 * radius;
+    const base = [x + 0.86 * radius * east, y + 0.86 * radius * south];
+    pen.beginPath();
+    pen.moveTo(x + 1.38 * radius * east, y + 1.38 * radius * south);
+    pen.lineTo(base[0] - side * south, base[1] + side * east);
+    pen.lineTo(base[0] + side * south, base[1] - side * east);
+    pen.closePath();
+    pen.fillStyle = EDGE;
+    solid(pen);
   }
 
   // Writes what people call a thing below its picture: the whole name, or its first word if there is no more room.
@@ -226,6 +261,11 @@ const MavicPaint = (() => {
   // Draws what an agent or a station has, on a white disc at its shoulder.
   function load(brush, sprite, middle) {
     const { pen, unit } = brush;
+    if (sprite.shape === "robot" && MavicIcons.isFigure(sprite.picture)) { // in its hands, or on its back
+      const wide = 1.45 * middle.radius;
+      MavicIcons.draw(pen, sprite.carries, middle.x - wide / 2, middle.y + 0.05 * middle.radius, wide, 0.7 * brush.line);
+      return;
+    }
     const size = (sprite.shape === "robot" ? 0.5 : 0.46) * unit;
     const [x, y] = sprite.shape === "robot" ? [middle.x + 0.75 * middle.radius, middle.y - 0.75 * middle.radius] : [middle.x, middle.y - 0.06 * unit];
     const left = clamp(x - size / 2, 1, pen.canvas.width - size - 1);
@@ -329,18 +369,8 @@ const MavicPaint = (() => {
       const { x, y, radius } = middle;
       circle(pen, x, y, radius);
       solid(pen);
-      const facing = { N: [0, -1], E: [1, 0], S: [0, 1], W: [-1, 0] }[sprite.heading];
-      if (!facing) return;
-      const [east, south] = facing;
-      const side = 0.5 * radius;
-      const base = [x + 0.86 * radius * east, y + 0.86 * radius * south];
-      pen.beginPath();
-      pen.moveTo(x + 1.38 * radius * east, y + 1.38 * radius * south);
-      pen.lineTo(base[0] - side * south, base[1] + side * east);
-      pen.lineTo(base[0] + side * south, base[1] - side * east);
-      pen.closePath();
-      pen.fillStyle = EDGE;
-      solid(pen);
+      const facing = HEADINGS[sprite.heading];
+      if (facing) nose(pen, middle, facing);
     },
     human({ pen }, box, { x, y, radius }) {
       pen.beginPath();
@@ -414,15 +444,15 @@ const MavicPaint = (() => {
   // instructed.
   function tag(brush, canvas, agent, middle, taken) {
     const { pen, unit, small, look } = brush;
-    const size = clamp(0.17 * unit, small, 1.6 * small);
+    const size = clamp(0.14 * unit, small, 1.4 * small);
     pen.font = (agent.decided ? "bold " : "") + size + "px " + FONT;
     const text = agent.doing || words(agent.macro);
     const height = size * 1.5;
     const marked = agent.complies === null ? 0 : height;
     const width = pen.measureText(text).width + size * 0.9;
     const left = clamp(middle.x - (width + marked) / 2, 1, canvas.width - width - marked - 1);
-    const below = middle.y + 1.15 * middle.radius;
-    const above = middle.y - 1.15 * middle.radius - height;
+    const below = middle.y + 1.25 * middle.radius;
+    const above = middle.y - 1.35 * middle.radius - height;
     const hits = (top) =>
       taken.some(
         (t) => left < t.right && t.left < left + width + marked && Math.abs(t.top - top) < height,
