@@ -30,7 +30,14 @@ from mavic.types import Scene, Sprite
 TICKS_PER_SECOND = 3
 MARKS = {None: "", True: " ✓", False: " ✗"}
 BUBBLES = {None: "#FFFFFF", True: "#D8F0E6", False: "#FBE3DA"}  # background by verdict
-SCRIPTS = ("theme", "icons", "paint", "chart", "stage", "timeline")  # what the page's own script needs
+SCRIPTS = (
+    "theme",
+    "icons",
+    "paint",
+    "chart",
+    "stage",
+    "timeline",
+)  # what the page's own script needs
 VERDICT_TICKS = 3  # how long a caption shows a verdict after the tick in which it came
 
 
@@ -99,7 +106,9 @@ def page(recordings: Recording | Sequence[Recording], title: str, note: str = ""
         worlds = ", ".join(one.world for one in recordings)
         raise ValueError(f"the recordings show different worlds: {worlds}")
     data = {"look": look(), "recordings": [pack(one) for one in recordings]}
-    return document("replay.html", data, {"title": markup.escape(title), "note": markup.escape(note)})
+    return document(
+        "replay.html", data, {"title": markup.escape(title), "note": markup.escape(note)}
+    )
 
 
 def document(

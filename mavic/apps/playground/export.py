@@ -39,7 +39,9 @@ class Episode(NamedTuple):
         """What the episode shows: of each team, and of both beside each other."""
         names = [one.name for one in self.recordings]
         facts = [seen.see(one) for one in self.recordings]
-        said = [f"The team {name}: {seen.caption(one)}." for name, one in zip(names, facts, strict=True)]
+        said = [
+            f"The team {name}: {seen.caption(one)}." for name, one in zip(names, facts, strict=True)
+        ]
         return " ".join([*said, *([seen.contrast(names, facts)] if len(facts) == 2 else [])])
 
 
@@ -92,7 +94,9 @@ def _episodes(catalog: Catalog, world: str) -> Iterator[Episode]:
     for words in api.known(world).examples or phrases[:3]:
         at, hold = _moment(world, words, free)
         try:
-            yield Episode(words, [_play(catalog, world, t, [Cue(at, words, None, hold)]) for t in teams])
+            yield Episode(
+                words, [_play(catalog, world, t, [Cue(at, words, None, hold)]) for t in teams]
+            )
         except (StageError, EncoderError):
             continue
 

@@ -191,7 +191,9 @@ class Opened(BaseModel):
 
         name: str
         about: str  # what sort of team it is, in a sentence
-        leak: tuple[float, float] | None  # what it expects without an instruction, and what it earns
+        leak: (
+            tuple[float, float] | None
+        )  # what it expects without an instruction, and what it earns
         agents: list[str]
         agent_words: list[str]
         kinds: list[str]

@@ -169,8 +169,10 @@ def contrast(names: Sequence[str], both: Sequence[Seen]) -> str:
         if getattr(one, fact) != getattr(two, fact):
             who = names[0] if getattr(one, fact) else names[1]
             said.append(f"only the team {who} {words}")
-    if one.finished and two.finished and abs(one.ticks - two.ticks) > ALIKE * max(
-        one.ticks, two.ticks
+    if (
+        one.finished
+        and two.finished
+        and abs(one.ticks - two.ticks) > ALIKE * max(one.ticks, two.ticks)
     ):
         faster = names[0] if one.ticks < two.ticks else names[1]
         said.append(f"the team {faster} is {abs(one.ticks - two.ticks)} moves faster")

@@ -16,7 +16,7 @@ import jax
 
 from mavic.apps import replay
 from mavic.apps.playground.catalog import Catalog
-from mavic.apps.playground.seen import Seen, expectation, on_the_way, see
+from mavic.apps.playground.seen import Seen, expectation, on_the_way, see, the
 from mavic.apps.recording import Recording
 from mavic.envs import api
 from mavic.teams.episode import Cue
@@ -108,28 +108,60 @@ def _leak(catalog: Catalog, name: str, free: Recording) -> tuple[float, float] |
 
 def _obeying(catalog: Catalog, seed: int, words: str, thing: str) -> Chapter | None:
     """Return the chapter of the team that obeys and goes on working, or None if this episode does not show it."""
-    world = catalog.opening
     free = _play(catalog, TEAM, seed)
-    moment = on_the_way(free.frames, thing, api.known(world).macro_things, loaded=True)
+    moment = on_the_way(free.frames, thing, api.known(free.world).macro_things, loaded=True)
     if moment is None:
         return None
-    agent, at = moment
-    told = _play(catalog, TEAM, seed, Cue(at, words))
+    told = _play(catalog, TEAM, seed, Cue(moment[1], words))
+    told = dataclasses.replace(told, leak=_leak(catalog, TEAM, free))
+    return obeying_chapter(told, free, thing, *moment)
+
+
+def _failing(catalog: Catalog, seed: int, words: str, thing: str, usual: int) -> Chapter | None:
+    """Return the chapter of the team that obeys and never does its task, or None if there is none that does so. It is
+    told when one of its agents is on its way to the thing, and at the usual tick if none goes there early."""
+    if FAILING not in catalog.teams[catalog.opening]:
+        return None
+    free = _play(catalog, FAILING, seed)
+    things = api.known(free.world).macro_things
+    moment = on_the_way(free.frames, thing, things, loaded=True) or on_the_way(
+        free.frames, thing, things
+    )
+    if moment is not None and moment[1] > LATEST:
+        moment = None
+    at = usual if moment is None else moment[1]
+    told = _play(catalog, FAILING, seed, Cue(at, words))
+    told = dataclasses.replace(told, leak=_leak(catalog, FAILING, free))
+    return failing_chapter(told, free, thing, None if moment is None else moment[0], at)
+
+
+def obeying_chapter(
+    told: Recording, free: Recording, thing: str, agent: int, at: int
+) -> Chapter | None:
+    """Return the chapter of a team that obeys and goes on working, or None if the episodes do not show it.
+
+    Args:
+        told: the episode with the sentence.
+        free: the same episode without it.
+        thing: what the sentence forbids.
+        agent: who is on its way there.
+        at: the tick of the sentence.
+    """
     seen, before = see(told), see(free)
     shown = seen.obeyed and seen.instead and not seen.misused
     if not (shown and seen.finished and before.finished) or seen.forbidden != (thing,):
         return None
-    who, other = _called(world, told, agent), seen.instead[0]
+    who, other = _called(told, agent), seen.instead[0]
     load = free.frames[at]["agents"][agent]["holds"]
     return Chapter(
-        recording=dataclasses.replace(told, leak=_leak(catalog, TEAM, free)),
+        recording=told,
         at=at,
-        opening=api.known(world).job,
-        asking=f"{who} is carrying a {load} to the {thing}. Now a person says:",
+        opening=api.known(told.world).job,
+        asking=f"{who} is carrying a {load} to {the(thing)}. Now a person says:",
         choices=(
-            (f"It takes the {other}", True),
+            (f"It takes {the(other)}", True),
             ("It stops working", False),
-            (f"It still uses the {thing}", False),
+            (f"It still uses {the(thing)}", False),
         ),
         lines=_turning(told, agent, at, who, other),
         ending=_cost(seen, before, thing),
@@ -139,8 +171,45 @@ def _obeying(catalog: Catalog, seed: int, words: str, thing: str) -> Chapter | N
     )
 
 
-def _called(world: str, recording: Recording, agent: int) -> str:
-    name = api.known(world).agent_word(recording.agents[agent], agent)
+def failing_chapter(
+    told: Recording, free: Recording, thing: str, agent: int | None, at: int
+) -> Chapter | None:
+    """Return the chapter of a team that obeys and never does its task, or None if the episodes do not show it.
+
+    Args:
+        told: the episode with the sentence.
+        free: the same episode without it.
+        thing: what the sentence forbids.
+        agent: who is on its way there; None: nobody.
+        at: the tick of the sentence.
+    """
+    seen, before = see(told), see(free)
+    if seen.disobeyed > SLIPS * seen.told or seen.misused or seen.over != "time is up":
+        return None
+    obeys = "" if seen.obeyed else f" in {seen.told - seen.disobeyed} of {seen.told} moves"
+    alone = (
+        f"Not told anything, this team does the job in {before.ticks} moves."
+        if before.finished
+        else "Not told anything, this team does not do the job either."
+    )
+    left = [step["name"] for step in told.frames[-1]["scene"]["steps"] if step["done"] < step["of"]]
+    where = "" if agent is None else f"{_called(told, agent)} is on its way to {the(thing)}. "
+    return Chapter(
+        recording=told,
+        at=at,
+        opening="The same job. This team was told such sentences in its training, too.",
+        asking=f"{where}The same person says the same sentence:",
+        choices=(("It takes a detour and does the job", False), ("It never does the job", True)),
+        lines=(),
+        ending=f"It obeys{obeys}. It never does the job.",
+        detail=f"After {seen.ticks} moves left undone: {', '.join(left)}. {alone}",
+        onward="",
+        race=(_runner("not told", before), _runner("told", seen)),
+    )
+
+
+def _called(recording: Recording, agent: int) -> str:
+    name = api.known(recording.world).agent_word(recording.agents[agent], agent)
     return name[0].upper() + name[1:]
 
 
@@ -153,15 +222,13 @@ def _turning(
 ) -> tuple[tuple[int, str], ...]:
     """Return what is said while the agent goes to the other thing and uses it."""
     things = api.known(told.world).macro_things
-    turned = _first(
-        told, at, lambda frame: things.get(frame["agents"][agent]["macro"]) == other
-    )
+    turned = _first(told, at, lambda frame: things.get(frame["agents"][agent]["macro"]) == other)
     if turned is None:
         return ()
     free = _first(told, turned + 1, lambda frame: not frame["agents"][agent]["holds"])
-    lines = [(turned, f"{who} turns to the {other}.")]
+    lines = [(turned, f"{who} turns to {the(other)}.")]
     if free is not None:
-        lines.append((free, f"{who} uses the {other}. The work goes on."))
+        lines.append((free, f"{who} uses {the(other)}. The work goes on."))
     return tuple(lines)
 
 
@@ -176,51 +243,7 @@ def _cost(told: Seen, free: Seen, thing: str) -> str:
         cost = f"The detour cost {more} {'move' if more == 1 else 'moves'}."
     else:
         cost = "The detour cost nothing." if not more else f"It was even {-more} moves faster."
-    return f"The job is done, and nobody used the {thing}. {cost}"
-
-
-def _failing(
-    catalog: Catalog, seed: int, words: str, thing: str, usual: int
-) -> Chapter | None:
-    """Return the chapter of the team that obeys and never does its task, or None if there is none that does so."""
-    world = catalog.opening
-    if FAILING not in catalog.teams[world]:
-        return None
-    free = _play(catalog, FAILING, seed)
-    things = api.known(world).macro_things
-    moment = on_the_way(free.frames, thing, things, loaded=True) or on_the_way(
-        free.frames, thing, things
-    )
-    if moment is not None and moment[1] > LATEST:
-        moment = None
-    agent, at = moment or (0, usual)
-    told = _play(catalog, FAILING, seed, Cue(at, words))
-    seen, before = see(told), see(free)
-    if seen.disobeyed > SLIPS * seen.told or seen.misused or seen.over != "time is up":
-        return None
-    obeys = "" if seen.obeyed else f" in {seen.told - seen.disobeyed} of {seen.told} moves"
-    alone = (
-        f"Not told anything, this team does the job in {before.ticks} moves."
-        if before.finished
-        else "Not told anything, this team does not do the job either."
-    )
-    left = [s["name"] for s in told.frames[-1]["scene"]["steps"] if s["done"] < s["of"]]
-    who = _called(world, told, agent)
-    where = f"{who} is on its way to the {thing}. " if moment else ""
-    return Chapter(
-        recording=dataclasses.replace(told, leak=_leak(catalog, FAILING, free)),
-        at=at,
-        opening="The same kitchen. This team heard the same instructions in its training.",
-        asking=f"{where}The same person says the same sentence:",
-        choices=(("It takes a detour and does the job", False), ("It never does the job", True)),
-        lines=(),
-        ending=f"It obeys{obeys}. It never does the job.",
-        detail=f"After {seen.ticks} moves left undone: {', '.join(left)}. {alone}",
-        onward="",
-        race=(_runner("not told", before), _runner("told", seen)),
-    )
-
-
+    return f"The job is done, and nobody used {the(thing)}. {cost}"
 
 
 def page(story: Story, turn: tuple[str, str], more: str = "") -> str:
