@@ -24,8 +24,10 @@ from mavic.teams.stage import StageError
 TOLD_AT = 12  # the tick at which a sentence is said that is not about a thing
 HOLDS = 40  # ticks for which a sentence holds that replaces the task
 SEED = 1
-START = """<h2>Say something yourself</h2><p>These pages are recordings. With mavic installed, this command opens the playground,
-where you talk to the teams or play a cook:</p><pre>mavic play</pre>"""
+START = (
+    "<h2>Say something yourself</h2><p>These pages are recordings. With mavic installed, this command opens the "
+    "playground, where you talk to the teams or play a cook:</p><pre>mavic play</pre>"
+)
 
 
 class Episode(NamedTuple):

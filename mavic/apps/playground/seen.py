@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,7 +45,7 @@ def see(recording: Recording) -> Seen:
     forbidden = sorted({thing for frame in told for thing in _forbidden(frame)})
     begun = [
         thing
-        for before, frame in zip(frames, frames[1:], strict=False)
+        for before, frame in itertools.pairwise(frames)
         if before["instruction"]
         for thing in sorted(_in_use(frame) - _in_use(before))
     ]
