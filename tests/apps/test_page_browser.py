@@ -75,6 +75,25 @@ def test_world_teams_and_words_stand_in_the_address(open_page):  # noqa: F811
     page.locator(".recording").nth(1).wait_for()
 
 
+def test_a_restarted_server_says_what_was_lost(browser, catalog):  # noqa: F811
+    before = Server(catalog)
+    page = browser.new_page()
+    page.goto(f"http://127.0.0.1:{before.port}/{PUSHING}")
+    page.locator(".picture canvas").wait_for()
+    say(page, "stay")
+    shows(page, ".said", "“stay”")
+    before.close()
+    shows(page, "#status", "The connection is lost")
+    after = Server(catalog, port=before.port)
+    try:
+        shows(page, "#answer", "The server was restarted. The episode begins anew")
+        assert "Lost: the recording of" in page.locator("#answer").inner_text()
+        shows(page, ".said", "“stay”")
+        page.close()
+    finally:
+        after.close()
+
+
 def test_a_touch_beside_a_menu_only_closes_it(open_page):  # noqa: F811
     page = open_page(390, 844, has_touch=True, is_mobile=True, device_scale_factor=2)
     page.locator("#more summary").tap()

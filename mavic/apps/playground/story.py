@@ -70,7 +70,10 @@ def make(catalog: Catalog) -> Story | None:
     words = api.known(world).examples[0]
     try:
         for seed in SEEDS:
-            first = _obeying(catalog, seed, words, thing)
+            free = _play(catalog, TEAM, seed)
+            if not see(free).finished:  # no finish line without a finish
+                return None
+            first = _obeying(catalog, seed, words, thing, free)
             if first is not None:
                 second = _failing(catalog, seed, words, thing, first.at)
                 return Story(
@@ -106,9 +109,11 @@ def _leak(catalog: Catalog, name: str, free: Recording) -> tuple[float, float] |
     return expectation(values, rewards, catalog.entry(catalog.opening, name).gamma)
 
 
-def _obeying(catalog: Catalog, seed: int, words: str, thing: str) -> Chapter | None:
-    """Return the chapter of the team that obeys and goes on working, or None if this episode does not show it."""
-    free = _play(catalog, TEAM, seed)
+def _obeying(
+    catalog: Catalog, seed: int, words: str, thing: str, free: Recording
+) -> Chapter | None:
+    """Return the chapter of the team that obeys and goes on working, or None if this episode does not show it. `free`
+    is the episode without the sentence."""
     moment = on_the_way(free.frames, thing, api.known(free.world).macro_things, loaded=True)
     if moment is None:
         return None

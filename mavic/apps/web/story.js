@@ -37,6 +37,7 @@
 
   function redraw() {
     if (!state.board) return;
+    if (state.shown < 0) show(); // all that stands above the picture is there
     state.board.measure(bar);
     state.shown = -1;
     show();
