@@ -33,6 +33,7 @@ BUBBLES = {None: "#FFFFFF", True: "#D8F0E6", False: "#FBE3DA"}  # background by 
 SCRIPTS = (
     "theme",
     "icons",
+    "labels",
     "paint",
     "chart",
     "stage",
