@@ -36,6 +36,7 @@ from mavic.types import replace
 WORDS = {  # what pages call the shipped teams, in the order of the list
     "mavic": "with the correction",
     "naive": "without the correction",
+    "mavic-paper": "with the correction, in the paper's setting",
     "naive-paper": "without the correction, in the paper's setting",
 }
 UNKNOWN_SENTENCE = "what is the weather like today"  # reading it loads the encoder

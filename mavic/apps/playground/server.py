@@ -124,7 +124,8 @@ def _make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fa
             policy = first.page.split('Content-Security-Policy" content="')[1].split('"')[0]
             return HTMLResponse(first.page, headers={"Content-Security-Policy": policy})
         if first.wanted:
-            return HTMLResponse(files["wait.html"], headers={"Refresh": "1"})
+            wait = replay.fill(files["wait.html"].decode(), {"world": catalog.opening})
+            return HTMLResponse(wait, headers={"Refresh": "1"})
         return RedirectResponse(f"/#world={catalog.opening}", 303)
 
     @app.get("/recording/{ticket}.{ending}")

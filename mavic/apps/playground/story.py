@@ -23,6 +23,7 @@ from mavic.teams.episode import Cue
 from mavic.teams.stage import StageError
 
 TEAM, FAILING = "mavic", "naive-paper"  # names of shipped teams
+CONTROL = "mavic-paper"  # trained as the failing one, but with the correction
 SEEDS = range(1, 11)  # episodes in which a moment is looked for
 SLIPS = 0.1  # share of the moves in which the second team may not comply; the page says how many
 LATEST = 30  # the tick until which the second team's own moment is waited for
@@ -137,7 +138,25 @@ def _failing(catalog: Catalog, seed: int, words: str, thing: str, usual: int) ->
     at = usual if moment is None else moment[1]
     told = _play(catalog, FAILING, seed, Cue(at, words))
     told = dataclasses.replace(told, leak=_leak(catalog, FAILING, free))
-    return failing_chapter(told, free, thing, None if moment is None else moment[0], at)
+    agent = None if moment is None else moment[0]
+    return failing_chapter(told, free, thing, agent, at, _control(catalog, seed, Cue(at, words)))
+
+
+def _control(catalog: Catalog, seed: int, cue: Cue) -> str:
+    """Return what the team does that was trained in the same setting with the correction; empty without such a team."""
+    if CONTROL not in catalog.teams[catalog.opening]:
+        return ""
+    free, told = (see(_play(catalog, CONTROL, seed, *script)) for script in ((), (cue,)))
+
+    def does(seen: Seen) -> str:
+        return (
+            f"it does the job in {seen.ticks} moves" if seen.finished else "it does not do the job"
+        )
+
+    return (
+        "A team of the same setting with the correction: "
+        f"told nothing, {does(free)}; told the sentence, {does(told)}."
+    )
 
 
 def obeying_chapter(
@@ -177,7 +196,7 @@ def obeying_chapter(
 
 
 def failing_chapter(
-    told: Recording, free: Recording, thing: str, agent: int | None, at: int
+    told: Recording, free: Recording, thing: str, agent: int | None, at: int, control: str = ""
 ) -> Chapter | None:
     """Return the chapter of a team that obeys and never does its task, or None if the episodes do not show it.
 
@@ -187,6 +206,7 @@ def failing_chapter(
         thing: what the sentence forbids.
         agent: who is on its way there; None: nobody.
         at: the tick of the sentence.
+        control: what a team of the same setting does that has the correction.
     """
     seen, before = see(told), see(free)
     if seen.disobeyed > SLIPS * seen.told or seen.misused or seen.over != "time is up":
@@ -207,7 +227,7 @@ def failing_chapter(
         choices=(("It takes a detour and does the job", False), ("It never does the job", True)),
         lines=(),
         ending=f"It obeys{obeys}. It never does the job.",
-        detail=f"After {seen.ticks} moves left undone: {', '.join(left)}. {alone}",
+        detail=f"After {seen.ticks} moves left undone: {', '.join(left)}. {alone} {control}".strip(),
         onward="",
         race=(_runner("not told", before), _runner("told", seen)),
     )
