@@ -219,11 +219,14 @@ async def _warm(
                     LOG.exception("%s/%s cannot be compiled", world, name)
 
     async def make_first_page() -> None:
-        if first is not None:
-            await workers.run("loading", first.make)
+        """Make it before other teams are compiled: visitors wait for it."""
+        try:
+            if first is not None:
+                await workers.run("loading", first.make)
+        finally:
+            await warm_teams()
 
-    jobs = load_encoder(), make_first_page(), warm_teams()
-    for fault in await asyncio.gather(*jobs, return_exceptions=True):
+    for fault in await asyncio.gather(load_encoder(), make_first_page(), return_exceptions=True):
         if fault is not None:
             LOG.error("the playground is not warm", exc_info=fault)
     heaps.trim()
