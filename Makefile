@@ -114,6 +114,7 @@ $(VENV)/docs: pyproject.toml | $(VENV)/dev
 	@touch $@
 
 docs: $(VENV)/docs  ## Build the docs site into site/; a broken link is an error
+	@rm -rf .cache/playground
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 notebooks: $(VENV)/docs  ## Run both notebooks from top to bottom
@@ -133,7 +134,7 @@ reproduce: $(VENV)/play  ## The paper's Table 1 from nothing (for a GPU; a day o
 
 report: $(VENV)/run  ## Remake tables and figures from the committed records
 	@for world in results/*/; do $(BIN)/mavic report $$world; done
-	@$(BIN)/python -m tools.headline README.md docs/results.md docs/studies.md docs/backbones.md docs/definitions.md
+	@$(BIN)/python -m tools.headline README.md docs/*.md docs/record/*.md
 
 clean:  ## Remove .venv and caches; keeps runs/
 	rm -rf $(VENV) .venv-jax .venv-runtime .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -175,6 +175,7 @@ def judge(
     name: str = "agent",
     condition: str = "live/by-kind",
     episodes: int = 64,
+    at_once: int = 16,
     out: str | Path | None = None,
     **options: Any,
 ) -> Judged:
@@ -189,6 +190,7 @@ def judge(
         name: what the agent is called in records and tables.
         condition: how it is instructed.
         episodes: played without instructions, and as many with instructions; a quarter of it under each kind.
+        at_once: how many episodes are played side by side, 1 for a person.
         out: the folder for the record. None: write nothing.
         options: options of the world.
 
@@ -198,7 +200,14 @@ def judge(
     from mavic.evaluation import judge
 
     return judge.judge(
-        agent, world, name=name, condition=condition, episodes=episodes, out=out, **options
+        agent,
+        world,
+        name=name,
+        condition=condition,
+        episodes=episodes,
+        at_once=at_once,
+        out=out,
+        **options,
     )
 
 

@@ -98,6 +98,9 @@ class Preset:
     learns to refuse from the other prohibitions."""
     from_start_prob: Share = 0.0
     """Share of the episodes with instructions, in training with interruptions, that begin under one with rule add."""
+    one_agent_prob: Share = 0.0
+    """Share of the instructions in training that address one random agent instead of all that they are meant for. The
+    team then also knows how to work with an agent that alone is asked."""
     single_instruction: bool = False
     """An episode that begins under an instruction gets no second one. Otherwise states after
     its fulfilment are undersampled."""
@@ -142,6 +145,42 @@ class Preset:
             if name not in names:
                 raise ValueError(f"no number is called {name!r}; {suggest(name, names)}")
         return cls(**values)
+
+
+FOLLOW_EPISODES = ("epsilon_episodes", "entropy_episodes")
+"""Numbers of a preset that change in proportion if `episodes` changes."""
+
+
+def changed(preset: Preset, changes: Mapping[str, Any]) -> Preset:
+    """Return a preset with some numbers changed.
+
+    Args:
+        preset: The preset.
+        changes: Numbers by name. If `episodes` is among them, those of FOLLOW_EPISODES change in proportion.
+    """
+    share = replace(preset, **changes).episodes / preset.episodes
+    along = {name: max(1, round(getattr(preset, name) * share)) for name in FOLLOW_EPISODES}
+    return replace(preset, **{**along, **changes})
+
+
+def unaided(preset: Preset, episodes: int) -> Preset:
+    """Return a preset without anything that helps a team to obey, such as drills. Only the learner is left.
+
+    Args:
+        preset: The preset.
+        episodes: Its new number of training episodes.
+    """
+    off: dict[str, Any] = {
+        "kind_heads": False,
+        "drill_prob": 0.0,
+        "allowed_loss": (0.0, 0.0),
+        "from_start_prob": 0.0,
+        "hold_to_end_prob": 0.0,
+        "spurious_interrupt_prob": 0.0,
+        "uninstructed_episode_prob": 0.0,
+        "single_instruction": False,
+    }
+    return changed(preset, {**off, "episodes": episodes})
 
 
 TUNED = Preset(  # what the tuned presets of all worlds share
@@ -208,6 +247,7 @@ DEFAULT = replace(
     from_start_prob=0.3,
     single_instruction=True,
     drill_prob=1.0,
+    one_agent_prob=0.25,
     kind_heads=True,
 )
 GENERAL = {  # for worlds without presets of their own

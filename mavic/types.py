@@ -29,8 +29,8 @@ Array = jax.Array
 ArrayLike = Array | np.ndarray | Sequence[Any]  # what callers who do not use JAX may hold
 T = TypeVar("T")
 CONTEXTS = 3
-"""The number of contexts of a decision. 0: no instruction; 1: an instruction, and the task goes on (rule add); 2: an
-instruction instead of the task (rule replace)."""
+"""The number of contexts of an agent's decision. 0: no instruction; 1: an instruction, and the task goes on for this
+agent (rule add, or only teammates are addressed); 2: an instruction instead of the task (rule replace)."""
 
 
 def assert_rank(axes: str, **arrays: Any) -> None:
@@ -184,7 +184,9 @@ class Schedule:
     hold_max: Array
     once: Array  # [] bool: at most one per episode
     overlap: Array  # [] bool: one of another kind may replace a running one
-    one_agent: Array  # [] bool: it addresses one random agent of those that the kind is meant for
+    one_agent: (
+        Array  # [] chance that it addresses one random agent of those that the kind is meant for
+    )
     from_start: Array  # [] chance that one is drawn at reset and held for the whole episode
     from_start_adds: Array  # [] bool: only kinds with rule add are drawn at reset
     single_instruction: Array  # [] bool: no other follows one that was given at reset
@@ -215,7 +217,7 @@ class Instruction:
     decided: Array  # [] bool: some addressed agent has decided under it
     given: Array  # [] instructions given in this episode so far
     uninstructed: Array  # [] bool: no further instruction is given in this episode
-    context: Array  # [] 0, 1 or 2, as `CONTEXTS` says
+    context: Array  # [N] 0, 1 or 2, as `CONTEXTS` says
     enforced: Array  # [] bool: what it forbids is not available to the agents it addresses
 
 
@@ -261,7 +263,7 @@ class Timestep:
     fresh: Array  # [N] bool: the macro was chosen in this tick
     kind: Array  # [N] the instruction that holds in this tick; 0 = not addressed
     phrase: Array  # [N] its phrase; 0 = silence
-    context: Array  # [] its context: 0, 1 or 2, as `CONTEXTS` says
+    context: Array  # [N] the agent's context under it: 0, 1 or 2, as `CONTEXTS` says
     reward: Array  # [N] what the learner is paid, instruction included
     task_reward: Array  # [] the task's own reward, mean over agents
     complied: Array  # [N] the running macro is allowed (true when not addressed)

@@ -1,7 +1,7 @@
 """Faults on purpose: kills, damaged and malformed files, command lines, a full disk, races, an hour of pages.
 
     python tests/faults.py --kills 0 --files 10000 --jobs 2 --out results/faults-files.json
-    python tests/faults.py --page docs/reliability.md      writes the counts of all results/faults-*.json into the page
+    python tests/faults.py --page docs/record/reliability.md   writes the counts of all results/faults-*.json into it
 
 Each sort of fault is injected many times, and each outcome is counted. `survived`: the result is as if nothing had
 happened. `refused`: an error that names the file or the value, on one line. `tracebacks`: any other error. `silent`:

@@ -1,17 +1,21 @@
 """Exports two teams and records episodes that they play with JAX, for the tests that run without it.
 
-    PYTHONPATH=. python tests/robot_recordings.py
+    PYTHONPATH=.:tests python tests/robot_recordings.py
 
 Each episode is an `.npz`: what every agent saw, who decided, what was available, the kinds of both instructions, the
-random numbers, and the macros that the JAX team chose.
+random numbers, and the macros that the JAX team chose. The rescue team has kinds by predicate; it is untrained, its
+instructions are enforced, and its episodes also have which predicates held of each choice.
 """
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from pathlib import Path
 
 import jax
 import numpy as np
+from teams import untrained
 
 import mavic
 from mavic.bridges import team_folder
@@ -31,8 +35,29 @@ EPISODES = {
         Cue(30, "none"),
         Cue(40, "fetch-tool-2-first"),
     ],
+    ("rescue", 4): [
+        Cue(0, "left-is-one-way", None, 14),
+        Cue(3, "robot-2-keeps-off-the-beam", None, 8, True),
+        Cue(16, "charge", ["robot_0", "robot_1"], 8),
+        Cue(18, "left-is-one-way", ["robot_2"], 6, True),
+        Cue(26, "come-back", None, 10),
+    ],
 }
-TICKS = {"overcooked": 90, "warehouse": 70}
+TICKS = {"overcooked": 90, "warehouse": 70, "rescue": 40}
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def team_of(world: str, folder: Path) -> str | Path:
+    """The shipped team of a world. The rescue team is written into the folder; its module must be on the path."""
+    if world != "rescue":
+        return f"{world}/mavic"
+    __import__("rescue")  # registers it
+    return untrained(folder, world)
+
+
+def stage_of(world: str, team: str | Path) -> Stage:
+    """The stage of a recorded team."""
+    return open_stage(team, shield=world == "rescue")
 
 
 def episode(stage: Stage, seed: int, script: list[Cue], ticks: int) -> dict[str, np.ndarray]:
@@ -48,21 +73,27 @@ def episode(stage: Stage, seed: int, script: list[Cue], ticks: int) -> dict[str,
         row = dict(
             observation=np.asarray(state.observation, np.float32),
             idle=state.idle,
-            available=state.available,
+            available=stage.env.available(state.state),
             kind=np.asarray(state.instruction.kind, np.int8),
             also=np.asarray(also, np.int8),
             draws=jax.random.uniform(key, (agents,)),
             macro=np.asarray(moment.macro, np.int8),
         )
+        if stage.instructed_env.rules.predicate is not None:
+            row["holds"] = stage.env.holds(state.state)
         for name, value in row.items():
             rows.setdefault(name, []).append(np.asarray(value))
     return {name: np.stack(values) for name, values in rows.items()}
 
 
 if __name__ == "__main__":
-    for world in ("overcooked", "warehouse"):
-        team_folder.export(mavic.load_policy(f"{world}/mavic"), DATA / world, reader=False)
+    sys.path.insert(0, str(EXAMPLES))
+    with tempfile.TemporaryDirectory() as place:
+        teams = {world: team_of(world, Path(place)) for world in TICKS}
+        stages = {world: stage_of(world, team) for world, team in teams.items()}
+        for world, team in teams.items():
+            team_folder.export(mavic.load_policy(team), DATA / world, reader=False)
     for (world, seed), script in EPISODES.items():
-        played = episode(open_stage(f"{world}/mavic"), seed, script, TICKS[world])
+        played = episode(stages[world], seed, script, TICKS[world])
         np.savez_compressed(DATA / f"{world}-{seed}.npz", **played)
         print(world, seed, played["macro"].shape, int(played["idle"].sum()), "decisions")

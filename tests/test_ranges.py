@@ -60,7 +60,7 @@ def test_the_message_says_the_range(changes, message):
 
 
 @pytest.mark.parametrize("world", api.BUILT_IN)
-@pytest.mark.parametrize("name", ["tuned", "paper"])
+@pytest.mark.parametrize("name", ["tuned", "paper-tuned", "paper"])
 def test_presets_of_worlds_are_in_range_and_come_back_from_files(world, name):
     preset = preset_of(name, world)
     assert Preset.of(dataclasses.asdict(preset)) == preset

@@ -1,4 +1,4 @@
-"""The table of docs/backbones.md: what every method reaches on every backbone, by world.
+"""The table of docs/record/backbones.md: what every method reaches on every backbone, by world.
 
 It shows `results/backbones/table.json`, which `mavic report results/backbones` writes.
 """

@@ -1,6 +1,6 @@
 """Find the numbers of a page that have no record.
 
-    python -m tools.cited README.md docs/results.md
+    python -m tools.cited README.md docs/record/results.md
 
 prints every number with a decimal point that no file of the folder `results` beside the page holds. Known numbers are
 those of JSON files, and the mean and the least over seeds of each entry of a record's score. Blocks that commands make
@@ -8,7 +8,7 @@ are not searched. Records of studies do not count, for their pages have JSON fil
 world may cite only that world's files and the pages of studies. A number with another source stands in a comment of
 its section:
 
-    <!-- not from a record: 16.0 7.4 (docs/lab.md 77) -->
+    <!-- not from a record: 16.0 7.4 (docs/record/lab.md 77) -->
 
 Together the files hold nearly every number with one decimal. A paragraph, which ends with an empty line, can name the
 files that it cites; then only they count:

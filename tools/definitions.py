@@ -1,4 +1,4 @@
-"""The table of docs/definitions.md: one line per metric of `mavic.evaluation.metrics.METRICS`."""
+"""The table of docs/record/definitions.md: one line per metric of `mavic.evaluation.metrics.METRICS`."""
 
 from __future__ import annotations
 

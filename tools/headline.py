@@ -1,21 +1,25 @@
 """The headline tables of pages: which rows `results/headline.json` names, as Markdown made from `table.json`.
 
-    python -m tools.headline README.md docs/results.md
+    python -m tools.headline README.md docs/record/results.md
 
 rewrites every block between `<!-- headline: WORLD -->` and `<!-- end -->` on these pages. A world may have several
 entries, such as `<!-- headline: overcooked extras -->`. Other blocks are `<!-- study: NAME -->` (the page of a study,
-`results/NAME.md`), `<!-- repeat: table1 -->` (Table 1 beside its repetition), `<!-- bias: WORLD -->` (the critics'
-errors under all conditions), `<!-- speed -->`, `<!-- speed: backbones -->`, `<!-- backbones -->` and
-`<!-- definitions -->` (the table of metrics). BLOCKS has a row for each. An entry of `headline.json` looks like this:
+`results/NAME.md`), `<!-- bias: WORLD -->` (the critics' errors under all conditions), `<!-- speed -->`,
+`<!-- speed: backbones -->`, `<!-- backbones -->`, `<!-- definitions -->` (the table of metrics), and those of
+`tools.guide`: `<!-- table1: BLOCK -->`, `<!-- figure: NAME -->`, `<!-- studies -->` and
+`<!-- times -->`. BLOCKS has a row for each.
+
+An entry of `headline.json` looks like this:
 
     "box_pushing": {
         "group": "tuned/protected/live/by-kind",            the group of `table.json` whose rows are shown
-        "method": "mavic",                                   the row that is the headline, in bold
         "also": {"tuned/shared/live/by-kind": ["mavic"]},    optional: rows of other groups, after those of their method
         "without": ["mavic-shift"],                          optional: methods that are left out of the group
         "columns": ["method", "base return"],                optional: only these columns
         "folder": "repeat/box_pushing"                       optional: the folder of the table (default: the world's)
     }
+
+Bold is the best mean of its column.
 """
 
 from __future__ import annotations
@@ -32,11 +36,9 @@ from typing import Any
 from mavic.envs import api
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import METHODS
-from mavic.reporting import studies, styles
+from mavic.reporting import styles
 from mavic.reporting.formats import hundredths, number, percent
-from mavic.reporting.studies import table1
-from mavic.studies.studies import STUDIES
-from tools import backbones, definitions, speed
+from tools import backbones, definitions, guide, speed
 
 HEADLINE = "headline.json"
 SHIELD = "+shield"
@@ -54,7 +56,6 @@ class _Row:
     group: str
     name: str
     numbers: Mapping[str, Any]
-    headline: bool
     has_paper: bool
     """Whether the paper's numbers for this method stand in this row."""
 
@@ -83,8 +84,7 @@ def _method(line: _Row) -> str:
     label = "dual (naive)" if _is_dual(line.name, line.group) else styles.look(line.method).label
     if line.name != line.method:
         return f"{label} + shield"
-    label = label if METHODS[line.method].hears else f"{label} {styles.HEARS_NOTHING}"
-    return f"**{label}**" if line.headline else label
+    return label if METHODS[line.method].hears else f"{label} {styles.HEARS_NOTHING}"
 
 
 def _spread(key: str, write: Callable[[float], str], line: _Row) -> str:
@@ -92,7 +92,7 @@ def _spread(key: str, write: Callable[[float], str], line: _Row) -> str:
     mean = write(line.get(f"{key}_mean"))
     in_percent = mean.endswith("%")
     bounds = ", ".join(hundredths(x, 2) if in_percent else number(x) for x in (low, high))
-    return f"**{mean}** [{bounds}]" if line.headline else f"{mean} [{bounds}]"
+    return f"{mean} [{bounds}]"
 
 
 def _paper(line: _Row) -> str:
@@ -125,6 +125,8 @@ COLUMNS: dict[str, Callable[[_Row], str]] = {
     "live solved": lambda line: percent(line.get("live_solved")),
     "paper": _paper,
 }
+BOLD = {"base return": "base_mean", "instructions followed": "compliance_mean"}
+"""The columns whose best mean is bold, with its key in `table.json`."""
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -140,7 +142,7 @@ def markdown(results: Path, entry: str) -> str:
     """
     named, world = _json(results / HEADLINE)[entry], entry.split()[0]
     table = _json(results / named.get("folder", world) / "table.json")
-    group, best = named["group"], named["method"]
+    group = named["group"]
     out = {*LEFT_OUT, *named.get("without", ())}
     chosen = {group: [name for name in table[group] if name not in out]}
     chosen |= named.get("also", {})
@@ -153,13 +155,15 @@ def markdown(results: Path, entry: str) -> str:
             group=key,
             name=name,
             numbers=table[key][name],
-            headline=(key, name) == (group, best),
             has_paper=key.partition("/")[2] == PAPERS and not name.endswith(SHIELD),
         )
         for key, name in found
     ]
     columns = named.get("columns", COLUMNS)
     cells = {title: [COLUMNS[title](line) for line in lines] for title in columns}
+    for title, key in BOLD.items():
+        if title in cells:
+            cells[title] = _bold_best(cells[title], [line.get(key) for line in lines])
     shown = {title: texts for title, texts in cells.items() if set(texts) - {styles.MISSING, ""}}
     rows = zip(*shown.values(), strict=True)
     return "\n".join(
@@ -170,6 +174,16 @@ def markdown(results: Path, entry: str) -> str:
             "",
         ]
     )
+
+
+def _bold_best(cells: list[str], means: list[float]) -> list[str]:
+    """Return the cells of a column. The means that are written like the largest one are bold."""
+    written = [cell.partition(" [")[0] for cell in cells]
+    best = written[max(range(len(means)), key=lambda i: means[i])]
+    return [
+        cell.replace(best, f"**{best}**", 1) if mean == best else cell
+        for mean, cell in zip(written, cells, strict=True)
+    ]
 
 
 def updated(text: str, results: Path) -> str:
@@ -205,26 +219,20 @@ def _study(results: Path, name: str) -> str:
     if not page.is_file():
         return "Not run yet.\n"
     text = page.read_text(encoding="utf-8").partition("\n")[2].lstrip("\n")
-    return PICTURE.sub(r"![\1](../results/\2)", SUBTITLE.sub(r"###\1", text))
-
-
-def _repeat(results: Path, name: str) -> str:
-    """Return a study beside its repetition, whose records lie in the folder `repeat-NAME`."""
-    full = STUDIES[name].trainings["full"]
-    folders = (results, results / f"repeat-{name}")
-    return table1.beside(
-        *(studies.collect(full, folder / studies.COPIED, folder).found for folder in folders)
-    )
+    return PICTURE.sub(r"![\1](../../results/\2)", SUBTITLE.sub(r"###\1", text))
 
 
 BLOCKS: dict[str, Callable[[Path, str], str]] = {
     "backbones": backbones.markdown,
     "bias": _bias,
     "definitions": definitions.markdown,
+    "figure": guide.figure,
     "headline": markdown,
-    "repeat": _repeat,
     "speed": speed.markdown,
+    "studies": guide.studies,
     "study": _study,
+    "table1": guide.table1,
+    "times": guide.times,
 }
 """What makes each block. The second argument is what follows the block's name."""
 BLOCK = re.compile(

@@ -29,6 +29,16 @@ COLUMNS = {  # title → file, entry
     "residual": ("bench-gpu.json", "training, residual"),
 }
 
+GUIDE = {
+    title: COLUMNS[title]
+    for title in (
+        "two cores: environment",
+        "training, shared",
+        "one H200: training, shared",
+        "protected",
+    )
+}
+
 BY_BACKBONE = {  # file of a world → where all backbones were timed
     "bench-backbones-cpu.json": "two cores",
     "bench-backbones-gpu.json": "one H200",
@@ -40,19 +50,21 @@ def markdown(results: Path, of: str = "") -> str:
 
     Args:
         results: The folder of results.
-        of: Empty for the table of worlds, "backbones" for that of backbones.
+        of: Empty for the table of worlds, "guide" for some of its columns, "backbones" for that of backbones.
     """
-    return {"": _by_world, "backbones": _by_backbone}[of](results)
+    if of == "backbones":
+        return _by_backbone(results)
+    return _by_world(results, {"": COLUMNS, "guide": GUIDE}[of])
 
 
-def _by_world(results: Path) -> str:
+def _by_world(results: Path, columns: Mapping[str, tuple[str, str]]) -> str:
     rows = {
         api.world(world).title: [
-            _cell(results / world / file, entry) for file, entry in COLUMNS.values()
+            _cell(results / world / file, entry) for file, entry in columns.values()
         ]
         for world in api.BUILT_IN
     }
-    return _table(tuple(COLUMNS), rows)
+    return _table(tuple(columns), rows)
 
 
 def _by_backbone(results: Path) -> str:

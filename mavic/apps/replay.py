@@ -24,6 +24,7 @@ from mavic.apps.frames import Frame
 from mavic.apps.recording import Recording
 from mavic.envs import painting
 from mavic.envs.api import plain
+from mavic.experiment.talk import names_of
 from mavic.storage import files
 from mavic.types import Scene, Sprite
 
@@ -81,6 +82,7 @@ def pack(recording: Recording) -> dict[str, Any]:
             }
         )
     facts = {name.name: getattr(recording, name.name) for name in dataclasses.fields(recording)}
+    facts["agent_words"] = names_of(recording.world, recording.agents)
     return {**facts, "frames": frames, "pool": [json.loads(part) for part in pool]}
 
 
@@ -309,22 +311,16 @@ def _still(recording: Recording, ground: _Ground, index: int) -> Any:
         fontsize=11, fontweight="bold" if frame["instruction"] else "normal",
         bbox={"boxstyle": "round,pad=0.4", "facecolor": BUBBLES[verdict], "edgecolor": "#1A1A1A"},
     )  # fmt: skip
+    called = names_of(recording.world, recording.agents)
     for row, agent in enumerate(frame["agents"]):
         doing = "–" if frame["over"] else agent.get("doing") or plain(agent["macro"])
-        text = f"{_called(frame, row)}: {doing}{MARKS[agent['complies']]}"
+        text = f"{called[row]}: {doing}{MARKS[agent['complies']]}"
         figure.text(0.05, bottom - 0.24 * (row + 0.7) / height, text, fontsize=9.5, va="center")
     done = f"{recording.name}   tick {frame['time']}   return {frame['earned']:.1f}"
     counted = f"   followed {frame['followed']} of {frame['judged']}" if frame["judged"] else ""
     figure.text(0.05, 0.18 / height, done + counted, fontsize=9.5, va="center")
     figure.canvas.draw()
     return Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
-
-
-def _called(frame: Frame, agent: int) -> str:
-    """Return what people call an agent."""
-    robots = [sprite for sprite in frame["scene"]["sprites"] if sprite["shape"] == "robot"]
-    named = robots[agent].get("name") if agent < len(robots) else ""
-    return named or plain(frame["agents"][agent]["name"])
 
 
 def _caption(recording: Recording, index: int) -> tuple[str, bool | None]:

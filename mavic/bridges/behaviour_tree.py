@@ -25,8 +25,9 @@ Boxes = dict[str, list[Command]]
 class Robot(Protocol):
     """What a leaf needs of a robot. No method may block."""
 
-    def see(self) -> tuple[Any, Any]:
-        """Return the observation, and which macros can be started (None: all)."""
+    def see(self) -> tuple[Any, ...]:
+        """Return the observation, which macros can be started (None: all), and, if the team has kinds by predicate, of
+        which macros each predicate holds: the arguments of `RobotTeam.observed`."""
 
     def start(self, macro: str, number: int) -> None:
         """Start a macro."""

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from mavic.bridges.onnx import model_of
+from mavic.envs.api import predicates_of
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.records import versions
 from mavic.instruct.reward import rules_of
 from mavic.language import encoder as encoders
-from mavic.language.reader.read import guarded_prohibitions, head_of
+from mavic.language.reader.read import head_of
 from mavic.runtime import folder as exported
 from mavic.storage import files
 from mavic.teams.facts import PolicyError
@@ -49,15 +50,17 @@ def export(team: TeamPolicy, path: str | Path, *, reader: bool = True) -> Path:
 
 def _facts_of(team: TeamPolicy, hashes: dict[str, str]) -> dict[str, Any]:
     config, task, _ = team.origin()
-    guarded = guarded_prohibitions(task.lexicon)
-    if any(kind.when or kind.unless for kind in task.file.kinds):
-        raise PolicyError(
-            f"the instruction file of {team.world} has kinds by predicate (when, unless), which depend on the world's "
-            "state; a team on robots cannot know it, so such a team cannot be exported yet"
-        )
     rules = rules_of(task.env, task.file, rule=ExperimentConfig.of(team.facts["config"]).rule)
     silence = np.zeros((1, team.shape.embedding), np.float32)
     heard = np.concatenate([silence, team.vectors_heard()])
+    arrays = {
+        name: np.asarray(getattr(rules, name))
+        for name in ("allowed", "lists_allowed", "addressed", "effect")
+    }
+    by_predicate = rules.predicate is not None
+    none = np.zeros(len(rules.names), np.int32)
+    arrays["predicate"] = np.asarray(rules.predicate) if by_predicate else none
+    arrays["negated"] = np.asarray(rules.negated) if by_predicate else none > 0
     return {
         "format": exported.FORMAT,
         "world": team.world,
@@ -68,16 +71,13 @@ def _facts_of(team: TeamPolicy, hashes: dict[str, str]) -> dict[str, Any]:
         "macros": team.facts["macros"],
         "kinds": list(team.kinds),
         "phrases": {kind: list(texts) for kind, texts in task.lexicon.training_phrases().items()},
-        "guarded": None if guarded is None else list(guarded),
         "hear": team.hear,
         "heard": heard.astype(float).tolist(),
         "observation": team.observation,
         "needs": team.needs,
         "memory": [team.shape.parts, team.shape.hidden],
-        "rules": {
-            name: np.asarray(getattr(rules, name)).tolist()
-            for name in ("allowed", "lists_allowed", "addressed", "effect")
-        },
+        "predicates": list(predicates_of(task.env)) if by_predicate else [],
+        "rules": {name: array.tolist() for name, array in arrays.items()},
         "versions": versions(),
         "files": hashes,
     }

@@ -208,6 +208,8 @@ class World:
     """Sentences that a page offers first. Empty: the first phrase of each kind."""
     agent_words: tuple[str, ...] = ()
     """What people call the agents, in their order. Empty: the agents' names without underscores."""
+    other_words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What people also say for an agent, a thing, or the noun in the names of things, by that name."""
     macro_words: Mapping[str, str] = field(default_factory=dict)
     """What people call a macro. A macro that is missing here is called by its name, in lower case."""
     macro_things: Mapping[str, str] = field(default_factory=dict)

@@ -112,6 +112,7 @@ def judge(
     name: str = "agent",
     condition: str = "live/by-kind",
     episodes: int = 64,
+    at_once: int = SIDE_BY_SIDE,
     out: str | Path | None = None,
     **options: Any,
 ) -> Judged:
@@ -123,6 +124,7 @@ def judge(
         name: what the agent is called in records: small letters, digits, "-" and "_".
         condition: how it is instructed, as in `mavic train --condition`.
         episodes: of the first two sections each; a quarter of it for each kind.
+        at_once: how many episodes are played side by side, 1 for a person.
         out: the folder for the record, which goes into a folder of the world. None: write nothing.
         options: options of the world.
     """
@@ -130,10 +132,12 @@ def judge(
         raise ValueError(f"name {name!r}: use small letters, digits, - and _")
     if episodes < 1:
         raise ValueError(f"episodes must be 1 or more, not {episodes}")
+    if not 1 <= at_once <= SIDE_BY_SIDE:
+        raise ValueError(f"at_once must be from 1 to {SIDE_BY_SIDE}, not {at_once}")
     config = ExperimentConfig(world=world, method=f"{JUDGED}{name}", options=options)
     config = config.with_condition(condition)
     task, preset = task_of(config), preset_of(config.preset, world)
-    play = _Play(agent, config, task, preset.gamma)
+    play = _Play(agent, config, task, preset.gamma, at_once)
     score = play.score(episodes)
     record = None
     if out is not None:
@@ -146,7 +150,10 @@ def judge(
 class _Play:
     """An agent in a task."""
 
-    def __init__(self, agent: Agent, config: ExperimentConfig, task: Task, gamma: float) -> None:
+    def __init__(
+        self, agent: Agent, config: ExperimentConfig, task: Task, gamma: float, at_once: int
+    ) -> None:
+        self.at_once = at_once
         self.agent, self.config, self.task, self.gamma = agent, config, task, gamma
         self.test = instructed_env(config, task)
         env = self.test.env
@@ -196,8 +203,8 @@ class _Play:
         """Return the sums over episodes. They are the first ones that trained teams play in this section."""
         env = evaluate.env_of(self.test, episodes_of(self.twins, also=None, **which))
         found = None
-        for first in range(0, episodes, SIDE_BY_SIDE):
-            rows = self._rows(env, first, min(SIDE_BY_SIDE, episodes - first))
+        for first in range(0, episodes, self.at_once):
+            rows = self._rows(env, first, min(self.at_once, episodes - first))
             sums = jax.tree.map(np.asarray, self._measure(rows))
             found = sums if found is None else jax.tree.map(np.add, found, sums)
         assert found is not None

@@ -1,4 +1,4 @@
-"""The table of metrics: what evaluation sums, what reports show, and what docs/definitions.md says.
+"""The table of metrics: what evaluation sums, what reports show, and what docs/record/definitions.md says.
 
 A metric is a ratio of two sums. Evaluation sums the numerator and the denominator on the device (`measure`), adds
 batches of episodes, and divides once at the end (`Ratio.value`). Score lines, tables, captions, CSV, JSON and the page

@@ -7,6 +7,7 @@ This room does not train. Rooms above read its tables.
     methods       METHODS; the numbers of a preset as arrays
     task          Task: environment, instruction file, phrases
     environments  a configuration's environment, with instructions and their schedule
+    talk          who and what can be spoken of in a world, and what can hold together
     check         finds mistakes in an instruction file before anything is trained
     records       JSON lines: the only source of tables
 """

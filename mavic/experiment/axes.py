@@ -20,6 +20,7 @@ DEFAULT_ENCODER = "minilm-l3"
 BY_PRESET = {  # the values of empty axes; other presets use those of `default`
     "default": {"network": "residual", "hear": "kinds", "population": 8},
     "tuned": {"network": "residual", "hear": "kinds", "population": 1},
+    "paper-tuned": {"network": "shared", "hear": "vectors", "population": 1},
     "paper": {"network": "protected", "hear": "vectors", "population": 1},
     "reference": {"network": "protected", "hear": "vectors", "population": 1},
 }
@@ -199,25 +200,26 @@ class Axes:
     method is naive on the network protected."""
     network: str = _axis("", several=True, program=True)
     """shared is the paper's network. protected has separate parts for instructed and uninstructed decisions. residual
-    is protected, and its instructed actor adds to the logits of the uninstructed one. The default is residual, and
-    protected with the presets paper and reference. --plugins may add networks of your own."""
+    is protected, and its instructed actor adds to the logits of the uninstructed one. The default is residual, shared
+    with the preset paper-tuned, and protected with paper and reference. --plugins may add networks of your own."""
     backbone: str = _axis(DEFAULT_BACKBONE, several=True, program=True)
     """Who has which actor and critic: mac-iac (the paper's, the default), mac-cac, mac-naive-iacc, mac-iaicc or acac.
     docs/backbones.md says which one when."""
     hear: str = _axis("", program=True, suffix=_hearing)
     """What agents hear: kinds (the probability of each kind, as the reader understands a sentence) or vectors (the
-    sentence's vector, as in the paper). The default is kinds, and vectors with the presets paper and reference."""
+    sentence's vector, as in the paper). The default is kinds, and vectors with paper-tuned, paper and reference."""
     encoder: str = _axis(DEFAULT_ENCODER, program=True, suffix=_encoder)
     """The frozen encoder that makes the vectors (only with --hear vectors): minilm-l3 (the default), minilm-l6,
     path:DIR (the folder of a saved model), hf:NAME (from the Hugging Face hub), or one of your own that --plugins
     adds."""
     preset: str = _axis("default", program=True)
     """The numbers of the learner: default (for every world), tuned (by hand for each built-in world, version 0.2),
-    paper (the paper's table) or reference (the commands of the reference code)."""
+    paper-tuned (those without any help to obey, for the paper's own setting: --condition paper/add), paper (the
+    paper's table) or reference (the commands of the reference code)."""
     population: Annotated[int, Range(0, 256)] = _axis(0, program=True, suffix=_population)
     """How many members of each seed start training. At shares of the training the worse half is dropped, until one is
-    left; 8 members cost as much as 4.5 trainings. 1 is a single training. The default (0) is 8, and 1 with the presets
-    tuned, paper and reference."""
+    left; 8 members cost as much as 4.5 trainings. 1 is a single training. The default (0) is 8 with the preset default,
+    and 1 with the others."""
     schedule: str = _axis("live", option=False)
     """When instructions come: live (they come and go) or paper (at most one per episode, held to its end)."""
     rule: str = _axis("by-kind", option=False)

@@ -70,5 +70,5 @@ def _schedule_of(config: ExperimentConfig, name: str) -> Schedule:
         if config.hold is not None:
             numbers["hold_min"], numbers["hold_max"] = config.hold
     if name != "off":
-        numbers |= dict(one_agent=config.one_agent)
+        numbers |= dict(one_agent=float(config.one_agent))
     return make_schedule(**numbers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ from mavic.hints import look_up
 from mavic.learn import backbones, networks
 from mavic.learn.networks import Shape
 from mavic.learn.update import HyperParams, StaticConfig
-from mavic.preset import GENERAL, Preset
+from mavic.preset import GENERAL, Preset, changed
 from mavic.types import CONTEXTS
 
 
@@ -82,10 +81,6 @@ METHODS |= {
 }
 
 
-FOLLOW_EPISODES = ("epsilon_episodes", "entropy_episodes")
-"""Numbers of a preset that change in proportion if `episodes` changes."""
-
-
 def preset_of(name: str, world: str, backbone: str = "mac-iac", **changes: Any) -> Preset:
     """Return a world's preset with some numbers changed. A world without presets gets the general ones.
 
@@ -102,19 +97,13 @@ def preset_of(name: str, world: str, backbone: str = "mac-iac", **changes: Any) 
         general = {n: _with_facts(p, record) for n, p in GENERAL.items()}
         preset = look_up({**general, **own}, name, "preset")
         preset = dataclasses.replace(preset, **numbers)
-    return _changed(preset, changes)
+    return changed(preset, changes)
 
 
 def _with_facts(general: Preset, world: api.World) -> Preset:
     """Return general numbers with a world's own gamma and number of episodes, if it names them."""
     facts = {"gamma": world.gamma, "episodes": world.episodes}
-    return _changed(general, {name: fact for name, fact in facts.items() if fact is not None})
-
-
-def _changed(preset: Preset, changes: Mapping[str, Any]) -> Preset:
-    share = dataclasses.replace(preset, **changes).episodes / preset.episodes
-    along = {name: max(1, round(getattr(preset, name) * share)) for name in FOLLOW_EPISODES}
-    return dataclasses.replace(preset, **{**along, **changes})
+    return changed(general, {name: fact for name, fact in facts.items() if fact is not None})
 
 
 def static_config_of(

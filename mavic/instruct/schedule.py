@@ -47,7 +47,7 @@ def make_schedule(
     hold_max: Ticks = FOREVER,
     once: bool = False,
     overlap: bool = False,
-    one_agent: bool = False,
+    one_agent: Share = 0.0,
     from_start: Share = 0.0,
     from_start_adds: bool = False,
     single_instruction: bool = False,
@@ -67,7 +67,7 @@ def make_schedule(
         hold_max=jnp.int32(hold_max),
         once=jnp.asarray(once),
         overlap=jnp.asarray(overlap),
-        one_agent=jnp.asarray(one_agent),
+        one_agent=jnp.float32(one_agent),
         from_start=jnp.float32(from_start),
         from_start_adds=jnp.asarray(from_start_adds),
         single_instruction=jnp.asarray(single_instruction),
@@ -91,7 +91,7 @@ def no_instruction(agents: int) -> Instruction:
         decided=jnp.asarray(False),
         given=jnp.int32(0),
         uninstructed=jnp.asarray(False),
-        context=jnp.int32(0),
+        context=zeros,
         enforced=jnp.asarray(False),
     )
 
@@ -282,7 +282,7 @@ def give(
         decided=jnp.asarray(False),
         given=instruction.given + target.any(),
         uninstructed=instruction.uninstructed,
-        context=_context(kind, target, rules),
+        context=contexts_of(target, rules.replaces[kind]),
         enforced=target.any() & enforced,
     )
     return ClockUpdate(
@@ -324,9 +324,10 @@ def _draw(
     drilled &= draws[6] < schedule.drill_prob
     awaits = (rules.outcome[kind] != 0).any()
     meant = rules.addressed[kind]
-    rank = jnp.floor(draws[4] * meant.sum())
+    alone = draws[4] < schedule.one_agent
+    rank = jnp.floor(draws[4] / jnp.maximum(schedule.one_agent, 1e-6) * meant.sum())
     chosen = jnp.arange(meant.shape[0]) == jnp.argmax(jnp.cumsum(meant) > rank)
-    target = meant & (chosen | ~schedule.one_agent)
+    target = meant & (chosen | ~alone)
     new = Instruction(
         kind=jnp.where(target, kind, 0),
         phrase=jnp.where(target, phrase, 0),
@@ -336,7 +337,7 @@ def _draw(
         decided=jnp.asarray(False),
         given=instruction.given + 1,
         uninstructed=instruction.uninstructed,
-        context=_context(kind, target, rules),
+        context=contexts_of(target, rules.replaces[kind]),
         enforced=drilled | schedule.shield,
     )
     return new, possible.any()
@@ -348,9 +349,17 @@ def _phrase_of(kind: Array, draw: Array, phrases: Phrases) -> Array:
     return phrases.table[kind, jnp.minimum((draw * count).astype(jnp.int32), count - 1)]
 
 
-def _context(kind: Array, target: Array, rules: Rules) -> Array:
-    """Return the context [] of an instruction to `target` [N]: 0, 1 or 2, as `mavic.types.CONTEXTS` says."""
-    return jnp.where(target.any(), 1 + rules.replaces[kind], 0).astype(jnp.int32)
+def contexts_of(target: Array, replaces: Array) -> Array:
+    """Return the context of each agent [..., N] under an instruction: 0, 1 or 2, as `mavic.types.CONTEXTS` says.
+
+    An agent that is not addressed goes on with the task, whatever is asked of its teammates.
+
+    Args:
+        target: Bool [..., N], the agents that are addressed.
+        replaces: Bool [...], whether the instruction replaces the task.
+    """
+    own = target & jnp.asarray(replaces)[..., None]
+    return jnp.where(target.any(-1, keepdims=True), 1 + own, 0).astype(jnp.int32)
 
 
 def _choose(condition: Array, this: Instruction, other: Instruction) -> Instruction:

@@ -6,5 +6,5 @@ vectors       vectors of texts: shipped, cached or encoded
 lexicon       a world's phrases as arrays
 heard         what a team hears of a phrase
 reader        sentence → kind of instruction, or unsure
-conversation  a typed line → its clauses, whom they address, and what each asks for
+conversation  a typed line, in view of what holds → instructions, an end, or a question back
 """

@@ -54,7 +54,7 @@ def decide(
     observed: Observed,
     idle: Bool[Array, "W N"],
     available: Bool[Array, "W N M"],
-    epsilon: Float[Array, " W"],
+    epsilon: Float[Array, "W E"],
     draws: Float[Array, "W N"],
     greedy: Bool[Array, ""] | bool = False,
 ) -> tuple[Int[Array, "W N"], Float[Array, "*heard G R W H"]]:
@@ -71,19 +71,21 @@ def decide(
         observed: The input of the decision.
         idle: Which agents decide. The others keep their macro and memory.
         available: Which macros each agent may choose.
-        epsilon: The share of the uniform choice.
+        epsilon: The share of the uniform choice, of each agent or (`E` is 1) of all.
         draws: One uniform number for each agent.
         greedy: Whether to take the likeliest macro instead of a random one.
     """
     assert_rank("W N O", observation=observed.observation)
     assert_rank("W N", idle=idle, draws=draws, last_macro=observed.last_macro)
     assert_rank("W N M", available=available)
-    assert_rank("W", epsilon=epsilon)
+    assert_rank("W E", epsilon=epsilon)
     logits, memory = _policy_logits(network, actors, memory, observed, idle, available)
     if network.shape.joint:
         args = (network.shape.macro_counts, observed.last_macro, idle)
-        return _choose_jointly(*args, logits[0], available, epsilon, draws[:, 0], greedy), memory
-    explore = jnp.broadcast_to(epsilon[:, None], draws.shape)
+        return _choose_jointly(
+            *args, logits[0], available, epsilon[:, 0], draws[:, 0], greedy
+        ), memory
+    explore = jnp.broadcast_to(epsilon, draws.shape)
     chosen = _choose(logits.swapaxes(0, 1), available, explore, draws, jnp.asarray(greedy))
     return jnp.where(idle, chosen, observed.last_macro), memory
 
@@ -178,11 +180,13 @@ def values(
         scale: The scales of their values.
         memory: Their memory before the coming decision.
         observed: The input of that decision.
-        context: [W] of the joint instruction.
+        context: [W, N] of each agent. A critic of the team has the largest.
         idle: bool [W, N], which agents decide.
     """
     heads, _ = _step(network, critics, memory, observed, idle)
-    found = jax.vmap(lambda h, s: networks.value(h, context, s))(heads, scale)
+    own = context.max(-1, keepdims=True) if network.shape.hears_each else context
+    each = jnp.broadcast_to(own, (len(context), len(heads))).swapaxes(0, 1)
+    found = jax.vmap(networks.value)(heads, each, scale)
     return found.swapaxes(0, 1)
 
 

@@ -206,7 +206,7 @@ def value(heads: Array, context: Array, scale: Scale) -> Array:
 
     Args:
         heads: [R, ..., VALUE_HEADS], of a critic.
-        context: [...], of the joint instruction.
+        context: [...], of the agent.
         scale: The scale of the critic's values.
     """
     raw, head = _of_part(heads, context > 0), value_head(context)

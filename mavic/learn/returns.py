@@ -11,7 +11,7 @@ ordinary step with another bootstrap:
 
 `following` is V(h', c') + td_lambda * (G_{k+1} - V(h', c')) where the return goes on, else V(h', c'). The fixed point
 of `shift` and of `cut` is the value under one instruction that never changes. That of `none` is not
-(`tests/theory/`, `docs/theory.md`). Only the target of `cut` is independent of everything that happened under c'.
+(`tests/theory/`, `docs/record/theory.md`). Only the target of `cut` is independent of what happened under c'.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def macro_transitions(
         macro=pick(ticks.macro),
         phrases=pick(ticks.phrase[..., order]),
         kind=pick(everyone(ticks.kind.max(axis=-1))),
-        context=pick(everyone(ticks.context)),
+        context=pick(ticks.context),
         reward=pick(gathered),
         discount=pick(discount),
         next_observation=pick(ticks.next_observation),

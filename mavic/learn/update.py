@@ -292,19 +292,20 @@ def update_actor(
     """
     context, now = rows.context, hyper.anneal(state.episodes)
     valid = rows.valid.astype(jnp.float32)
-    weight = _weigh(rows.kind, valid, config.kinds, hyper.balance_kinds)
+    addressed = _addressed(config, rows)
+    # A teammate of those who are addressed goes on with the task: its rows are a kind of their own.
+    kind = jnp.where((rows.kind > 0) & ~addressed, config.kinds, rows.kind)
+    weight = _weigh(kind, valid, config.kinds + 1, hyper.balance_kinds)
     advantage = _normalize(
         advantage,
-        rows.kind,
+        kind,
         valid,
-        config.kinds,
+        config.kinds + 1,
         hyper.center_advantages[context],
         hyper.normalize_advantages[context],
     )
     advantage *= jnp.where(advantage < 0, now.actor_hysteresis[context], 1.0)
     advantage *= hyper.advantage_scale[context]
-    heard = rows.phrases if config.network.shape.joint else rows.phrases[..., :1]
-    addressed = (heard > 0).any(-1)
     timed = jnp.where(hyper.discount_actor_loss > 0, hyper.gamma**rows.time, 1.0)
     data = ActorRows(
         seen=Seen.before(rows),
@@ -336,6 +337,12 @@ def update_actor(
         for _ in range(1, config.passes):
             state, _ = step(state, losses.clipped_actor_loss, clipped)
     return state, acted
+
+
+def _addressed(config: StaticConfig, rows: MacroTransitions) -> Array:
+    """Return bool [K, L], whether an actor's own agent is addressed, or any agent of the whole team's actor."""
+    heard = rows.phrases if config.network.shape.joint else rows.phrases[..., :1]
+    return (heard > 0).any(-1)
 
 
 def _at_team_rows(target: Array, batch: Batch) -> tuple[Array, Array]:

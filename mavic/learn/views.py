@@ -203,6 +203,7 @@ def _team_ticks(shape: Shape, ticks: Timestep, dropped: bool) -> Timestep:
         last_macro=jnp.full_like(ticks.last_macro[..., :1], -1),
         macro=_joint_macro(shape.macro_counts, ticks.macro)[..., None],
         fresh=ticks.fresh.any(-1, keepdims=True),
+        context=ticks.context.max(-1, keepdims=True),
         reward=ticks.reward.mean(-1, keepdims=True),
         complied=ticks.complied.all(-1, keepdims=True),
         ended=ticks.ended.any(-1, keepdims=True),

@@ -111,19 +111,20 @@ def _legend_text(rows: Sequence[Row]) -> str:
     return dual[0].label if len(dual) == len(rows) else "naive (on protected: dual)"
 
 
-def draw_curve(axes: Any, row: Row, name: str) -> None:
+def draw_curve(axes: Any, row: Row, name: str, seen: styles.Look | None = None) -> None:
     """Draw a row's curve of a metric: the mean and the 95 % interval over seeds.
 
     Args:
         axes: The panel.
         row: The row. If the metric was not measured in its training, no curve is drawn.
         name: The metric, one of `rows.CURVES`.
+        seen: How it looks, if not like its method.
     """
     if not row.curve.has(name):
         return
     points = row.curve.points[name]
     low, high = interval(points.T)
-    episodes, style = row.curve.episodes, look(row.config.method)
+    episodes, style = row.curve.episodes, seen or look(row.config.method)
     axes.fill_between(episodes, low, high, color=style.colour, alpha=0.18, linewidth=0, zorder=2)
     axes.plot(
         episodes,

@@ -21,7 +21,7 @@ MISSING = "—"
 
 
 @dataclass(frozen=True)
-class _Look:
+class Look:
     """The label, colour and line style of a method."""
 
     label: str
@@ -30,15 +30,16 @@ class _Look:
 
 
 LOOKS = {  # in the order of tables; hues of Okabe and Ito, each with its own line style
-    "mavic": _Look("MAVIC", PALETTE["blue"]),
-    "mavic-shift": _Look("MAVIC-shift", PALETTE["sky"], (0, (5, 1))),
-    "switch": _Look("switch", PALETTE["green"], (0, (3, 1, 1, 1))),
-    "naive": _Look("naive", PALETTE["red"], (0, (1, 1))),
-    "vanilla": _Look("vanilla", PALETTE["slate"], (0, (6, 2))),
-    "random": _Look("random", PALETTE["grey"], (0, (1, 3))),
+    "mavic": Look("MAVIC", PALETTE["blue"]),
+    "mavic-shift": Look("MAVIC-shift", PALETTE["sky"], (0, (5, 1))),
+    "switch": Look("switch", PALETTE["green"], (0, (3, 1, 1, 1))),
+    "naive": Look("naive", PALETTE["red"], (0, (1, 1))),
+    "vanilla": Look("vanilla", PALETTE["slate"], (0, (6, 2))),
+    "random": Look("random", PALETTE["grey"], (0, (1, 3))),
 }
+DUAL_LOOK = Look("dual", PALETTE["orange"], (0, (4, 1, 1, 1, 1, 1)))  # beside naive in one panel
 ORDER = {  # rows are sorted by the first axis, then by the next; the first values make up the headline table
-    "preset": ("default", "tuned", "paper"),
+    "preset": ("default", "tuned", "paper-tuned", "paper"),
     "rule": ("by-kind", "add"),
     "schedule": ("live", "paper"),
     "backbone": tuple(BACKBONES),
@@ -48,9 +49,9 @@ ORDER = {  # rows are sorted by the first axis, then by the next; the first valu
 }
 
 
-def look(method: str) -> _Look:
+def look(method: str) -> Look:
     """Return a method's look. Methods that LOOKS does not list appear under their names, in purple and dotted."""
-    return LOOKS.get(method, _Look(method, PALETTE["purple"], ":"))
+    return LOOKS.get(method, Look(method, PALETTE["purple"], ":"))
 
 
 def label(config: ExperimentConfig, shield: bool = False) -> str:

@@ -6,6 +6,7 @@ to the end. In the others it arrives at a random tick.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -86,8 +87,14 @@ def play_kinds(
     instructed = InstructedEnv(env=env, rules=rules, schedule=clock, phrases=phrases)
     keys = jax.random.split(key, episodes)
     counts, snapshots = _play_all(instructed, keys, jnp.float32(gamma))
-    free = jax.tree.map(lambda leaf: leaf[:, 0], snapshots)
-    finished, ways = _try_again(env, rules, free, _resting(env, resting), key)
+    if api.runs_on_host(env):  # its states cannot be returned to cheaply, so nothing is tried again
+        api.raise_failure(env)
+        macros = api.macro_count(env)
+        finished = np.zeros((kinds, episodes, macros), bool)
+        ways = np.zeros((kinds, episodes, macros, macros), bool)
+    else:
+        free = jax.tree.map(lambda leaf: leaf[:, 0], snapshots)
+        finished, ways = _try_again(env, rules, free, _resting(env, resting), key)
     found = {name: np.asarray(value) for name, value in counts.items()}
     return Trial(**found, ways_round=np.asarray(ways), finished=np.asarray(finished))
 
@@ -102,11 +109,13 @@ def _play_all(instructed: InstructedEnv, keys: Array, gamma: Array) -> tuple[Any
         clock = replace(instructed.schedule, shield=shield)
         return _play(replace(instructed, rules=rules, schedule=clock), kind, key, gamma)
 
-    over_keys = jax.vmap(play, (None, None, 0))
-    over_shields = jax.vmap(over_keys, (None, 0, None))
-    over_kinds = jax.vmap(over_shields, (0, None, None))
-    kinds = jnp.arange(len(instructed.rules.names))
-    return over_kinds(kinds, jnp.array([False, True]), keys)
+    def episodes(kind: Array, shield: Array) -> Any:
+        return jax.vmap(play, (None, None, 0))(kind, shield, keys)
+
+    kinds, shields = jnp.arange(len(instructed.rules.names)), jnp.array([False, True])
+    if api.runs_on_host(instructed.env):  # one after the other: each episode has a simulator
+        return jax.lax.map(lambda k: jax.lax.map(lambda s: episodes(k, s), shields), kinds)
+    return jax.vmap(lambda kind: jax.vmap(partial(episodes, kind))(shields))(kinds)
 
 
 def _play(instructed: InstructedEnv, kind: Array, key: Array, gamma: Array) -> Any:

@@ -16,9 +16,10 @@ def main() -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8643)
     parser.add_argument("--log", help="the file for every event and decision")
+    parser.add_argument("--shield", action="store_true", help="enforce instructions")
     asked = parser.parse_args()
     try:
-        team = open_team(asked.folder, log=asked.log)
+        team = open_team(asked.folder, log=asked.log, shield=asked.shield)
         token = os.environ.get("MAVIC_TOKEN", "")
         server.serve(
             team, asked.host, asked.port, lambda text: print(text, flush=True), token=token

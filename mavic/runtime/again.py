@@ -72,7 +72,8 @@ def again(folder: str | Path, path: str | Path) -> Compared:
             team.lost(agent)
         elif event == "observed":
             available = line.get("available")
-            commands = team.observed(agent, line["observation"], available and np.array(available))
+            offered = available and np.array(available)
+            commands = team.observed(agent, line["observation"], offered, line.get("holds"))
         elif event in ("ended", "failed"):
             getattr(team, event)(agent)
         for start in (one for one in commands if isinstance(one, Start)):

@@ -52,20 +52,23 @@ class Client:
             note=found["note"],
         )
 
-    def observed(self, agent: str, observation: Any, available: Any = None) -> tuple[Command, ...]:
+    def observed(
+        self, agent: str, observation: Any, available: Any = None, holds: Any = None
+    ) -> tuple[Command, ...]:
         """Say what an agent sees, as `RobotTeam.observed` does."""
-        return self._event(agent, "observed", observation, available)
+        return self._event(agent, "observed", observation, available, holds)
 
     def ended(
         self,
         agent: str,
         observation: Any = None,
         available: Any = None,
+        holds: Any = None,
         *,
         number: int | None = None,
     ) -> tuple[Command, ...]:
         """Say that an agent's macro ended, as `RobotTeam.ended` does."""
-        return self._event(agent, "ended", observation, available, number=number)
+        return self._event(agent, "ended", observation, available, holds, number=number)
 
     def failed(
         self,
@@ -73,11 +76,12 @@ class Client:
         why: str = "",
         observation: Any = None,
         available: Any = None,
+        holds: Any = None,
         *,
         number: int | None = None,
     ) -> tuple[Command, ...]:
         """Say that an agent's macro failed, as `RobotTeam.failed` does."""
-        return self._event(agent, "failed", observation, available, number=number, why=why)
+        return self._event(agent, "failed", observation, available, holds, number=number, why=why)
 
     def begin(self) -> tuple[Command, ...]:
         """Begin another job."""
@@ -94,9 +98,13 @@ class Client:
         return _commands(self._ask("GET", path, seconds=self._seconds + wait))
 
     def _event(
-        self, agent: str, event: str, observation: Any, available: Any, **more: Any
+        self, agent: str, event: str, observation: Any, available: Any, holds: Any, **more: Any
     ) -> tuple[Command, ...]:
-        body = {"observation": _plain(observation, float), "available": _plain(available, bool)}
+        body = {
+            "observation": _plain(observation, float),
+            "available": _plain(available, bool),
+            "holds": holds and {name: list(macros) for name, macros in holds.items()},
+        }
         path = f"/agents/{urllib.parse.quote(agent, safe='')}/{event}"
         return _commands(self._ask("POST", path, body | more))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from mavic.storage import files, json_shape
 
-FORMAT = 1
+FORMAT = 2
 FACTS = "team.json"
 ACTORS = "actors.onnx"
 HEAD = "reader.npz"
@@ -24,8 +24,8 @@ SHAPE = {
     "agents": [str],
     "macros": [[str]],
     "kinds": [str],
+    "predicates": [str],  # on which kinds depend; robots report which hold
     "phrases": json_shape.Map([str]),
-    "guarded": (list, type(None)),  # kinds that forbid something, where the reader needs the guard
     "hear": str,
     "heard": [[float]],
     "observation": int,
@@ -36,6 +36,8 @@ SHAPE = {
         "lists_allowed": [bool],
         "addressed": [[bool]],
         "effect": [int],
+        "predicate": [int],
+        "negated": [bool],
     },
     "versions": json_shape.Map(str),
     "files": json_shape.Map(str),

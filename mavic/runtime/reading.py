@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from mavic.language.encoder import EncoderError, onnx_states, pool
+from mavic.language.reader import own_head
 from mavic.language.reader.endpoint import UNSURE, Endpoint
-from mavic.language.reader.guard import guarded
-from mavic.language.reader.model import Head
+from mavic.language.reader.model import Head, in_order
 from mavic.language.reader.spelling import correct, why_no_sentence
 from mavic.language.text import END, NONE, fold
 from mavic.runtime.contract import Contract
@@ -70,10 +70,7 @@ class OwnReader:
         corrected = correct(text, self._head.words)
         states = self._states([corrected])
         found = self._head.probabilities([corrected], states)
-        prohibitions = self._export.facts["guarded"]
-        if prohibitions is not None:
-            found = guarded([corrected], found, self._head.names, prohibitions)
-        found = self._head.in_order_of(self._names, found)
+        found = in_order(found, self._head.names, self._names)
         best = 1 + int(found[0, 1:].argmax())
         return Reading(
             kind=self._names[best],
@@ -86,14 +83,14 @@ class OwnReader:
         return pool(self._states([text])[0]) if self._vectors else None
 
     @cached_property
-    def _head(self) -> Head:
+    def _head(self) -> Head | own_head.OwnHead:
         path = self._export.file(HEAD)
         if path is None:
             raise ExportError(
                 "this team was exported without its reader: say a kind, or a phrase that it was trained with; "
                 "or export it without --without-reader"
             )
-        return Head.load(path)
+        return own_head.load(path)
 
     @cached_property
     def _states(self) -> Any:

@@ -29,6 +29,7 @@ KEPT = 256  # commands that wait for a robot; older ones are dropped
 LONGEST_TEXT = 400
 Sees = Annotated[list[float] | None, Field(max_length=100_000)]
 Offers = Annotated[list[bool] | None, Field(max_length=10_000)]
+Holds = Annotated[dict[str, list[str]] | None, Field(max_length=1000)]
 
 
 class _Message(BaseModel):
@@ -47,10 +48,11 @@ class Say(_Message):
 
 
 class Observed(_Message):
-    """What an agent sees, and which macros it can start; null: all."""
+    """What an agent sees, which macros it can start (null: all), and of which macros each predicate holds."""
 
     observation: list[float]
     available: Offers = None
+    holds: Holds = None
 
 
 class Ended(_Message):
@@ -58,6 +60,7 @@ class Ended(_Message):
 
     observation: Sees = None
     available: Offers = None
+    holds: Holds = None
     number: int | None = None
 
 
@@ -97,6 +100,8 @@ class State(BaseModel):
     """What each agent does: idle, running, cancelling or silent."""
     macros: dict[str, list[str]]
     kinds: list[str]
+    predicates: list[str]
+    """Those on which kinds depend; `holds` reports them."""
     instructions: list[str]
     observation: int
     """How many numbers an agent sees."""
@@ -180,6 +185,7 @@ def make_app(team: RobotTeam, token: str) -> FastAPI:
             agents={name: team.status(name) for name in team.agents},
             macros=dict(zip(team.agents, map(list, contract.macros), strict=True)),
             kinds=list(contract.kinds[1:]),
+            predicates=list(contract.predicates),
             instructions=list(team.instructions),
             observation=team.observation_size,
         )
@@ -205,20 +211,20 @@ def make_app(team: RobotTeam, token: str) -> FastAPI:
     @app.post("/agents/{agent}/observed", dependencies=guarded)
     async def observed(agent: str, message: Observed) -> Orders:
         """Take what an agent sees. If it is idle, it decides."""
-        found = team.observed(agent, message.observation, _flags(message.available))
+        found = team.observed(agent, message.observation, _flags(message.available), message.holds)
         return Orders(commands=await post.send(found))
 
     @app.post("/agents/{agent}/ended", dependencies=guarded)
     async def ended(agent: str, message: Ended) -> Orders:
         """Take that an agent's macro ended, by itself or because it was cancelled."""
-        seen = message.observation, _flags(message.available)
+        seen = message.observation, _flags(message.available), message.holds
         found = team.ended(agent, *seen, number=message.number)
         return Orders(commands=await post.send(found))
 
     @app.post("/agents/{agent}/failed", dependencies=guarded)
     async def failed(agent: str, message: Failed) -> Orders:
         """Take that an agent's macro failed."""
-        seen = message.observation, _flags(message.available)
+        seen = message.observation, _flags(message.available), message.holds
         found = team.failed(agent, message.why, *seen, number=message.number)
         return Orders(commands=await post.send(found))
 

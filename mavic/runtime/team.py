@@ -13,10 +13,10 @@ robot waits for another robot. A wrong event is one `EventError`, and the team s
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,6 +76,15 @@ class _Robot:
     failed: int = -1  # the macro that failed last; it is not offered at the next decision
 
 
+class _Seen(NamedTuple):
+    """What an agent's robot reported."""
+
+    observation: np.ndarray  # [O]
+    offered: np.ndarray | None  # bool [M]
+    holding: np.ndarray | None  # bool [M, Q], which predicates hold of each macro
+    told: Mapping[str, Sequence[str]] | None  # the same in the robot's words
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Instruction:
     """An instruction that holds."""
@@ -118,6 +127,7 @@ class RobotTeam:
         self._reader = reader_of(export, self.contract, reader)
         self._hears, self._heard_kinds = facts["hear"], np.array(facts["heard"], np.float32)
         self._size = (len(self.contract.agents), facts["observation"])
+        self._check_sizes(export)
         self._needs, self.greedy, self.shield = facts["needs"], greedy, shield
         self._silent_after, self.now = silent_after, clock
         self._time = clock()  # of the present event; all its parts have one time
@@ -130,12 +140,30 @@ class RobotTeam:
         self._write("open", **names, **settings, export=str(export.path), seed=seed)
         self._reset()
 
+    def _check_sizes(self, export: Export) -> None:
+        """Raise `ExportError` if the actors take other arrays than the export says."""
+        agents, width = len(self.contract.agents), self._heard_kinds.shape[-1]
+        wanted = {
+            "observation": self._size,
+            "heard": (3, agents, width),
+            "memory": (3, agents, *export.facts["memory"]),
+        }
+        for name, size in wanted.items():
+            if self._actors.sizes.get(name) != size:
+                raise ExportError(
+                    f"{export.path / ACTORS}: {name} has the shape {self._actors.sizes.get(name)}, by team.json {size}"
+                )
+        if len(self._heard_kinds) != len(self.contract.kinds):
+            raise ExportError(f"{export.path}: heard must have {len(self.contract.kinds)} rows")
+
     def _reset(self) -> None:
         agents = len(self.contract.agents)
         self._robots = [_Robot(heard_of=self._time) for _ in range(agents)]
         self._memory = self._actors.start()
         self._observation = np.zeros(self._size, np.float32)
         self._available = self.contract.exists.copy()
+        self._holds = np.zeros((*self._available.shape, len(self.contract.predicates)), bool)
+        self._knows = np.zeros(agents, bool)  # whose robot said which predicates hold
         self._held: list[_Instruction | None] = [None, None]
 
     @property
@@ -255,7 +283,7 @@ class RobotTeam:
         return self._pass_time() + self._lose(number)
 
     def observed(
-        self, agent: str | int, observation: Any, available: Any = None
+        self, agent: str | int, observation: Any, available: Any = None, holds: Any = None
     ) -> tuple[Command, ...]:
         """Take what an agent sees. If it is idle, it decides. A running robot may report at any time.
 
@@ -263,17 +291,20 @@ class RobotTeam:
             agent: its name or number.
             observation: [O] numbers.
             available: bool [M], the macros that it can start now. None: all.
+            holds: for teams with kinds by predicate, the macros of which each predicate holds now, such as
+                {"outwards": ["LEFT"]}. None: it is not known, and every macro that such a kind names counts.
         """
         number = self._agent(agent)
-        seen = self._checked(observation, available)
+        seen = self._checked(number, observation, available, holds)
         self._time = self.now()
-        return self._elapsed(number) + self._take(number, *seen)
+        return self._elapsed(number) + self._take(number, seen)
 
     def ended(
         self,
         agent: str | int,
         observation: Any = None,
         available: Any = None,
+        holds: Any = None,
         *,
         number: int | None = None,
     ) -> tuple[Command, ...]:
@@ -283,9 +314,10 @@ class RobotTeam:
             agent: its name or number.
             observation: what it sees now; if it is given, the agent decides.
             available: as in `observed`.
+            holds: as in `observed`.
             number: of the `Start` that ended. A report about an earlier one is refused.
         """
-        return self._over("ended", agent, observation, available, number)
+        return self._over("ended", agent, (observation, available, holds), number)
 
     def failed(
         self,
@@ -293,6 +325,7 @@ class RobotTeam:
         why: str = "",
         observation: Any = None,
         available: Any = None,
+        holds: Any = None,
         *,
         number: int | None = None,
     ) -> tuple[Command, ...]:
@@ -303,9 +336,10 @@ class RobotTeam:
             why: for the log.
             observation: as in `ended`.
             available: as in `observed`.
+            holds: as in `observed`.
             number: as in `ended`.
         """
-        return self._over("failed", agent, observation, available, number, why=why)
+        return self._over("failed", agent, (observation, available, holds), number, why=why)
 
     def tick(self) -> tuple[Command, ...]:
         """Let time pass: instructions whose deadline is over end, and robots that say nothing are given up.
@@ -406,8 +440,15 @@ class RobotTeam:
             raise EventError(why)
         return int(self._held[0] is not None)
 
-    def _checked(self, observation: Any, available: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return an observation and what is available, or raise."""
+    def _checked(self, agent: int, observation: Any, available: Any, holds: Any) -> _Seen:
+        """Return what an agent sees, or raise."""
+        try:
+            holding = None if holds is None else self.contract.holding(agent, holds)
+        except (ValueError, TypeError, AttributeError) as error:
+            why = (
+                str(error) if isinstance(error, ValueError) else "it must map predicates to macros"
+            )
+            raise EventError(f"holds: {why}") from None
         try:
             seen = np.asarray(observation, np.float32)
         except (TypeError, ValueError):
@@ -419,7 +460,7 @@ class RobotTeam:
         if not np.isfinite(seen).all():
             raise EventError("observation has numbers that are not finite")
         if available is None:
-            return seen, None
+            return _Seen(seen, None, holding, holds)
         offered = np.asarray(available)
         if offered.shape != self.contract.exists.shape[1:] or offered.dtype != bool:
             raise EventError(
@@ -427,7 +468,7 @@ class RobotTeam:
             )
         if not offered.any():
             raise EventError("available offers no macro")
-        return seen, offered
+        return _Seen(seen, offered, holding, holds)
 
     def _elapsed(self, agent: int) -> tuple[Command, ...]:
         """Note that an agent reported, and let time pass."""
@@ -438,19 +479,21 @@ class RobotTeam:
             self._write("back", agent=self.agents[agent])
         return self._pass_time()
 
-    def _take(
-        self, agent: int, seen: np.ndarray, offered: np.ndarray | None
-    ) -> tuple[Command, ...]:
+    def _take(self, agent: int, seen: _Seen) -> tuple[Command, ...]:
         robot = self._robots[agent]
         exists = self.contract.exists[agent]
-        line = dict(agent=self.agents[agent], observation=seen.tolist())
-        if offered is not None:
-            line["available"] = offered.tolist()
+        line = dict(agent=self.agents[agent], observation=seen.observation.tolist())
+        if seen.offered is not None:
+            line["available"] = seen.offered.tolist()
+        if seen.told is not None:
+            line["holds"] = {name: list(macros) for name, macros in seen.told.items()}
         self._write("observed", **line)
         if robot.status != IDLE:  # it was a sign of life
             return ()
-        self._observation[agent] = seen
-        self._available[agent] = exists if offered is None else offered & exists
+        self._observation[agent] = seen.observation
+        self._available[agent] = exists if seen.offered is None else seen.offered & exists
+        self._knows[agent] = seen.holding is not None
+        self._holds[agent] = False if seen.holding is None else seen.holding
         robot.sees = True
         return self._decide(agent)
 
@@ -458,14 +501,13 @@ class RobotTeam:
         self,
         event: str,
         agent: str | int,
-        observation: Any,
-        available: Any,
+        sees: tuple[Any, Any, Any],
         number: int | None,
         **more: str,
     ) -> tuple[Command, ...]:
         place = self._agent(agent)
         robot, name = self._robots[place], self.agents[place]
-        seen = None if observation is None else self._checked(observation, available)
+        seen = None if sees[0] is None else self._checked(place, *sees)
         if number is not None and number != robot.number:
             raise EventError(
                 f"{name} {event} number {number}, but its last start is number {robot.number}"
@@ -479,15 +521,13 @@ class RobotTeam:
         robot.sees = False
         robot.failed = robot.macro if event == "failed" else -1
         commands = self._elapsed(place)
-        return commands if seen is None else commands + self._take(place, *seen)
+        return commands if seen is None else commands + self._take(place, seen)
 
     def _decide(self, agent: int) -> tuple[Command, ...]:
         robot = self._robots[agent]
         available = self._available.copy()
         if self.shield:
-            for one in self._held:
-                if one is not None:
-                    available = self.contract.permitted(one.kind, available)
+            available = self.contract.enforced(available, self._allowed())
         if robot.failed >= 0 and available[agent].sum() > 1:
             available[agent, robot.failed] = False
         idle = np.arange(len(self.agents)) == agent
@@ -513,8 +553,13 @@ class RobotTeam:
 
     def _complies(self, agent: int, macro: int) -> bool | None:
         """Return whether a macro is allowed to an agent, by its name; None if no instruction addresses the agent."""
-        kinds = [one.kind[agent] for one in self._held if one is not None and one.kind[agent]]
-        return bool(self.contract.allowed[kinds, agent, macro].all()) if kinds else None
+        told = any(one is not None and one.kind[agent] for one in self._held)
+        return all(bool(one[agent, macro]) for one in self._allowed()) if told else None
+
+    def _allowed(self) -> list[np.ndarray]:
+        """Return bool [N, M] for each instruction that holds, the macros that it allows."""
+        held = [one.kind for one in self._held if one is not None]
+        return [self.contract.allows(kinds, self._holds, self._knows) for kinds in held]
 
     def _cancel(self, agent: int) -> tuple[Command, ...]:
         self._write("cancel", agent=self.agents[agent], number=self._robots[agent].number)

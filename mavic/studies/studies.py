@@ -8,116 +8,12 @@ trainings are too short for figures to quote. `mavic.reporting.studies` draws ea
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
-from mavic.experiment.config import ExperimentConfig
-from mavic.experiment.methods import preset_of
-from mavic.preset import Preset
-from mavic.session import session
-from mavic.studies.jobs import Job
-
-WORLDS = ("box_pushing", "warehouse", "overcooked")
-PROFILES = ("full", "quick")
-TABLE = ("vanilla", "naive", "switch", "mavic", "mavic-shift", "random")
-FIRST_SEED = 200  # seeds from here on were never used to choose numbers
-PLAIN = {  # the schedule alone: no uninstructed episodes, no spurious interrupts, no enforced prohibitions
-    "uninstructed_episode_prob": 0.0,
-    "spurious_interrupt_prob": 0.0,
-    "hold_to_end_prob": 0.0,
-    "from_start_prob": 0.0,
-    "drill_prob": 0.0,
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Training:
-    """One `mavic train` command."""
-
-    name: str
-    world: str
-    axes: Mapping[str, Any] = field(default_factory=dict)
-    """Values by the names of `mavic.experiment.axes.AXES`."""
-    condition: tuple[str, ...] = ("live/by-kind",)
-    seeds: int = 10
-    first_seed: int = FIRST_SEED
-    numbers: Mapping[str, Any] = field(default_factory=dict)
-    words: bool = False
-    """Evaluate in unseen phrases too."""
-    quick: bool = False
-    """Evaluate with a quarter of the episodes, in brief."""
-
-    def arguments(self, out: Path) -> tuple[str, ...]:
-        """Return the arguments of the interpreter. Records go to the world's folder in `out`."""
-        named: dict[str, Any] = {
-            **self.axes,
-            "condition": self.condition,
-            "seeds": self.seeds,
-            "first_seed": self.first_seed,
-            "out": out,
-            **self.numbers,
-            "quick": self.quick,
-            "brief": self.quick,
-            "words": self.words,
-            "overwrite": True,  # whatever an earlier command left in the job's folder is its own
-        }
-        words = ["-m", "mavic", "train", self.world]
-        for name, value in named.items():
-            if value is not False:
-                words.append(f"--{name.replace('_', '-')}")
-            if not isinstance(value, bool):
-                words += map(str, value if isinstance(value, tuple) else (value,))
-        return tuple(words)
-
-    def job(self, folder: Path) -> Job:
-        """Return the job of this training; its folder lies in `folder`."""
-        own = folder / self.name
-        return Job(name=self.name, folder=own, arguments=self.arguments(own))
-
-    def configs(self) -> list[ExperimentConfig]:
-        """Return the configurations that it trains."""
-        return list(session.configs_of(self.world, condition=self.condition, **self.axes))
-
-    def runs(self) -> int:
-        """Return how many runs it trains."""
-        return len({config.as_trained() for config in self.configs()}) * self.seeds
-
-    def episodes(self) -> int:
-        """Return the episodes of all its runs together."""
-        return self.runs() * self.preset().episodes
-
-    def updates(self) -> float:
-        """Return the updates of a run. All runs are updated at once."""
-        preset = self.preset()
-        return preset.episodes / preset.batch
-
-    def preset(self) -> Preset:
-        """Return its numbers."""
-        config = self.configs()[0]
-        return preset_of(config.preset, self.world, config.backbone, **self.numbers)
-
-    def seconds(self, device: str) -> float:
-        """Return about how long it takes on a device, "cpu" (two cores) or "gpu" (one H200)."""
-        episodes = self.episodes() + self.runs() * EVALUATED
-        ticks = episodes * TICKS[self.world]
-        trained = max(ticks / STEPS[device][self.world], self.updates() * UPDATE[device])
-        return trained + COMPILING[device][self.world]
-
-    def but(self, **axes: Any) -> Training:
-        """Return the same training with some axes changed."""
-        return dataclasses.replace(self, axes={**self.axes, **axes})
-
-
-def _training(name: str, world: str, **given: Any) -> Training:
-    """Return a training. Names that are not fields of `Training` are axes."""
-    own = {field.name for field in dataclasses.fields(Training)}
-    axes = {key: value for key, value in given.items() if key not in own}
-    axes.setdefault("preset", "tuned")  # what the published records were trained with
-    fields = {key: value for key, value in given.items() if key in own}
-    return Training(name=name, world=world, axes=axes, **fields)
+from mavic.studies.trainings import PLAIN, WORLDS, Training, training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,29 +39,35 @@ def _short(trainings: tuple[Training, ...], seeds: int, **numbers: Any) -> tuple
     )
 
 
-def _paper_rows(world: str) -> Training:
-    """Return the paper's own setting: its numbers, network, hearing, schedule and rule."""
-    return _training(
-        name=f"paper-{world}",
+TABLE1 = {  # the blocks of the paper's Table 1, each trained in every world
+    "paper_conditions": {"preset": "paper-tuned", "network": "shared", "condition": ("paper/add",)},
+    "paper_literal": {"preset": "paper", "network": "shared", "condition": ("paper/add",)},
+    "ours": {"preset": "default", "network": "residual", "condition": ("live/by-kind",)},
+}
+FRESH = 1_000  # the first seed of blocks that were trained when seeds from 200 on had been seen
+BLOCK_SEEDS = {"paper_conditions": FRESH, "paper_literal": 200, "ours": FRESH}
+
+
+def table1_rows(block: str, world: str) -> tuple[Training, Training]:
+    """Return the trainings of a block of Table 1 in a world: all methods, and dual, which has another network.
+
+    Args:
+        block: A key of TABLE1.
+        world: The world.
+    """
+    first = training(
+        name=f"{block}-{world}",
         world=world,
-        method=TABLE,
-        network="shared",
-        preset="paper",
-        condition=("paper/add",),
+        method=("vanilla", "naive", "switch", "mavic", "mavic-shift"),
+        first_seed=BLOCK_SEEDS[block],
+        **TABLE1[block],
     )
+    dual = first.but(method="naive", network="protected")
+    return first, dataclasses.replace(dual, name=f"{first.name}-dual")
 
 
-def _tuned_rows(world: str) -> Training:
-    return _training(name=f"tuned-{world}", world=world, method=TABLE, network="residual")
-
-
-TABLE1 = (
-    *map(_paper_rows, WORLDS),
-    # The paper's table of hyper-parameters names Mac-CAC for this world, its results Mac-IAC.
-    dataclasses.replace(_paper_rows("box_pushing"), name="paper-box_pushing-cac").but(
-        backbone="mac-cac"
-    ),
-    *map(_tuned_rows, WORLDS),
+TABLE1_FULL = tuple(
+    one for block in TABLE1 for world in WORLDS for one in table1_rows(block, world)
 )
 
 
@@ -175,19 +77,19 @@ def _table1_quick() -> Iterator[Training]:
     Only Box Pushing learns something in minutes on two cores.
     """
     short = {  # seeds, episodes and their number in a batch
-        "paper-overcooked": (1, 384, 64),
-        "tuned-box_pushing": (1, 12_800, None),
-        "paper-box_pushing": (2, 12_800, 32),
-        "paper-warehouse": (1, 1_024, 64),
+        "paper_conditions-overcooked": (1, 384, 64),
+        "ours-box_pushing": (1, 12_800, None),
+        "paper_conditions-box_pushing": (2, 12_800, 32),
+        "paper_conditions-warehouse": (1, 1_024, 64),
     }
-    every = {one.name: one for one in TABLE1}
+    every = {one.name: one for one in TABLE1_FULL}
     for name, (seeds, episodes, batch) in short.items():
-        fewer = every[name].but(method=("vanilla", "naive", "switch", "mavic"))
-        sizes = {} if batch is None else {"batch": batch, "first_to_finish": batch}
+        fewer = every[name].but(method=("vanilla", "naive", "switch", "mavic"), population=1)
+        sizes = {} if batch is None else {"batch": batch}
         yield from _short((fewer,), seeds=seeds, episodes=episodes, **sizes)
 
 
-HEATMAP = _training(
+HEATMAP = training(
     name="heatmap",
     world="box_pushing",
     method=("naive", "mavic"),
@@ -209,7 +111,7 @@ HEATMAP_QUICK = dataclasses.replace(
 
 def _kitchen(network: str) -> Training:
     """Return the kitchen on one network, hearing vectors as in the paper, for several of its figures."""
-    return _training(
+    return training(
         name=f"kitchen-{network}",
         world="overcooked",
         method=("vanilla", "naive", "switch", "mavic", "mavic-shift"),
@@ -231,7 +133,7 @@ WORDS_QUICK = _short(
     episodes=2_560,
 )
 BOXES_QUICK = tuple(  # the same comparison where two cores learn something in minutes
-    _training(
+    training(
         name=f"boxes-{network}",
         world="box_pushing",
         method=("vanilla", "naive", "mavic"),
@@ -243,7 +145,7 @@ BOXES_QUICK = tuple(  # the same comparison where two cores learn something in m
     )
     for network in ("shared", "protected")
 )
-SINGLE = _training(
+SINGLE = training(
     name="single",
     world="overcooked",
     method=("vanilla", "naive", "mavic"),
@@ -257,7 +159,7 @@ SINGLE = _training(
     seeds=5,
     numbers=PLAIN,
 )
-RARE = _training(
+RARE = training(
     name="rare",
     world="box_pushing",
     method=("naive", "mavic"),
@@ -272,7 +174,7 @@ RARE = _training(
     seeds=5,
 )
 AGENTS = (
-    _training(
+    training(
         name="agents-box_pushing",
         world="box_pushing",
         method=("vanilla", "naive", "switch", "mavic"),
@@ -280,7 +182,7 @@ AGENTS = (
         condition=("live/by-kind", "live/by-kind/one-agent"),
         seeds=5,
     ),
-    _training(
+    training(
         name="agents-overcooked",
         world="overcooked",
         method=("vanilla", "naive", "switch", "mavic"),
@@ -292,7 +194,7 @@ AGENTS = (
 
 
 def _atlas(network: str) -> Training:
-    return _training(
+    return training(
         name=f"atlas-{network}",
         world="box_pushing",
         method=("naive", "mavic"),
@@ -337,7 +239,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {  # changes to MAVIC as we train it
 
 def _ablation(world: str, changed: str) -> Training:
     own: dict[str, Any] = {"network": "residual", "hear": "kinds", "seeds": 5, **ABLATIONS[changed]}
-    return _training(name=f"ablation-{world}-{changed}", world=world, **own)
+    return training(name=f"ablation-{world}-{changed}", world=world, **own)
 
 
 ABLATION = tuple(_ablation(w, c) for w, c in product(("box_pushing", "overcooked"), ABLATIONS))
@@ -355,8 +257,8 @@ def _study(name: str, shows: str, full: tuple[Training, ...], quick: tuple[Train
 _ROWS = (
     _study(
         "table1",
-        "the paper's Table 1: three worlds, as the paper sets it and as we do",
-        TABLE1,
+        "the paper's Table 1 in three worlds: its conditions, its literal numbers, our recipe",
+        TABLE1_FULL,
         tuple(_table1_quick()),
     ),
     _study(
@@ -433,34 +335,3 @@ _ROWS = (
     ),
 )
 STUDIES: dict[str, Study] = {row.name: row for row in _ROWS}
-
-
-# What the worlds cost, for estimates: the mean length of a training episode in ticks, and training steps per second on
-# two cores (results/box_pushing/bench-backbones-cpu.json; the other worlds in proportion to their bench-cpu.json) and
-# on one H200 that trains dozens of runs at once (bench-gpu.json).
-TICKS = {"box_pushing": 20, "warehouse": 120, "overcooked": 130}
-STEPS = {
-    "cpu": {"box_pushing": 66_000, "warehouse": 74_000, "overcooked": 44_000},
-    "gpu": {"box_pushing": 3_000_000, "warehouse": 5_000_000, "overcooked": 5_000_000},
-}
-COMPILING = {  # seconds
-    "cpu": {"box_pushing": 130.0, "warehouse": 130.0, "overcooked": 300.0},
-    "gpu": {"box_pushing": 120.0, "warehouse": 120.0, "overcooked": 120.0},
-}
-# However small its batch, an update takes this long on a GPU: with the preset `paper` 37 ms alone in Overcooked, and 42
-# in Warehouse beside one other training (the records in results/repeat-table1).
-UPDATE = {"cpu": 0.0, "gpu": 0.04}  # seconds, at least
-EVALUATED = 7_000  # episodes that a run plays for its learning curve and its score
-QUICK_JOBS = 2  # quick trainings at once where there is no GPU: they mostly compile, which keeps one core busy each
-
-
-def seconds_of_all(trainings: Sequence[Training], profile: str, device: str) -> float:
-    """Return about how long trainings take together as `mavic reproduce` runs them on one machine, in seconds.
-
-    Args:
-        trainings: the trainings of a study.
-        profile: "full" or "quick".
-        device: "cpu" or "gpu".
-    """
-    jobs = QUICK_JOBS if profile == "quick" and device == "cpu" and len(trainings) > 1 else 1
-    return sum(one.seconds(device) for one in trainings) / jobs

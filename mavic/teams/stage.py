@@ -185,6 +185,25 @@ class Stage:
             episode = _given(self, episode, 0, "", zero, zero, given[2], zero, also=True)
         return _given(self, episode, phrase, text, *given, lasts, also=False)
 
+    def end(self, episode: Episode, kind: str, agents: Sequence[int] | None = None) -> Episode:
+        """Return the episode without one of the instructions that hold. The other one holds on.
+
+        Args:
+            episode: the episode so far.
+            kind: the kind that ends.
+            agents: end it only if it addresses these agents; None: whomever it addresses.
+        """
+        number, zero = self.kinds.index(kind), jnp.int32(0)
+        whom = _addressed(self.env, None)
+        for also, one in ((True, episode.also), (False, episode.instruction)):
+            if one is None or number not in one.kind:
+                continue
+            told = np.flatnonzero(np.asarray(one.kind)).tolist()
+            if agents is not None and not set(told) <= set(agents):
+                continue
+            return _given(self, episode, 0, "", zero, zero, jnp.asarray(whom), zero, also=also)
+        return episode
+
     def advance(
         self, episode: Episode, wishes: Mapping[int, int] | None = None
     ) -> tuple[Moment, Episode]:
@@ -475,7 +494,7 @@ def _turn_of_policy(
     state, observation, driven, key = _prepare(instructed_env, state, *people)
     kinds = instructed_env.rules.addressed[:, :own]
     phrases = jnp.where(kinds, jnp.arange(kinds.shape[0])[:, None], 0)
-    context = jnp.where(kinds.any(1), 1 + instructed_env.rules.replaces, 0)
+    context = schedule.contexts_of(kinds, instructed_env.rules.replaces)
     values = team_values(
         networks, listening.critics, scale, carry, observation[:own], phrases, context
     )

@@ -249,7 +249,7 @@ class TeamPolicy:
         second = np.zeros_like(phrases)
         if text is not None:
             second[-1] = listening.also
-        context = np.where((phrases + second).any(1), 1 + replaces, 0)
+        context = schedule.contexts_of(jnp.asarray(phrases + second) > 0, jnp.asarray(replaces) > 0)
         found = values(
             self.networks,
             listening.critics,
@@ -257,7 +257,7 @@ class TeamPolicy:
             carry,
             jnp.asarray(observation, jnp.float32),
             jnp.asarray(phrases),
-            jnp.asarray(context),
+            context,
             jnp.asarray(second),
         )
         wide = np.broadcast_to(found, (len(names), self.shape.agents))  # one critic speaks for all
@@ -446,7 +446,7 @@ def decide(
         observed,
         idle[None],
         available[None],
-        jnp.zeros(1),
+        jnp.zeros((1, 1)),
         draws[None],
         greedy,
     )
@@ -482,7 +482,7 @@ def values(
         carry: the memory.
         observation: [N, O].
         phrases: [L, N] rows of the phrase table.
-        context: [L] of the instruction, 0 to 2 (`mavic.types.CONTEXTS`).
+        context: [L, N] of each agent, 0 to 2 (`mavic.types.CONTEXTS`).
         also: [L, N] rows of a second instruction.
     """
     count = phrases.shape[0]

@@ -56,7 +56,9 @@ def make_run(
     if method.judged:
         raise ValueError(f"{config.method} was judged; it cannot be trained")
     trained_under = {"none": "off", "interrupt": config.schedule, "per_episode": "from_start"}
-    drills = dict(drill_prob=preset.drill_prob)
+    drills = dict(
+        drill_prob=preset.drill_prob, one_agent=max(config.one_agent, preset.one_agent_prob)
+    )
     training = {
         "none": {},
         "per_episode": drills,
@@ -124,7 +126,9 @@ def rollout_policy(
         asked = state.instruction.context
         if state.also is not None:
             asked = jnp.maximum(asked, state.also.context)
-        context = jnp.where(observed.instructed, asked, 0)
+        context = jnp.where(observed.instructed[:, None], asked, 0)
+        if network.shape.joint:
+            context = context.max(-1, keepdims=True)
         return act.decide(
             network,
             actors,

@@ -22,6 +22,7 @@ from websockets.sync.client import connect
 from mavic.apps import replay
 from mavic.apps.playground import catalog as catalogs
 from mavic.apps.playground import export, limits, messages, orders, server
+from mavic.apps.playground.answers import Understood
 from mavic.apps.playground.catalog import open_catalog
 from mavic.apps.playground.limits import LONGEST_RECORDING, RequestError
 from mavic.apps.playground.messages import GUEST
@@ -29,6 +30,7 @@ from mavic.apps.playground.session import open_session
 from mavic.apps.playground.workers import Workers
 from mavic.envs import api
 from mavic.language.conversation import hearing
+from mavic.language.conversation.decision import Asked
 from mavic.language.reader import read as reader
 from mavic.runtime import sockets
 from mavic.teams.facts import PolicyError
@@ -125,9 +127,14 @@ def say(session, words, agents=None, hold=None):
 
 def tell(session, line, agents=None, hold=None):
     """Carry out a typed line, as a page's message does."""
-    heard = orders.read_line(session.stage.lexicon, session.names, line, agents, hold)
-    assert not heard.unclear and not heard.together
+    heard = session.hear(line, agents, hold)
+    assert heard.clear
     return session.obey(heard)
+
+
+def answer(session, line):
+    """What a page is told about a line that is not carried out."""
+    return Understood.of(session.hear(line), [], [])
 
 
 def asked(session) -> str | None:
@@ -152,24 +159,86 @@ def test_two_teams_meet_the_same_random_numbers_and_instructions(catalog):
 @pytest.mark.long
 def test_two_clauses_hold_together_until_something_else_is_said(catalog):
     session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
-    clauses = hearing.clauses(session.stage.lexicon, "don't push, and stay where you are")
-    assert session.say(clauses[0], None, 5) == session.say(clauses[1], None, 5, also=True) == []
-    line = orders.read_line(
-        session.stage.lexicon, session.names, "don't push, and stay where you are"
-    )
-    message = messages.Understood.of(line, [])
+    line = session.hear("don't push, and stay where you are", None, 5)
+    message = Understood.of(line, [], [])
     assert (message.kind, message.also, message.unsure) == ("dont-push", "stay", False)
+    assert session.obey(line) == []
     message = session.tick()
     frame = frame_of(message)
     assert (frame["instruction"]["kind"], frame["also"]["kind"]) == ("dont-push", "stay")
     assert (frame["instruction"]["number"], frame["also"]["number"]) == (1, 2)
     assert message.totals[0].given == 2
     with pytest.raises(StageError, match="two instructions hold already"):
-        session.say(clauses[0], None, None, True)
-    say(session, "go to the small boxes")
+        session.say(hearing.hear(session.stage.lexicon, "dont-push"), None, None, True)
+    tell(session, "go to the small boxes")
     frame = frame_of(session.tick())
     assert frame["instruction"]["kind"] == "go-small-boxes" and "also" not in frame
     assert len(frame["verdicts"]) == 2
+
+
+def held(session) -> list[str]:
+    """The kinds that hold in the next frame, in the order of the chips."""
+    message = session.tick()
+    frame = frame_of(message)
+    kinds = {one["kind"] for one in (frame["instruction"], frame.get("also")) if one}
+    assert kinds == {chip.kind for chip in message.holding}
+    return [chip.kind for chip in message.holding]
+
+
+def test_instructions_add_up_and_each_can_be_ended(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic", "naive"], 1, None)
+    tell(session, "keep away from the left small box")
+    tell(session, "and don't push either")
+    assert held(session) == ["avoid-small-box-0", "dont-push"]
+    told = answer(session, "also don't go to the right small box")
+    assert told.question.startswith("Two instructions can hold at once")
+    assert [[one.kind for one in offer.all] for offer in told.offers] == [
+        ["dont-push", "avoid-small-box-1"],
+        ["avoid-small-box-0", "avoid-small-box-1"],
+        ["avoid-small-box-0", "dont-push"],
+    ]
+    line = session.choose(1)
+    assert [one.kind for one in line.settled.replaced] == ["dont-push"]
+    assert held(session) == ["avoid-small-box-0", "avoid-small-box-1"]
+    with pytest.raises(RequestError, match="no longer open"):
+        session.choose(1)
+    tell(session, "you may go to the left small box again")  # that one and no other
+    assert held(session) == ["avoid-small-box-1"]
+    session.end(["avoid-small-box-1"])
+    assert held(session) == [] and not session.orders.holding
+    tell(session, "keep away from the left small box")
+    tell(session, "push")
+    assert held(session) == ["push"]  # a command replaces what held
+
+
+def test_what_was_added_holds_in_the_next_episode_and_in_a_shared_address(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
+    tell(session, "keep away from the left small box")
+    tell(session, "not the right one either")
+    session.reset(2)
+    assert held(session) == ["avoid-small-box-0", "avoid-small-box-1"]
+    session.end(["avoid-small-box-0"])
+    again = open_session(catalog, "box_pushing", ["mavic"], 2, None)
+    again.orders.cues = list(session.orders.log)
+    assert held(again) == ["avoid-small-box-0", "avoid-small-box-1"]
+    assert held(again) == held(session) == ["avoid-small-box-1"]
+
+
+def test_a_correction_replaces_what_was_said_last_and_a_later_one_waits(catalog):
+    session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
+    tell(session, "go to the left small box")
+    tell(session, "no wait, the right one")
+    assert held(session) == ["go-small-box-1"]
+    tell(session, "after that, push it")
+    assert held(session) == ["go-small-box-1"] and session.orders.queue
+    session.end()
+    assert held(session) == ["push"]
+    tell(session, "then stay")
+    session.unqueue(0)
+    with pytest.raises(RequestError, match="does not wait"):
+        session.unqueue(0)
+    tell(session, "don't you dare stop")  # is no "stay" and ends no "push"
+    assert held(session) == ["push"]
 
 
 def test_an_instruction_is_obeyed_in_the_next_frame(catalog):
@@ -240,13 +309,12 @@ def test_words_end_what_holds_in_all_worlds(catalog, world, line):
 def test_a_permission_ends_a_prohibition_and_a_remark_changes_nothing(catalog):
     session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
     tell(session, "dont-push")
-    words = session.stage.lexicon, session.names
-    line = orders.read_line(*words, "thanks for pushing")
-    told = messages.Understood.of(line, [])
-    assert line.unclear and told.nothing and not told.ends and asked(session) == "dont-push"
+    told = answer(session, "thanks for pushing")
+    assert told.nothing and told.unsure and not told.ends and asked(session) == "dont-push"
+    assert told.offers  # the nearest things that can be done
     tell(session, "robot 0, you can push again")
     assert asked(session) is None
-    told = messages.Understood.of(orders.read_line(*words, "you may push again"), [], ended=False)
+    told = answer(session, "you may push again")
     assert told.ends and not told.ended
 
 
@@ -287,9 +355,9 @@ def test_two_agents_get_an_instruction_each(catalog):
 
 def test_more_than_two_at_once_are_asked_back(catalog):
     session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
-    words = session.stage.lexicon, session.names, "robot 0 stay, robot 1 push, robot 0 turn left"
-    message = messages.Understood.of(orders.read_line(*words), [])
-    assert message.unsure and [choice.agents for choice in message.choices] == [[0], [1], [0]]
+    message = answer(session, "robot 0 stay, robot 1 push, robot 0 don't push")
+    assert message.unsure and "Two instructions" in message.question
+    assert [offer.all[0].agents for offer in message.offers] == [[0], [1], [0]]
 
 
 def test_nothing_is_obeyed_below_eight_tenths(catalog, monkeypatch):
@@ -297,10 +365,8 @@ def test_nothing_is_obeyed_below_eight_tenths(catalog, monkeypatch):
     read = hearing.hear(session.stage.lexicon, "please do not push anything at all")
     assert not read.unsure and read.probability >= reader.ACTS_FROM == 0.8
     monkeypatch.setattr(reader, "ACTS_FROM", read.probability + 1e-6)
-    line = orders.read_line(
-        session.stage.lexicon, session.names, "please do not push anything at all"
-    )
-    assert line.unclear and messages.Understood.of(line, []).closest[0] == "dont-push"
+    told = answer(session, "please do not push anything at all")
+    assert told.unsure and told.offers[0].all[0].kind == "dont-push"
 
 
 def test_a_shared_address_says_the_same_at_the_same_tick(catalog):
@@ -311,29 +377,18 @@ def test_a_shared_address_says_the_same_at_the_same_tick(catalog):
     log = first.tick().log
     assert log == [{"time": 1, "text": "stay", "agents": (1,), "hold": 2}]
     again = open_session(catalog, "box_pushing", ["mavic"], 7, None)
-    heard = hearing.hear(again.stage.lexicon, "stay")
-    again.orders.cues = [(1, orders.Order(heard, (1,), 2, "stay"))]
+    again.orders.cues = [orders.Said(**log[0])]
     again.tick()
     assert [frame_of(again.tick()) for _ in range(4)] == frames
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("how", ["queued", "shared"])
-@pytest.mark.parametrize(
-    ("world", "words", "agents"),
-    [("box_pushing", "push, and don't push", None), ("warehouse", "fetch-tool-0-first", (0,))],
-)
-def test_an_order_that_cannot_be_given_in_its_turn_is_dropped_and_said(
-    catalog, world, words, agents, how
-):
-    session = open_session(catalog, world, ["mavic"], 1, None)
-    (order,) = orders.read_line(session.stage.lexicon, session.names, words, agents, 3).orders
-    if how == "queued":
-        session.orders.queue = [order]
-    else:
-        session.orders.cues = [(0, order)]
+def test_an_order_that_cannot_be_given_in_its_turn_is_dropped_and_said(catalog):
+    session = open_session(catalog, "warehouse", ["mavic"], 1, None)
+    lexicon = session.stage.lexicon
+    session.orders.queue = [(orders.order_of(lexicon, Asked("fetch-tool-0-first", (0,)), 3),)]
     frame = frame_of(session.tick())
-    assert frame["refused"] == [words] and frame["instruction"] is None
+    assert frame["refused"] == ["fetch tool 0 first"] and frame["instruction"] is None
     assert not session.orders.queue and not session.orders.log
     assert not frame_of(session.tick())["refused"]
 
@@ -343,7 +398,7 @@ def test_what_an_instruction_is_about_is_named(catalog):
     """The names are those of things in the scene, so that a page can mark them."""
     for world, kind, forbids, wants in [
         ("overcooked", "avoid-left-board", ["left board"], []),
-        ("box_pushing", "go-small-boxes", [], ["left box", "right box"]),
+        ("box_pushing", "go-small-boxes", [], ["left small box", "right small box"]),
         ("warehouse", "fetch-tool-2-first", ["tool 0", "tool 1"], ["tool 2"]),
     ]:
         session = open_session(catalog, world, ["mavic"], 1, None)
@@ -660,7 +715,7 @@ def test_a_page_learns_what_it_needs_and_gets_frames(running):
             pass
         page.send(do="say", text="make me a coffee", agents=None, hold=None)
         heard = page.read("understood")
-        assert heard["unsure"] and len(heard["closest"]) == 3
+        assert heard["unsure"] and len(heard["offers"]) >= 3
         page.send(do="say", text="stay")
         page.read("understood")
         page.send(do="say", text="never mind")
@@ -685,7 +740,7 @@ BAD = [
     ("not json", "must be JSON"),
     ("[1, 2]", "JSON object"),
     ("[" * 50_000, "must be JSON"),
-    ('{"do": "fly"}', "no such message: 'fly'; allowed: open, say, end, play"),
+    ('{"do": "fly"}', "no such message: 'fly'; allowed: open, say, choose, end, play"),
     ('{"do": ["say"]}', "no such message"),
     ('{"say": 1}', "no such message"),
     ('{"do": "say", "text": 5}', "must be a text"),

@@ -30,13 +30,14 @@ def open_page(browser, server):  # noqa: F811
     """Open the playground; complaints of the page are failures at the end of the test."""
     contexts, troubles = [], []
 
-    def opened(width=1280, height=900, motion="no-preference", address=PUSHING, **options):
+    def opened(width=1280, height=900, motion="no-preference", address=PUSHING, init="", **options):
         context = browser.new_context(
             viewport={"width": width, "height": height}, reduced_motion=motion, **options
         )
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(20_000)
+        page.add_init_script(init)
         page.on("console", lambda message: troubles.append(message.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("dialog", lambda dialog: troubles.append("dialog " + dialog.message))
@@ -100,7 +101,7 @@ def test_an_unsure_sentence_gets_suggestions_that_can_be_taken(open_page):
     say(page, "hurry up with it")
     shows(page, "#answer", "I'm not sure what you mean")
     buttons = page.locator("#answer .closest button")
-    assert buttons.count() == 3
+    assert buttons.count() >= 3
     assert page.locator(".said", has_text="hurry").count() == 0
     wanted = buttons.first.inner_text()
     buttons.first.click()
@@ -111,12 +112,12 @@ def test_an_unsure_sentence_gets_suggestions_that_can_be_taken(open_page):
 def test_an_instruction_has_its_time_and_its_scope(open_page):
     page = open_page()
     unfold(page)
-    page.get_by_role("checkbox", name="robot 0").uncheck()
+    page.get_by_role("checkbox", name="blue robot").uncheck()
     page.locator("#hold").select_option("40")
-    assert page.locator("#scope-words").inner_text() == "to robot 1, for 40 ticks"
+    assert page.locator("#scope-words").inner_text() == "to orange robot, for 40 ticks"
     say(page, "stay")
     shows(page, ".said", "ticks left")
-    assert "to robot 1" in page.locator(".said").inner_text()
+    assert "to orange robot" in page.locator(".said").inner_text()
     shows(page, ".doing", "stay")
     assert page.locator(".agents .chip").count() == 1
 
@@ -208,9 +209,9 @@ def test_the_keyboard_alone_suffices(open_page):
 def test_a_cook_is_played_with_arrows_and_macro_keys(open_page):
     page = open_page()
     choose(page, "world", "overcooked")
-    page.locator(".who", has_text="cook 1").wait_for()
+    page.locator(".who", has_text="blue cook").wait_for()
     choose(page, "seat", "guest")
-    page.locator(".who", has_text="cook 3 (you)").wait_for()
+    page.locator(".who", has_text="purple cook (you)").wait_for()
     page.locator("#clock", has_text=re.compile("move [1-9]")).wait_for()
     # the arrows drive at once: they no longer change the select
     for key, macro in [
@@ -219,13 +220,15 @@ def test_a_cook_is_played_with_arrows_and_macro_keys(open_page):
         ("ArrowLeft", "step left"),
     ]:
         page.keyboard.press(key)
-        page.locator(".recording li", has_text="cook 3 (you)").get_by_text(
+        page.locator(".recording li", has_text="purple cook (you)").get_by_text(
             macro, exact=True
         ).wait_for()
     button = page.locator("#macros button", has_text="get plate 2")
     page.keyboard.press(button.locator("kbd").inner_text())
     shows(page, ".recording li", "get plate 2")
-    page.locator(".recording li", has_text="cook 3 (you)").get_by_text("holds plate 2").wait_for()
+    page.locator(".recording li", has_text="purple cook (you)").get_by_text(
+        "holds plate 2"
+    ).wait_for()
     assert page.locator("#seat").input_value() == "guest"
     page.locator("#macros button", has_text="stay").click()
     page.locator("#macros button.running", has_text="stay").wait_for()
@@ -234,9 +237,9 @@ def test_a_cook_is_played_with_arrows_and_macro_keys(open_page):
 def test_an_agent_is_driven_by_touch(open_page):
     page = open_page(390, 844, has_touch=True, is_mobile=True, device_scale_factor=2)
     choose(page, "world", "overcooked")
-    page.locator(".who", has_text="cook 1").wait_for()
+    page.locator(".who", has_text="blue cook").wait_for()
     choose(page, "seat", "0")
-    page.locator(".who", has_text="cook 1 (you)").wait_for()
+    page.locator(".who", has_text="blue cook (you)").wait_for()
     page.locator("[data-macro=DOWN]").tap()
     page.locator("[data-macro=DOWN].running").wait_for()
     page.locator("[data-macro=GET_TOMATO]").tap()
@@ -390,7 +393,7 @@ def test_every_text_has_aa_contrast(open_page, scheme):
     for words in (None, "stay", "make me a coffee"):
         if words:
             say(page, words)
-            page.locator("#answer", has_text=re.compile("Understood|not sure")).wait_for()
+            page.locator("#answer", has_text=re.compile("Understood|not sure|Nothing to do")).wait_for()
             page.wait_for_timeout(700)
         page.locator("#able").evaluate("d => d.open = true")
         found = page.evaluate(CONTRASTS)
@@ -425,6 +428,6 @@ def test_the_servers_messages_are_json_that_a_page_can_trust(server):
         message = page.read("frame")
         assert set(message) == {
             *("type", "frames", "number", "seed", "over", "still", "totals"),
-            *("standing", "queued", "log"),
+            *("standing", "holding", "queued", "log"),
         }
         assert json.dumps(message)

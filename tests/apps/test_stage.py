@@ -224,15 +224,6 @@ def test_a_third_instruction_is_refused_and_a_new_one_replaces_both(task, env):
         played.say(episode, "push", also=True)
 
 
-def test_two_clauses_are_two_instructions(task):
-    def kinds(words):
-        return [heard.kind for heard in hearing.clauses(task.lexicon, words)]
-
-    assert kinds("don't push, and stay where you are") == ["dont-push", "stay"]
-    assert kinds("stay") == kinds("stay put, and please stay where you are") == ["stay"]
-    assert len(kinds("stay, and what is the weather like in Boston")) == 1
-
-
 def test_a_free_sentence_is_heard_as_a_training_phrase_of_its_kind(task, env):
     text = "Please don't push any of the boxes!"
     assert text not in task.lexicon.texts

@@ -26,7 +26,7 @@ def sprite(shape: str, name: str, picture: str, holds: str = "") -> dict:
 
 
 def frame(time: int, doing: str, holds: str = "", used: str = "", told: bool = False, **more):
-    """Cook 1 does something; `used` is the board that has something on it."""
+    """The blue cook does something; `used` is the board that has something on it."""
     boards = [sprite("station", b, "board", "tomato" if b == used else "") for b in (LEFT, RIGHT)]
     agent = dict(
         name="cook_0", macro=doing, decided=True, holds=holds,
@@ -37,7 +37,7 @@ def frame(time: int, doing: str, holds: str = "", used: str = "", told: bool = F
         time=time, agents=[agent], events=[], verdicts=[], refused=[], values={"none": 1.0},
         scene=dict(
             width=7, height=7, notes=[], steps=[dict(name="chop", done=0, of=3)],
-            sprites=[*boards, sprite("robot", "cook 1", "cook", holds)],
+            sprites=[*boards, sprite("robot", "blue cook", "cook", holds)],
         ),
         instruction={**asked, "forbids": [LEFT], "wants": []} if told else None,
         reward=-1.0, earned=-float(time), judged=0, followed=0, over="",
@@ -113,10 +113,10 @@ def test_expecting_less_than_one_earns_is_seen():
 def test_the_first_chapter_says_what_happened():
     made = story.obeying_chapter(TOLD, FREE, LEFT, 0, 1)
     assert made is not None
-    assert made.asking == "Cook 1 is carrying a tomato to the left board. Now a person says:"
+    assert made.asking == "The blue cook is carrying a tomato to the left board. Now a person says:"
     assert made.lines == (
-        (1, "Cook 1 turns to the right board."),
-        (4, "Cook 1 uses the right board. The work goes on."),
+        (1, "The blue cook turns to the right board."),
+        (4, "The blue cook uses the right board. The work goes on."),
     )
     assert made.ending.endswith("nobody used the left board. The detour cost 1 move.")
     assert made.race == (("not told", 4, True), ("told", 5, True))

@@ -76,7 +76,7 @@ def test_a_busy_agent_goes_on(boxes):
         assert np.flatnonzero(seen[name]["action_mask"]).tolist() == [Macro.GO_SMALL_BOX_0]
     _, _, _, _, infos = boxes.step(dict.fromkeys(boxes.possible_agents, int(Macro.TURN_LEFT)))
     assert infos[busy[0]]["macro"] == "GO_SMALL_BOX_0"
-    assert "0" in boxes.render()
+    assert "blue robot" in boxes.render()
 
 
 def test_gymnasium_makes_a_team_by_its_versioned_name():

@@ -1031,9 +1031,9 @@ def test_conforms_to_the_protocol(options):
 def test_the_picture_shows_everything():
     rows = NO_FOOD | {0: "# # # O O=bowl/4 # #", 1: "K . . @0=1 @1 . #", 5: "# . . . . . #"}
     drawn = painting.text(D.scene(read(rows), jnp.array([M.GET_PLATE_1, M.COOK])))
-    for word in ("K1", "K2", "mix", "O1", "O2", "cook 1: get plate 1", "right oven: 4 of 10"):
+    for word in ("K1", "K2", "mix", "O1", "O2", "blue cook: get plate 1", "right oven: 4 of 10"):
         assert word in drawn
-    assert "robot 1 holds plate 1" in drawn
+    assert "robot B holds plate 1" in drawn
     assert "station O2 holds bowl" in drawn
 
 

@@ -633,21 +633,21 @@ def test_the_picture_shows_everything():
     )
     drawn = PAPER.scene(state, np.array([GO_0, GET, LOOK_2]))
     robots = {s.label: s for s in drawn.sprites if s.shape == "robot"}
-    assert (robots["0"].x + 0.5, robots["0"].y + 0.5) == (12, 4) and robots[
-        "0"
+    assert (robots["B"].x + 0.5, robots["B"].y + 0.5) == (12, 4) and robots[
+        "B"
     ].holds == "tools 1, 2"
     assert {s.label: s.holds for s in drawn.sprites if s.shape == "human"} == {
-        "0": "tool 0",
-        "1": "",
+        "1": "tool 0",
+        "2": "",
     }
     assert [s.label for s in drawn.sprites if s.shape == "tool"] == ["0"]
     assert [s.label for s in drawn.sprites if s.shape == "station"] == ["0×0", "1×1", "2×1"]
     assert drawn.notes[:3] == (
-        "turtlebot 0: to person 0", "turtlebot 1: to the table for a tool, waited 3",
+        "blue turtlebot: to person 1", "orange turtlebot: to the table for a tool, waited 3",
         "fetch: look for tool 2",
     )  # fmt: skip
-    assert "person 1: needs a tool for step 0 within 27 ticks" in drawn.notes
-    assert "robot 0 holds tools 1, 2" in painting.text(drawn)
+    assert "person 2: needs a tool for step 0 within 27 ticks" in drawn.notes
+    assert "robot B holds tools 1, 2" in painting.text(drawn)
 
 
 def test_macros_are_enums():

@@ -1,10 +1,15 @@
 """Any agent judged: scripts whose scores are known, and an ordinary record."""
 
 import importlib.util
+import itertools
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from model_server import serving
 
 import mavic
 from mavic.experiment import records
@@ -73,6 +78,91 @@ def test_an_agent_that_asks_back_waits_and_is_counted():
     assert found["unsure"] == 1.0 and found["followed"] == 1.0  # to stay is to wait
 
 
+STAY = "live/by-kind/kinds=stay/rate=1"
+
+
+def told(words: str) -> dict[str, str]:
+    """What somebody does who reads what the example writes: obeys, else goes to the big box and pushes it."""
+    choices = {}
+    for line in words.splitlines():
+        if " decides." in line:
+            agent = line.split()[0]
+            there = f"It ran GO_BIG_SPOT_{agent[-1]}" in line or "It ran PUSH" in line
+            work = "PUSH" if there else f"GO_BIG_SPOT_{agent[-1]}"
+            choices[agent] = "STAY" if "It is told: “" in line else work
+    return choices
+
+
+def test_a_language_model_is_judged(examples):
+    """The model is a local server that reads the messages and answers as such servers do."""
+    with serving(lambda body: f"I say {json.dumps(told(body['messages'][1]['content']))}.") as (
+        url,
+        asked,
+    ):
+        agent = examples.model("box_pushing", url, key="secret")
+        found = mavic.judge(
+            agent, "box_pushing", name="model", episodes=2, condition=STAY
+        ).summary()
+    assert found["base"] == pytest.approx(291.98, abs=0.01)
+    assert (found["followed"], found["latency"], found["unsure"]) == (1.0, 0.0, 0.0)
+    assert asked[0]["key"] == "Bearer secret" and asked[0]["temperature"] == 0
+    system, seen = (message["content"] for message in asked[0]["messages"])
+    assert "push the big box" in system.lower() and "robot_0 decides." in seen
+
+
+@pytest.mark.parametrize(
+    "answer", ["I'd rather not", '{"robot_0": "DANCE"}', "{}", b"<html>", 500, "[1]"]
+)
+def test_what_a_language_model_says_that_is_no_macro_counts_as_unsure(examples, answer):
+    with serving(lambda body: answer) as (url, _):
+        agent = examples.model("box_pushing", url)
+        found = mavic.judge(
+            agent, "box_pushing", name="model", episodes=1, condition=STAY
+        ).summary()
+    assert found["unsure"] == 1.0 and found["base"] < 0
+
+
+def test_a_person_at_a_terminal_is_judged(examples):
+    written, mistakes = [], iter(["dance", "99"])
+
+    def read(prompt):
+        if prompt == "robot_1> " and (typed := next(mistakes, None)):
+            return typed  # it is asked again
+        shown = next(text for text in reversed(written) if text.startswith("Tick"))
+        return told(shown)[prompt.removesuffix("> ")].lower()
+
+    agent = examples.person("box_pushing", read, written.append)
+    which = dict(name="person", episodes=2, condition=STAY)
+    found = mavic.judge(agent, "box_pushing", at_once=1, **which).summary()
+    assert found["base"] == pytest.approx(291.98, abs=0.01)
+    assert (found["followed"], found["latency"], found["unsure"]) == (1.0, 0.0, 0.0)
+    assert any(text.startswith("DANCE is none of: ") for text in written)
+    ticks = [int(text.split()[1][:-1]) for text in written if text.startswith("Tick")]
+    assert all(now > before or now == 0 for before, now in itertools.pairwise(ticks))  # one by one
+    asks = examples.person("box_pushing", lambda prompt: "?", lambda text: None)
+    assert mavic.judge(asks, "box_pushing", **which | {"episodes": 1}).summary()["unsure"] == 1.0
+
+
+@pytest.mark.long
+def test_the_example_names_its_agents_and_a_person_may_leave(tmp_path):
+    command = [sys.executable, str(EXAMPLE), "box_pushing"]
+    kind = ["--episodes", "1", "--condition", STAY, "--out", str(tmp_path)]
+    for more, said in (
+        (["dog"], "no agent is called 'dog'; there are script, deaf, network, model, person"),
+        (["model"], "a language model needs --url"),
+        (["person", *kind], "the person has left; nothing was written"),
+    ):
+        ran = subprocess.run(
+            [*command, *more],
+            input="stay\n",
+            capture_output=True,
+            text=True,
+            cwd=EXAMPLE.parents[1],
+        )
+        assert ran.returncode and said in ran.stderr and "Traceback" not in ran.stderr
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
 def test_the_agent_sees_what_is_asked_and_has_a_memory_of_its_own():
     times = []
 
@@ -108,7 +198,11 @@ def test_a_wrong_choice_is_one_line(agent, said):
 
 @pytest.mark.parametrize(
     "wrong, said",
-    [({"name": "A b"}, "use small letters"), ({"episodes": 0}, "episodes must be 1 or more")],
+    [
+        ({"name": "A b"}, "use small letters"),
+        ({"episodes": 0}, "episodes must be 1 or more"),
+        ({"at_once": 17}, "at_once must be from 1 to 16, not 17"),
+    ],
 )
 def test_wrong_arguments_are_one_line(wrong, said):
     with pytest.raises(ValueError, match=said):

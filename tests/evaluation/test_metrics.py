@@ -155,7 +155,7 @@ def test_every_metric_belongs_to_a_section_of_the_score_line():
 
 
 def test_the_page_of_definitions_holds_the_table():
-    page = (ROOT / "docs" / "definitions.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "record" / "definitions.md").read_text(encoding="utf-8")
     assert definitions.markdown() in page
 
 

@@ -11,7 +11,7 @@ import pytest
 import mavic
 from mavic.experiment.axes import AXES
 from mavic.session import session
-from mavic.studies.studies import Training
+from mavic.studies.trainings import Training
 
 PACKAGE = Path(mavic.__file__).parent
 FIELD = '''    patience: Share | None = _axis(None, several=True, part=_NUMBER)
@@ -28,7 +28,7 @@ from mavic.experiment.environments import instructed_env
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.task import task_of
 from mavic.session import session
-from mavic.studies.studies import Training
+from mavic.studies.trainings import Training
 from mavic.training.groups import groups_of
 
 def said(*args):

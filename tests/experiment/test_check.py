@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import toy_simulators as toys
 import yard
 
 from mavic.apps import cli
@@ -10,6 +11,7 @@ from mavic.envs import api
 from mavic.experiment import check
 from mavic.instruct.spec import InstructionFile
 from mavic.session import session
+from mavic.simulators.worlds import python_world
 
 
 def kind(rule="add", train=None, **keys):
@@ -125,6 +127,26 @@ def test_sound_kinds_have_no_finding(found):
     named = {name for one in found.findings for name in one.kind.split(" and ")}
     assert not named & set(SOUND)
     rows = {row.kind: row for row in found.played}
+    assert rows["stay"].enforced == 1.0 and rows["stay"].followed < 0.2
+
+
+@pytest.mark.long
+def test_a_world_in_plain_python_is_played_too(monkeypatch):
+    monkeypatch.setattr(api, "REGISTERED", {})
+    api.register(
+        "line", python_world("line", toys.line, horizon=8, actions=toys.ACTIONS, workers=0)
+    )
+    kinds = {
+        "stay": kind("replace", allow=["STAY"]),
+        "not-right": kind(forbid=["RIGHT"]),
+        "not-left": kind(forbid=["LEFT"], penalty=50),
+        "rooted": kind("replace", forbid=["RIGHT", "LEFT"]),
+    }
+    file = InstructionFile.parse({"world": "line", "kinds": kinds}, "planted.toml")
+    found = check.check("line", file=file)
+    assert [one.kind for one in found.errors] == ["not-left"]
+    rows = {row.kind: row for row in found.played}
+    assert all(row.given for row in rows.values())
     assert rows["stay"].enforced == 1.0 and rows["stay"].followed < 0.2
 
 

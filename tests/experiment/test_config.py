@@ -24,6 +24,22 @@ def test_the_preset_chooses_network_and_hearing_unless_the_configuration_does():
         ExperimentConfig(hear="kind")
 
 
+@pytest.mark.parametrize("world", ["box_pushing", "warehouse", "overcooked"])
+def test_the_learner_of_the_papers_setting_has_no_help_to_obey(world):
+    plain, tuned = (dataclasses.asdict(preset_of(n, world)) for n in ("paper-tuned", "tuned"))
+    differing = {name for name in plain if plain[name] != tuned[name]}
+    helps = {
+        "kind_heads", "drill_prob", "allowed_loss", "from_start_prob", "hold_to_end_prob",
+        "spurious_interrupt_prob", "uninstructed_episode_prob", "single_instruction",
+    }  # fmt: skip
+    assert differing <= helps | {"episodes", "epsilon_episodes", "entropy_episodes"}
+    assert not any(np.any(plain[name]) for name in helps)
+    share = plain["episodes"] / tuned["episodes"]
+    assert plain["entropy_episodes"] == round(share * tuned["entropy_episodes"])
+    config = ExperimentConfig(world=world, preset="paper-tuned").with_condition("paper/add")
+    assert config.is_papers() and config.population == 1
+
+
 def test_names_tell_an_unexpected_hearing():
     vectors = ExperimentConfig(network="protected", hear="vectors")
     assert vectors.name() == "mavic-default-protected-live-by-kind"

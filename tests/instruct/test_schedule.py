@@ -136,19 +136,28 @@ def test_what_is_replaced_is_judged_and_the_new_one_starts_clean(complied):
 
 @pytest.mark.parametrize(("agent", "kinds"), [(0.49, [WALK, 0]), (0.51, [0, WALK])])
 def test_one_agent_is_asked_and_the_other_is_not(agent, kinds):
-    clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, one_agent=True)
+    clock = make_schedule(rate=1.0, hold_min=3, hold_max=3, one_agent=1.0)
     new = advance(no_instruction(2), clock, agent=agent, **ARRIVES).instruction
     assert new.kind.tolist() == kinds
     assert [phrase > 0 for phrase in new.phrase.tolist()] == [kind > 0 for kind in kinds]
 
 
 @pytest.mark.parametrize("agent", [0.0, 0.5, 0.999])
-@pytest.mark.parametrize("one_agent", [True, False])
+@pytest.mark.parametrize("one_agent", [0.0, 0.6, 1.0])
 def test_a_kind_never_reaches_those_it_is_not_meant_for(agent, one_agent):
     clock = make_schedule(rate=1.0, one_agent=one_agent)
     ring_alone = jnp.arange(4) == RING
     new = advance(no_instruction(2), clock, possible=ring_alone, agent=agent, **ARRIVES).instruction
     assert new.kind.tolist() == [RING, 0] and new.phrase.tolist() == [6, 0]
+
+
+def test_a_share_of_the_instructions_is_for_one_agent_alone():
+    clock = make_schedule(rate=1.0, one_agent=0.5)
+    asked = [
+        (advance(no_instruction(2), clock, agent=draw, **ARRIVES).instruction.kind > 0).tolist()
+        for draw in (0.1, 0.4, 0.6, 0.9)
+    ]
+    assert asked == [[True, False], [False, True], [True, True], [True, True]]
 
 
 def test_from_start_holds_for_the_whole_episode():
@@ -254,14 +263,16 @@ def test_the_context_tells_whether_the_task_goes_on(kind, context):
     instruction_now = advance(
         no_instruction(2), clock, possible=by_kind(kind), **ARRIVES
     ).instruction
-    assert int(instruction_now.context) == context and int(no_instruction(2).context) == 0
-    assert (
-        int(advance(instruction_now, clock, events=BELL).instruction.context) == 0
-    )  # it has ended
+    assert instruction_now.context.tolist() == [context] * 2
+    assert no_instruction(2).context.tolist() == [0, 0]
+    ended = advance(instruction_now, clock, events=BELL).instruction
+    assert ended.context.tolist() == [0, 0]
     phrase, hold = jnp.int32(1), jnp.int32(5)
-    for agents, found in ((jnp.ones(2, bool), context), (jnp.zeros(2, bool), 0)):
-        given = schedule.give(instruction_now, jnp.int32(kind), phrase, agents, hold, RULES)
-        assert int(given.instruction.context) == found
+    # Only an agent that is addressed does something else instead of the task.
+    for agents, found in (([1, 1], [context] * 2), ([1, 0], [context, 1]), ([0, 0], [0, 0])):
+        to = jnp.asarray(agents, bool)
+        given = schedule.give(instruction_now, jnp.int32(kind), phrase, to, hold, RULES)
+        assert given.instruction.context.tolist() == found
 
 
 def test_without_from_start_an_episode_begins_in_silence():

@@ -94,7 +94,7 @@ def test_a_folder_that_cannot_be_loaded_is_an_error_and_its_code_is_not_run(tiny
 
 
 def test_the_ablation_classifies_by_an_untrained_bert():
-    """The accuracies are those in docs/words.md."""
+    """The accuracies are those in docs/record/words.md."""
     file, phrases = built_in.instructions("warehouse"), built_in.phrases("warehouse")
     rows = ablation.ablation(file, phrases, ("random bert mean scaled",))
     assert [round(100 * row.accuracy) for row in rows] == [100, 92]

@@ -44,7 +44,7 @@ def played(network: str, seed: int):
     """A team, and the macro transitions of its greedy episodes under frequent instructions to one agent."""
     static, state = static_config(network), team(network, seed)
     run = make_run(ExperimentConfig(network=network), PRESET, TASK, 0)
-    busy = make_schedule(rate=0.2, hold_min=2, hold_max=6, one_agent=True)
+    busy = make_schedule(rate=0.2, hold_min=2, hold_max=6, one_agent=1.0)
     policy = rollout_policy(static, state.actor, VECTORS, jnp.zeros(3), greedy=True)
     env = replace(run.train_env, schedule=busy)
     rows = rollout(env, policy, jax.random.key(seed), episodes=12, num_envs=NUM_ENVS).rows

@@ -134,12 +134,16 @@ def expected(name, i):
     )
     here, after = plain.unroll(plain.stacked(target_critic), own, VECTORS)
     values = [stats.value(x, context)[0] for x in (here, after)]
+    told = own["phrases"][..., 0] > 0
     target = plain.targets(own, *values, cut, N_STEPS, preset.td_lambda)
 
     new = stats.after(target, context, valid, preset.popart_step)
     moved = stats.moved(critic, new)
     hysteresis = at(preset.critic_hysteresis, preset.hysteresis_end, preset.episodes)
     weight = plain.row_weights(own["kind"], valid, preset.balance_kinds)
+    # a teammate of those who are addressed goes on with the task: in the actors' losses a kind of its own
+    acting = own | {"kind": np.where((own["kind"] > 0) & ~told, 99, own["kind"])}
+    actor_weight = plain.row_weights(acting["kind"], valid, preset.balance_kinds)
 
     def critic_loss(copies):
         return plain.critic_loss(copies, own, VECTORS, new, target, hysteresis[context], weight)
@@ -148,7 +152,7 @@ def expected(name, i):
     unit = new.spread[(context == 2).astype(int)] if new.grows else 1.0
     advantage = plain.shaped(
         (target - value) / unit,
-        own,
+        acting,
         np.array(preset.center_advantages)[context],
         np.array(preset.normalize_advantages)[context],
         at(preset.actor_hysteresis, preset.actor_hysteresis_end, preset.episodes)[context],
@@ -157,13 +161,13 @@ def expected(name, i):
     epsilon = at((1.0,) * 3, preset.epsilon_end, preset.epsilon_episodes)[context]
     entropy_weight = at(preset.entropy_start, (0.0,) * 3, preset.entropy_episodes)[context]
     timed = preset.gamma ** own["time"] if preset.discount_actor_loss else 1.0
-    addressed = np.array(preset.allowed_loss)[context] * (own["phrases"][..., 0] > 0)
+    addressed = np.array(preset.allowed_loss)[context] * told
     frozen = plain.unroll(plain.stacked(actor), own, VECTORS)[0][0, 0]
 
     def actor_loss(copies):
         taken, entropy, logits = plain.policy(copies, own, VECTORS, epsilon, frozen)
-        gain = weight * timed * (advantage * taken + entropy_weight * entropy)
-        allowed = np.where(valid, weight * addressed, 0.0) * plain.log_allowed(logits, own)
+        gain = actor_weight * timed * (advantage * taken + entropy_weight * entropy)
+        allowed = np.where(valid, actor_weight * addressed, 0.0) * plain.log_allowed(logits, own)
         return -(gain + allowed).sum((1, 2))
 
     return {

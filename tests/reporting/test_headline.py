@@ -6,13 +6,15 @@ import pytest
 
 from mavic.learn.backbones import BACKBONES
 from mavic.studies.studies import STUDIES
-from tools import cited, headline
+from tools import cited, guide, headline
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 
 
-@pytest.mark.parametrize(("page", "tables"), [("README.md", 1), ("docs/results.md", 15)])
+@pytest.mark.parametrize(
+    ("page", "tables"), [("README.md", 0), ("docs/record/results.md", 15), ("docs/results.md", 3)]
+)
 def test_pages_hold_the_headline_tables(page, tables):
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = [block for _, block, _ in headline.BLOCK.findall(text)]
@@ -21,7 +23,7 @@ def test_pages_hold_the_headline_tables(page, tables):
 
 
 def test_the_page_of_studies_holds_what_was_published():
-    text = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "record" / "studies.md").read_text(encoding="utf-8")
     named = [block.removeprefix("study: ") for _, block, _ in headline.BLOCK.findall(text)]
     assert named == list(STUDIES)
     assert headline.updated(text, RESULTS) == text
@@ -36,15 +38,15 @@ def test_other_blocks_are_speed_and_the_errors_of_critics():
     by_backbone = headline.speed.markdown(RESULTS, "backbones").splitlines()
     assert [line.split()[1] for line in by_backbone[2:]] == [f"`{name}`" for name in BACKBONES]
     assert headline.speed.MISSING not in "".join(by_backbone[2:])
-    page = (ROOT / "docs" / "backbones.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "record" / "backbones.md").read_text(encoding="utf-8")
     assert headline.updated(page, RESULTS) == page and by_backbone[-1] in page
-    metrics = (ROOT / "docs" / "definitions.md").read_text(encoding="utf-8")
+    metrics = (ROOT / "docs" / "record" / "definitions.md").read_text(encoding="utf-8")
     assert headline.updated(metrics, RESULTS) == metrics and "<!-- definitions -->" in metrics
     errors = headline.BLOCKS["bias"](RESULTS, "box_pushing")
     assert "| `tuned/protected/live/by-kind` | −0.1 % |" in errors
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/record/results.md"])
 def test_every_number_of_a_page_has_a_record(page):
     assert not list(cited.uncited(ROOT / page))
 
@@ -81,13 +83,13 @@ def test_a_headline_shows_its_group_first_and_other_rows_beside_it():
     lines = headline.markdown(RESULTS, "warehouse protected").splitlines()
     assert lines[0].startswith("| method | network | base return |")
     assert "task under an instruction" not in lines[0]  # these records do not have it
-    assert lines[2].startswith("| **MAVIC** | protected | **532.46** [532.16, 532.70] |")
+    assert lines[2].startswith("| MAVIC | protected | **532.46** [532.16, 532.70] |")
     assert lines[3].startswith("| MAVIC | shared |") and "438.90" not in lines[3]
     names = [line.split(" | ")[0] for line in lines[2:]]
     assert names[-1] == "| vanilla (hears nothing)" and "| dual (naive)" in names
     assert "paper" not in headline.markdown(RESULTS, "overcooked extras")
-    few = headline.markdown(RESULTS, "overcooked brief").splitlines()[0]
-    assert few.startswith("| method | network | base return | instructions followed | worst seed |")
+    few = headline.markdown(RESULTS, "overcooked guide").splitlines()[0]
+    assert few.startswith("| method | base return | instructions followed | worst seed |")
 
 
 def test_rows_with_the_shield_and_the_task_under_an_instruction(tmp_path):
@@ -101,9 +103,54 @@ def test_rows_with_the_shield_and_the_task_under_an_instruction(tmp_path):
             {"tuned/residual/live/by-kind": {"mavic": entry, "mavic+shield": entry}}
         )
     )
-    named = {"group": "tuned/residual/live/by-kind", "method": "mavic"}
+    named = {"group": "tuned/residual/live/by-kind"}
     (tmp_path / "headline.json").write_text(headline.json.dumps({"box_pushing": named}))
     header, _, first, second = headline.markdown(tmp_path, "box_pushing").splitlines()
     assert header.endswith("| task under an instruction | worst kind, worst seed |")
     assert first.endswith("| **75.00 %** [70.00, 80.00] | 60.00 % | 95.0 % | 50.0 % |")
-    assert second.startswith("| MAVIC + shield | residual | 1.00 [0.50, 1.50] |")
+    assert second.startswith("| MAVIC + shield | residual | **1.00** [0.50, 1.50] |")
+
+
+def block(base: float, share: float) -> dict:
+    entry = {"base_mean": base, "base_std": 1.0, "compliance_mean": share, "compliance_std": 0.0}
+    entry["paper"] = {"base": 1.5, "base_std": 0.5, "compliance": 0.9, "compliance_std": 0.0}
+    return {world: {m: dict(entry) for m in guide.ROWS} for world in guide.WORLDS}
+
+
+def test_table1_in_brief_fills_itself_when_its_records_arrive(tmp_path):
+    blocks = {"paper_conditions": {}, "paper_literal": block(3.25, 0.5), "ours": {}}
+    page = tmp_path / "table1.json"
+    page.write_text(headline.json.dumps(blocks))
+    before = guide.table1(tmp_path, "paper_conditions")
+    assert (
+        before.startswith("Not trained yet") and "| 3.2" not in before and "**3.2** ± 1.0" in before
+    )
+    blocks["paper_conditions"] = block(7.75, 0.25)
+    blocks["paper_conditions"]["overcooked"]["naive"]["base_mean"] = 2.0
+    page.write_text(headline.json.dumps(blocks))
+    header, _, mavic, naive, *_ = guide.table1(tmp_path, "paper_conditions").splitlines()
+    assert header == "| base return · followed | Overcooked | Box Pushing | Warehouse |"
+    assert "**7.8** ± 1.0 · **25.0 %**<br>paper 1.5 ± 0.5 · 90 %" in mavic
+    assert naive.startswith("| naive | 2.0 ± 1.0")
+
+
+def test_our_line_takes_the_block_when_all_worlds_have_it(tmp_path):
+    blocks = {"ours": block(10.0, 0.5)}
+    (tmp_path / "table1.json").write_text(headline.json.dumps(blocks))
+    line = guide.table1(tmp_path, "ours")
+    assert "Overcooked 10.0 of 156.6, 50.00 %" in line and "preset `default`" in line
+    assert "preset `tuned`" in guide.table1(RESULTS, "ours") or "ours" in headline.json.loads(
+        (RESULTS / "table1.json").read_text()
+    )
+
+
+def test_bold_is_the_best_of_a_column():
+    lines = headline.markdown(RESULTS, "overcooked guide").splitlines()[2:]
+    bold = [line.split(" | ")[0] for line in lines if line.split(" | ")[1].startswith("**")]
+    assert bold == ["| vanilla (hears nothing)", "| vanilla + shield"]
+
+
+def test_a_figure_that_is_not_drawn_yet_leaves_its_place_empty(tmp_path):
+    assert guide.figure(tmp_path, "table1") == ""
+    (tmp_path / "table1.png").touch()
+    assert guide.figure(tmp_path, "table1").endswith("vanilla](../results/table1.png)\n")

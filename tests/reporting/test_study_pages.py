@@ -10,7 +10,7 @@ import pytest
 from sample_records import save
 
 from mavic.reporting import studies as pages
-from mavic.reporting.studies import table1
+from mavic.reporting.studies import answers
 from mavic.studies import studies
 from mavic.studies.studies import STUDIES, Study
 
@@ -86,7 +86,7 @@ def test_records_that_are_missing_are_named_and_a_study_without_any_draws_nothin
 
 
 def test_a_published_record_serves_if_its_numbers_are_the_same(tmp_path):
-    training = studies.TABLE1[0]
+    training = studies.TABLE1_FULL[0]
     config = training.configs()[0]
     preset = training.preset()
     for numbers, serves in (
@@ -110,35 +110,68 @@ def test_publishing_copies_the_records_and_draws_the_same_from_them(filled, tmp_
     assert again.text == made.text and not again.missing
 
 
-def test_table1_sets_the_papers_figures_beside_its_own_setting(tmp_path):
-    own = studies._paper_rows("box_pushing")
-    both = dataclasses.replace(own, condition=("paper/add", "live/by-kind"))
-    rows = (both, studies._tuned_rows("box_pushing"))
-    few = tuple(row.but(method=("mavic", "vanilla")) for row in rows)
+def test_table1_has_three_blocks_and_the_papers_figures_beside_its_own_setting(tmp_path):
+    blocks = {name: studies.table1_rows(name, "box_pushing") for name in studies.TABLE1}
+    few = tuple(
+        one
+        for first, dual in blocks.values()
+        for one in (first.but(method=("mavic", "vanilla")), dual)
+    )
     study = Study(name="table1", shows="", trainings={"quick": few})
     fill(tmp_path / "jobs", study)
     text = pages.draw(study, "quick", tmp_path / "jobs", None, tmp_path).text
-    papers, live, tuned = text.split("**As the paper sets it**")[1].split("| method |")[1:]
-    assert "| MAVIC | 90.50 ± 0.71 | 288.32 ± 4.10 | 90.00 ± 0.00 % | 50.0 ± 0.14 % |" in papers
-    assert "288.32" not in live and "288.32" not in tuned
+    conditions, literal, ours = text.split("\n## ")[1:]
+    best = "| MAVIC | **90.50 ± 0.71** | 288.32 ± 4.10 | **90.00 ± 0.00 %** | 50.0 ± 0.14 % |"
+    assert best in conditions and best in literal
+    assert "| dual (naive) | 10.50 ± 0.71 | — | 10.00 ± 0.00 % | — |" in conditions
+    assert "288.32" not in ours and "| MAVIC | **90.50 ± 0.71** | **90.00 ± 0.00 %** |" in ours
+    assert "| MAVIC | 99.00 ± 0.00 % | 97.50 ± 0.00 % |" in conditions  # by decisions, by ticks
+    assert text.count("(value bias (leak) beside)") == 1
+    assert max(line.count("|") for line in text.splitlines()) <= 6 + 1
     found = json.loads((tmp_path / "table1.json").read_text())
-    assert list(found) == list(studies.WORLDS)
-    assert found["box_pushing"]["paper"]["mavic"]["base"] == 288.32
-    entry = found["box_pushing"]["paper preset"]["mavic"]
-    assert (entry["base"], entry["followed"], entry["seeds"]) == (90.5, 0.9, [0, 1])
-    assert {"paper preset, live/by-kind", "tuned"} < set(found["box_pushing"])
+    assert list(found) == ["paper_conditions", "paper_literal", "ours"]
+    assert set(found["ours"]["box_pushing"]) == {"mavic", "vanilla", "dual"}
+    entry = found["paper_conditions"]["box_pushing"]["mavic"]
+    assert list(entry)[:4] == ["base_mean", "base_std", "compliance_mean", "compliance_std"]
+    assert (entry["base_mean"], entry["compliance_mean"], entry["seeds"]) == (90.5, 0.9, [0, 1])
+    assert entry["paper"]["base"] == 288.32 and "paper" not in found["ours"]["box_pushing"]["mavic"]
+    assert (tmp_path / "table1.png").is_file()
 
 
-def test_table1_stands_beside_its_repetition(tmp_path):
-    rows = (studies._paper_rows("box_pushing"), studies._tuned_rows("box_pushing"))
-    few = tuple(row.but(method=("mavic", "random")) for row in rows)
-    study = Study(name="table1", shows="", trainings={"quick": few})
-    for folder, seeds in (("first", 2), ("second", 3)):
-        fill(tmp_path / folder, study, seeds=seeds)
-    found = (pages.collect(few, tmp_path / name, None).found for name in ("first", "second"))
-    papers, tuned = table1.beside(*found).splitlines()[2:]
-    assert papers == (
-        "| Box Pushing, paper preset | MAVIC | 90.50 ± 0.71 | 91.00 ± 1.00 | 288.32 ± 4.10 | 90.00 ± 0.00 % "
-        "| 90.00 ± 0.00 % | 50.0 ± 0.14 % |"
+def test_a_block_of_table1_without_records_says_so(tmp_path):
+    first, _ = studies.table1_rows("paper_literal", "warehouse")
+    study = Study(name="table1", shows="", trainings={"quick": (first.but(method="mavic"),)})
+    fill(tmp_path / "jobs", study)
+    made = pages.draw(study, "quick", tmp_path / "jobs", None, tmp_path)
+    assert made.text.count("Not trained yet.") == 2
+    assert {path.suffix for path in made.written} == {".json", ".md"}  # no curves to draw
+
+
+def test_every_study_answers_in_one_line_from_its_own_numbers(tmp_path):
+    assert list(answers.ANSWERS) == list(STUDIES)
+    published = {name: answers.answer(name, RESULTS) for name in STUDIES}
+    assert all(line.endswith(".") and "\n" not in line for line in published.values())
+    assert len(set(published.values())) == len(STUDIES)
+    assert answers.answer("heatmap", tmp_path) == "" and answers.figure("heatmap", tmp_path) is None
+    assert answers.figure("heatmap", RESULTS) == RESULTS / "heatmap.png"
+    points = [{"base": 100.0, "followed": 1.0}, {"base": 94.0, "followed": 1.0}]
+    made = {"mavic": points, "naive": points[1:]}
+    (tmp_path / "heatmap.json").write_text(json.dumps(made))
+    assert "MAVIC in 1 of 2 settings, naive in 0." in answers.answer("heatmap", tmp_path)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_an_answer_changes_with_the_numbers(name, tmp_path):
+    """No answer is a fixed text: other numbers give another line."""
+
+    def moved(found):
+        if isinstance(found, dict):
+            return {key: moved(value) for key, value in found.items()}
+        if isinstance(found, list):
+            return [moved(value) for value in found]
+        return 1 / (1 + abs(found)) if isinstance(found, int | float) else found
+
+    (tmp_path / f"{name}.json").write_text(
+        json.dumps(moved(json.loads((RESULTS / f"{name}.json").read_text())))
     )
-    assert "91.00 ± 1.00 | — |" in tuned and tuned.endswith("| — |")
+    assert answers.answer(name, tmp_path) != answers.answer(name, RESULTS)

@@ -87,7 +87,7 @@ def test_a_change_ends_all_macros_and_everybody_sees_anew():
 
 
 def test_a_word_to_one_agent_is_a_boundary_for_all():
-    place = instructed(**LIVE, one_agent=True)
+    place = instructed(**LIVE, one_agent=1.0)
     world, rows = play(place, [LONG, LONG], at_1=dict(arrival=0.0, agent=0.9))
     assert rows[1].ended.tolist() == [True, True]
     assert world.instruction.kind.tolist() == [0, WALK]

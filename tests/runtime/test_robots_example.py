@@ -34,8 +34,9 @@ def test_a_killed_robot_comes_back_and_the_others_go_on(tmp_path):
         found = json.loads(text)
         assert found["start"] >= 5 and found["cancel"] >= 2 and found["ended"] >= 3
     lines = list(logs.read(log))
-    (gone,) = (n for n, line in enumerate(lines) if line["event"] == "silent")
-    (back,) = (n for n, line in enumerate(lines) if line["event"] == "back")
+    own = [(n, line["event"]) for n, line in enumerate(lines) if line.get("agent") == "turtlebot_1"]
+    gone = next(n for n, event in own if event == "silent")
+    back = next(n for n, event in own if event == "back" and n > gone)
     between = {line["agent"] for line in lines[gone:back] if line["event"] == "start"}
     assert between == {"turtlebot_0", "fetch"}
     assert again(TEAM, log).differences == ()

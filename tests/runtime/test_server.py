@@ -147,3 +147,29 @@ def test_the_schema_describes_every_message(server):
     assert {"Say", "Observed", "Ended", "Failed", "Order", "Said"} <= set(
         schema["components"]["schemas"]
     )
+
+
+def test_predicates_travel_with_the_observation(tmp_path):
+    """A team with kinds by predicate behind the server: what the robot reports, and a wrong report."""
+    command = [sys.executable, "-c", CODE, str(TEAM.with_name("rescue")), "--port", "0", "--shield"]
+    log = tmp_path / "log.jsonl"
+    with subprocess.Popen(
+        [*command, "--log", str(log)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
+        words = process.stdout.readline().split()
+        client = Client(words[words.index("listens:") + 1], words[words.index("token") + 1])
+        assert client.state()["predicates"] == ["outwards", "to-the-hall", "to-the-charger"]
+        client.say(kind="left-is-one-way")
+        seen, offered = [0.0] * client.state()["observation"], [True, True, *[False] * 6]
+        macros = set()
+        for number in range(12):
+            event = client.ended if number else client.observed
+            (start,) = event("robot_0", seen, offered, {"outwards": ["LEFT"]})
+            macros.add(start.macro)
+        with pytest.raises(EventError, match="holds: predicate 'inwards' is unknown"):
+            client.observed("robot_0", seen, offered, {"inwards": ["LEFT"]})
+        process.terminate()
+    assert macros == {"WAIT"}
+    assert [line["holds"] for line in logs.read(log) if line["event"] == "observed"] == [
+        {"outwards": ["LEFT"]}
+    ] * 12

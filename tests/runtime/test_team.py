@@ -16,6 +16,7 @@ from mavic.runtime.again import again
 from mavic.runtime.folder import ExportError
 from mavic.runtime.reading import Reading
 from mavic.runtime.team import Cancel, EventError, RobotTeam, Start, open_team
+from mavic.storage import files
 
 DATA = Path(__file__).parent / "data"
 ROOT = Path(__file__).parents[2]
@@ -59,10 +60,29 @@ def play(team: RobotTeam, rows: dict[str, np.ndarray], tick: list[int]) -> list[
             if team.status(int(agent)) != "idle":
                 team.ended(int(agent))
         for agent in np.flatnonzero(rows["idle"][t]):
-            seen = rows["observation"][t, agent]
-            (start,) = team.observed(int(agent), seen, rows["available"][t, agent])
+            seen = rows["observation"][t, agent], rows["available"][t, agent]
+            (start,) = team.observed(int(agent), *seen, holding(team, rows, t, agent))
             found.append((start.macro, team.contract.macros[agent][rows["macro"][t, agent]]))
     return found
+
+
+def holding(team: RobotTeam, rows: dict, t: int, agent: int) -> dict | None:
+    """The recorded predicates as a robot reports them."""
+    if "holds" not in rows:
+        return None
+    macros, held = team.contract.macros[agent], rows["holds"][t, agent]
+    return {
+        name: [macro for m, macro in enumerate(macros) if held[m, q]]
+        for q, name in enumerate(team.contract.predicates)
+    }
+
+
+def recorded(path: Path, **settings) -> tuple[RobotTeam, dict[str, np.ndarray], list[int]]:
+    """A team, its recorded episode and the tick that its random numbers are of."""
+    rows, tick = dict(np.load(path)), [0]
+    draw = lambda agent: rows["draws"][tick[0], agent]  # noqa: E731
+    team = open_team(DATA / path.stem.split("-")[0], draw=draw, shield="holds" in rows, **settings)
+    return team, rows, tick
 
 
 def say(team: RobotTeam, held: list[np.ndarray]) -> None:
@@ -78,10 +98,7 @@ def say(team: RobotTeam, held: list[np.ndarray]) -> None:
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_decisions_are_those_of_the_jax_team(path):
-    rows, tick = dict(np.load(path)), [0]
-    team = open_team(
-        DATA / path.stem.split("-")[0], draw=lambda agent: rows["draws"][tick[0], agent]
-    )
+    team, rows, tick = recorded(path)
     found = play(team, rows, tick)
     assert len(found) == rows["idle"].sum() > 60
     assert [one for one in found if one[0] != one[1]] == []
@@ -99,6 +116,76 @@ def test_another_instruction_leads_to_other_decisions():
     rows["kind"] = np.zeros_like(rows["kind"])
     team = open_team(DATA / "overcooked", draw=lambda agent: rows["draws"][tick[0], agent])
     assert any(one != other for one, other in play(team, rows, tick))
+
+
+@pytest.mark.parametrize("told", [None, {}])
+def test_a_team_that_is_told_other_predicates_decides_otherwise(told, monkeypatch):
+    """The comparison above would see a robot that does not say what holds."""
+    team, rows, tick = recorded(DATA / "rescue-4.npz")
+    monkeypatch.setattr(sys.modules[__name__], "holding", lambda *_: told)
+    assert any(one != other for one, other in play(team, rows, tick))
+
+
+def test_what_a_one_way_corridor_forbids_depends_on_what_the_robot_reports(tmp_path):
+    log = tmp_path / "log.jsonl"
+    team = open_team(DATA / "rescue", shield=True, log=log, clock=Clock())
+    team.say(kind="left-is-one-way")
+    offered = np.array([m == "LEFT" for m in team.contract.macros[0]])
+    offered[0] = True  # to wait
+    seen = np.zeros(team.observation_size)
+    reports = [{"outwards": ["LEFT"]}, None, {"outwards": []}, {}]
+    runs = []
+    for holds in reports:
+        starts = [team.observed("robot_0", seen, offered, holds)]
+        starts += [team.ended("robot_0", seen, offered, holds) for _ in range(30)]
+        runs.append({start.macro for (start,) in starts})
+        team.ended("robot_0")
+    assert runs == [{"WAIT"}, {"WAIT"}, {"WAIT", "LEFT"}, {"WAIT", "LEFT"}]
+    team.close()
+    assert again(DATA / "rescue", log) == (124, ())
+    open_ = open_team(DATA / "rescue", greedy=True, log=log, clock=Clock())  # not enforced: judged
+    open_.say(kind="left-is-one-way")
+    only = offered & (np.arange(8) > 0)
+    open_.observed("robot_0", seen, only, {"outwards": ["LEFT"]})
+    open_.ended("robot_0", seen, only, {})
+    open_.close()
+    starts = [line for line in logs.read(log) if line["event"] == "start"]
+    assert [(line["macro"], line["complies"]) for line in starts] == [
+        ("LEFT", False),
+        ("LEFT", True),
+    ]
+
+
+def test_two_enforced_instructions_that_leave_nothing_leave_everything(cooks):
+    """As in training: both are enforced together or not at all."""
+    rules, held = cooks.contract, ("avoid-left-board", "avoid-right-board")
+    boards = np.array([[name.startswith("GO_BOARD") for name in own] for own in rules.macros])
+    blank = np.zeros((*boards.shape, 0), bool), np.zeros(2, bool)
+    allowed = [rules.allows(np.full(2, rules.kind(name)), *blank) for name in held]
+    one = rules.enforced(boards, allowed[:1])
+    assert one.sum(1).tolist() == [1, 1] and (one & ~boards).sum() == 0
+    np.testing.assert_array_equal(rules.enforced(boards, allowed), boards)
+
+
+@pytest.mark.parametrize(
+    ("holds", "said"),
+    [
+        (
+            {"inwards": ["LEFT"]},
+            "holds: predicate 'inwards' is unknown; did you mean 'outwards'? allowed: ",
+        ),
+        ({"outwards": ["LEFTS"]}, "holds: macro 'LEFTS' of robot_0 is unknown; did you mean"),
+        (["outwards"], "holds: it must map predicates to macros"),
+        ({"outwards": 3}, "holds: it must map predicates to macros"),
+    ],
+)
+def test_wrong_predicates_are_one_clear_line_and_the_rest_goes_on(holds, said):
+    team = open_team(DATA / "rescue")
+    with pytest.raises(EventError) as error:
+        team.observed("robot_0", np.zeros(team.observation_size), None, holds)
+    assert said in str(error.value) and "\n" not in str(error.value)
+    assert team.status("robot_0") == "idle"
+    assert len(team.observed("robot_0", np.zeros(team.observation_size))) == 1
 
 
 def test_an_agent_decides_when_it_is_idle_and_sees(cooks):
@@ -275,7 +362,7 @@ def test_a_damaged_export_names_the_file(copied):
     text = facts.read_text(encoding="utf-8")
     for wrong, said in (
         (text[:-40], "not JSON"),
-        (text.replace('"format": 1', '"format": 9'), "format 9, this version of mavic reads"),
+        (text.replace('"format": 2', '"format": 9'), "format 9, this version of mavic reads"),
         (text.replace('"observation": 63', '"observation": 62'), "damaged or edited"),
         (text.replace('"agents": [', '"agents": [3, '), "agents[0] must be a text"),
     ):
@@ -293,6 +380,32 @@ def test_a_damaged_export_names_the_file(copied):
         open_team(copied)
     with pytest.raises(ExportError, match="mavic export team"):
         open_team(copied / "nowhere")
+
+
+def rehash(folder: Path, **changed) -> None:
+    """Change facts of an export as somebody would who also mends the hash."""
+    path = folder / "team.json"
+    facts = json.loads(path.read_text(encoding="utf-8")) | changed
+    facts.pop("sha256")
+    path.write_text(json.dumps({**facts, "sha256": files.digest_of(facts)}), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"observation": 62}, "observation has the shape (2, 63), by team.json (2, 62)"),
+        ({"memory": [1, 7]}, "memory has the shape"),
+        ({"heard": [[0.0] * 5] * 16}, "heard has the shape"),
+        ({"agents": ["cook_0"]}, "rules.allowed must have the shape (16, 1, 21)"),
+        ({"kinds": ["stay"]}, "rules.allowed must have the shape (2, 2, 21)"),
+        ({"predicates": 3}, "predicates must be a list"),
+    ],
+)
+def test_facts_that_contradict_each_other_are_one_clear_line(copied, changed, said):
+    rehash(copied, **changed)
+    with pytest.raises(ExportError) as error:
+        open_team(copied)
+    assert said in str(error.value) and "\n" not in str(error.value)
 
 
 def a_day(team: RobotTeam, clock: Clock, ticks: int, seed: int = 0) -> int:

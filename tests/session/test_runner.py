@@ -371,7 +371,7 @@ STEP = jax.jit(step)
 def busy_env(trained):
     """The environment of evaluation with more instructions: every episode meets several."""
     place = make_run(MAVIC, GROUP.preset, trained.task, 6).test_env
-    often = schedule.make_schedule(rate=0.6, hold_min=1, hold_max=4, overlap=True, one_agent=True)
+    often = schedule.make_schedule(rate=0.6, hold_min=1, hold_max=4, overlap=True, one_agent=1.0)
     return replace(place, schedule=often)
 
 

@@ -10,8 +10,9 @@ from mavic.apps import cli
 from mavic.experiment.task import instructions_of
 from mavic.instruct.spec import InstructionFile
 from mavic.reporting.studies import DRAWINGS
-from mavic.studies import engines, jobs, studies
-from mavic.studies.studies import PROFILES, STUDIES
+from mavic.studies import engines, jobs, studies, trainings
+from mavic.studies.studies import STUDIES
+from mavic.studies.trainings import PROFILES
 
 EVERY = {
     (profile, training.name): training
@@ -59,15 +60,17 @@ def test_an_estimate_grows_with_the_training():
         assert quick.seconds(device) < full.seconds(device)
     assert quick.episodes() == 18 * 16_000  # two methods, three penalties, three rates
     table1 = STUDIES["table1"].trainings["full"]
-    slowest = sorted(table1, key=lambda one: -one.seconds("gpu"))  # as measured (lab 108)
-    assert [one.name for one in slowest[:2]] == ["paper-overcooked", "paper-warehouse"]
-    assert slowest[0].updates() == 25_000
+    costs = {one.name: one.seconds("gpu") for one in table1}
+    slowest = sorted(costs, key=lambda name: -costs[name])
+    assert slowest[0] == "ours-overcooked" and "paper_literal-overcooked" in slowest[1:4]
+    literal = {one.name: one for one in table1}["paper_literal-overcooked"]
+    assert literal.updates() == 25_000
     several = STUDIES["ablation"].trainings["quick"]
     one_by_one = sum(one.seconds("cpu") for one in several)
-    assert studies.seconds_of_all(several, "quick", "cpu") == one_by_one / 2
-    assert studies.seconds_of_all(several, "full", "cpu") == one_by_one
+    assert trainings.seconds_of_all(several, "quick", "cpu") == one_by_one / 2
+    assert trainings.seconds_of_all(several, "full", "cpu") == one_by_one
     for study_ in STUDIES.values():
-        assert studies.seconds_of_all(study_.trainings["quick"], "quick", "cpu") < 600
+        assert trainings.seconds_of_all(study_.trainings["quick"], "quick", "cpu") < 600
 
 
 @pytest.mark.long
@@ -78,10 +81,36 @@ def test_the_list_says_what_is_done(tmp_path, capsys):
     (job.folder / jobs.DONE).write_text(
         jobs.json.dumps({"arguments": list(job.arguments), "seconds": 1})
     )
-    (tmp_path / "heatmap.md").touch()
+    points = [{"base": 100.0, "followed": 1.0}, {"base": 94.0, "followed": 1.0}]
+    (tmp_path / "heatmap.json").write_text(jobs.json.dumps({"mavic": points, "naive": points[1:]}))
+    (tmp_path / "heatmap.png").touch()
     cli.main(["reproduce", "--out", str(tmp_path), "--records", str(tmp_path)])
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "│ heatmap" in line]
-    assert "0/1 · 1/1" in line and "—" in line and "yes" in line
+    said = capsys.readouterr().out
+    (line,) = [line for line in said.splitlines() if "│ heatmap" in line]
+    assert "0/1 · 1/1" in line and "—" in line
+    row = " ".join(said.partition("│ heatmap")[2].partition("│ curves")[0].split())
+    assert "MAVIC in" in row and "not published" not in row
+
+
+def test_table1_trains_every_method_of_the_paper_in_three_blocks():
+    for block, seed in {"paper_conditions": 1_000, "paper_literal": 200, "ours": 1_000}.items():
+        for world in trainings.WORLDS:
+            first, dual = studies.table1_rows(block, world)
+            assert {c.method for c in first.configs()} == {
+                "vanilla", "naive", "switch", "mavic", "mavic-shift",
+            }  # fmt: skip
+            (naive,) = dual.configs()
+            assert (naive.method, naive.network) == ("naive", "protected")
+            assert (first.seeds, first.first_seed) == (dual.seeds, dual.first_seed) == (10, seed)
+            papers = block != "ours"
+            assert all(config.is_papers() is papers for config in first.configs())
+            assert first.configs()[0].population == (1 if papers else 8)
+
+
+def test_a_population_costs_what_its_members_cost():
+    one = trainings.training(name="a", world="warehouse", preset="tuned", seeds=2)
+    eight = one.but(population=8)
+    assert eight.episodes() == round(4.45 * one.episodes())
 
 
 def test_an_unknown_study_or_training_is_named(capsys):
@@ -98,8 +127,8 @@ def test_the_longest_training_starts_first(tmp_path, monkeypatch):
     started = []
     monkeypatch.setitem(engines.ENGINES, "local", lambda todo, *_: started.extend(todo))
     cli.main(["reproduce", "table1", "--out", str(tmp_path / "full"), "--records", str(tmp_path)])
-    assert studies.TABLE1[0].name != started[0].name == "paper-overcooked"
-    assert {job.name for job in started} == {one.name for one in studies.TABLE1}
+    assert studies.TABLE1_FULL[0].name != started[0].name == "ours-overcooked"
+    assert {job.name for job in started} == {one.name for one in studies.TABLE1_FULL}
     started.clear()
     cli.main(["reproduce", "table1", "--quick", "--out", str(tmp_path / "quick")])
     quick = STUDIES["table1"].trainings["quick"]

@@ -1,4 +1,4 @@
-"""Remakes the figures of docs/theory.md: `python tests/theory/table.py`."""
+"""Remakes the figures of docs/record/theory.md: `python tests/theory/table.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lemma 1: which targets have V_c as their fixed point. Figures in docs/theory.md."""
+"""Lemma 1: which targets have V_c as their fixed point. Figures in docs/record/theory.md."""
 
 import dataclasses
 
@@ -71,5 +71,5 @@ def test_interruptions_change_the_problem_itself():
 @pytest.mark.slow
 @pytest.mark.parametrize("make", table.TABLES)
 def test_the_page_shows_the_figures(make, request):
-    page = (request.config.rootpath / "docs" / "theory.md").read_text(encoding="utf-8")
+    page = (request.config.rootpath / "docs" / "record" / "theory.md").read_text(encoding="utf-8")
     assert make(table.INSTANCES) in page

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from mavic.apps import console
-from mavic.apps.commands.command import Command, needing
+from mavic.apps.commands.command import Command, UserError, needing
 from mavic.apps.commands.options import Folder
 from mavic.ranges import Range
+
+if TYPE_CHECKING:
+    from mavic.apps.playground.catalog import Catalog
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +25,7 @@ class Play(Command):
       mavic play --policy runs/box_pushing/mavic-protected --against box_pushing/naive
       mavic play --host 0.0.0.0 --port 8000
       mavic play --export site
+      mavic play --study my_study.toml
     """
 
     policy: Path | None = None
@@ -42,6 +46,11 @@ class Play(Command):
     export: Folder | None = None
     """Do not open the playground; write recorded episodes into this folder, as pages that any web host serves."""
 
+    study: Path | None = None
+    """Run a study with people: its plan (begun with `mavic new NAME --study`). A link for each person is printed."""
+    records: Folder | None = None
+    """With --study: the folder of the links and of one record for each person (default: beside the plan)."""
+
     def run(self) -> None:
         """Carry out the command."""
         with needing("web", "the playground"):
@@ -59,7 +68,23 @@ class Play(Command):
 
             _say(f"open {export.export(teams, self.export, _say)} in a browser")
             return
+        if self.study is not None:
+            self._study(self.study, teams)
+            return
         server.play(teams, self.host, self.port, _say, browser=self.browser)
+
+    def _study(self, path: Path, teams: Catalog) -> None:
+        from mavic.apps.participants import plan
+        from mavic.apps.participants import server as study
+
+        try:
+            read = plan.read(path, teams)
+        except plan.PlanError as error:
+            for line in str(error).splitlines():
+                console.ERR.print(line, soft_wrap=True, markup=False, highlight=False)
+            raise UserError(f"{path}: nothing was begun; mend the lines above") from None
+        folder = self.records or path.with_name(f"{path.stem}-records")
+        study.run_study(read, teams, folder, self.host, self.port, _say)
 
 
 def _say(text: str) -> None:

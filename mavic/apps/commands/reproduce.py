@@ -21,12 +21,13 @@ from mavic.hints import look_up, suggest
 
 if TYPE_CHECKING:
     from mavic.studies.jobs import Job
-    from mavic.studies.studies import Study, Training
+    from mavic.studies.studies import Study
+    from mavic.studies.trainings import Training
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduce(Command):
-    """Make the paper's tables and figures, and ours, one study at a time. Without a name: list the studies.
+    """Make the paper's tables and figures, and ours, one study at a time. Without a name: say what each showed.
 
     A study is a number of trainings. Each has a folder with its command, its log, its attempts and its records. What is
     finished is not trained again; what was stopped or killed goes on from its last checkpoint with the same command.
@@ -34,7 +35,7 @@ class Reproduce(Command):
     For example:
       mavic reproduce
       mavic reproduce heatmap --quick
-      mavic reproduce table1 --only paper-warehouse tuned-warehouse
+      mavic reproduce table1 --only paper_conditions-warehouse
       mavic reproduce table1 --draw --publish results
       mavic reproduce ablation --engine ray --engine-options address auto gpus 1
       mavic reproduce ablation --engine slurm --engine-options slurm_partition gpu gpus_per_node 1 timeout_min 120
@@ -132,7 +133,7 @@ class Reproduce(Command):
 
     def _engine_options(self) -> dict[str, Any]:
         """Return the options of the engine. Several quick trainings run at once."""
-        from mavic.studies.studies import QUICK_JOBS
+        from mavic.studies.trainings import QUICK_JOBS
 
         several = self.engine == "local" and self.quick and not _has_gpu()
         usual = {"jobs": QUICK_JOBS} if several else {}
@@ -153,27 +154,29 @@ class Reproduce(Command):
             console.OUT.print(f"wrote {path}", soft_wrap=True)
 
     def _list(self) -> None:
-        """Print all studies: what they show, what they cost here, what is done."""
-        from mavic.studies import studies
+        """Print all studies: what they showed and in which figure, what they cost here, what is done."""
+        from mavic.reporting.studies import answers
+        from mavic.studies import studies, trainings
 
         device, machine = ("gpu", "a GPU like the H200") if _has_gpu() else ("cpu", "two cores")
-        columns = ("study", "shows", "here", "--quick", "done", "published")
+        columns = ("study", "what it showed", "figure", "here", "--quick", "done")
         table = Table(*columns, title="mavic reproduce NAME")
         for study in studies.STUDIES.values():
             costs, ready = [], []
-            for profile in studies.PROFILES:
+            for profile in trainings.PROFILES:
                 every = study.trainings[profile]
                 marks = [one.job(self.out / profile).done() for one in every]
                 left = [one for one, mark in zip(every, marks, strict=True) if mark is None]
-                cost = studies.seconds_of_all(left, profile, device)
+                cost = trainings.seconds_of_all(left, profile, device)
                 costs.append(_duration(cost) if left else "—")
                 ready.append(f"{sum(mark is not None for mark in marks)}/{len(every)}")
-            published = "yes" if (self.records / f"{study.name}.md").is_file() else "—"
-            table.add_row(study.name, study.shows, *costs, " · ".join(ready), published)
+            showed = answers.answer(study.name, self.records) or f"{study.shows} (not published)"
+            figure = answers.figure(study.name, self.records)
+            table.add_row(study.name, showed, str(figure or "—"), *costs, " · ".join(ready))
         console.OUT.print(table)
         console.OUT.print(
             f"Costs are estimates for {machine} of what is not done yet. Done: full · quick, in {self.out}. "
-            f"Published: its page and records are in {self.records}; --draw makes it from them.",
+            f"Figures and pages (NAME.md) are in {self.records}; --draw makes them from its records.",
         )
 
 

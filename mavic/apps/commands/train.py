@@ -175,7 +175,7 @@ class Train(Command):
 
     def _shared_numbers(self, groups: Sequence[Group]) -> dict[str, Any]:
         """Return the numbers of all groups. What differs between them or follows `episodes` is there only if given."""
-        from mavic.experiment.methods import FOLLOW_EPISODES
+        from mavic.preset import FOLLOW_EPISODES
 
         first, *others = (dataclasses.asdict(group.preset) for group in groups)
         typed = self.numbers.given()

@@ -40,9 +40,11 @@ class Words(Command):
     obey_anyway: bool = False
     """Take the most probable kind even when unsure, as the paper's agents do."""
     json: bool = False
-    """Print one JSON object per sentence: text, kind, probability, unsure, nothing, nearest, note."""
+    """Print one JSON object per sentence: text, kind, probability, unsure, nothing, nearest, note, does."""
     ablation: bool = False
     """Instead, compare encoders, poolings and scalings: how well they tell kinds apart, and left from right."""
+    score: Path | None = None
+    """Instead, score what the playground does with a TOML file: "sentence" = "kind" in a table [sentences]."""
     report: bool = False
     """Instead, print how well sentences are understood in all worlds, by set of phrases (docs/words.md)."""
 
@@ -52,6 +54,8 @@ class Words(Command):
             self._report()
         elif self.ablation:
             self._ablate()
+        elif self.score is not None:
+            self._score(self.score)
         else:
             self._understand()
 
@@ -74,6 +78,26 @@ class Words(Command):
             else:
                 console.OUT.print(part)
 
+    def _score(self, path: Path) -> None:
+        from mavic.experiment import talk
+        from mavic.language.conversation import sentences
+
+        read, cast, rules = talk.conversation_of(self.world)
+        try:
+            found = sentences.read_sentences(path, tuple(cast.phrases))
+        except sentences.SentenceFileError as error:
+            raise UserError(str(error)) from None
+        results = sentences.score(read, cast, rules, found, talk.agents_of(self.world))
+        for result in (one for one in results if one.verdict != sentences.RIGHT):
+            meant = " + ".join(result.sentence.means)
+            line = f"{result.verdict}: {result.sentence.text} → {result.done} (meant: {meant})"
+            console.OUT.print(escape(line), soft_wrap=True)
+        for verdict in (sentences.RIGHT, sentences.ASKED, sentences.WRONG):
+            count = sum(one.verdict == verdict for one in results)
+            console.OUT.print(
+                f"{verdict} {count}/{len(results)} = {count / max(len(results), 1):.1%}"
+            )
+
     def _understand(self) -> None:
         from mavic.language.lexicon import Lexicon
         from mavic.language.reader import read
@@ -87,9 +111,21 @@ class Words(Command):
                 "nothing to understand: give sentences, or one per line on standard input"
             )
         for found in read.understand_all(lex, sentences):
-            self._print_json(found) if self.json else self._print(found)
+            does = self._does(found.text)
+            self._print_json(found, does) if self.json else self._print(found, does)
 
-    def _print_json(self, found: Understanding) -> None:
+    def _does(self, text: str) -> str:
+        """Return what the playground does with a sentence while nothing holds; "" for a file without a world."""
+        from mavic.envs import api
+        from mavic.experiment import talk
+        from mavic.language.conversation import deciding, sentences
+
+        if self.world not in api.names():
+            return ""
+        read, cast = talk.reading_of(self.world)
+        return sentences.in_words(deciding.decide(read, cast, text), cast)
+
+    def _print_json(self, found: Understanding, does: str) -> None:
         import json
 
         line = {
@@ -103,10 +139,11 @@ class Words(Command):
                 for near, kind, cosine in found.nearest
             ],
             "note": found.note,
+            "does": does,
         }
         print(json.dumps(line, ensure_ascii=False))
 
-    def _print(self, found: Understanding) -> None:
+    def _print(self, found: Understanding, does: str) -> None:
         from mavic.language import text
 
         answer = found.asked(self.obey_anyway) if self.obey_anyway or not found.unsure else "unsure"
@@ -117,6 +154,8 @@ class Words(Command):
             f"{escape(text.shown(found.text))} → [bold]{answer}[/] ({escape(why)})",
             soft_wrap=True,
         )
+        if does and does != answer and not does.startswith("asks back"):
+            console.OUT.print(f"    in the playground: {escape(does)}", soft_wrap=True)
         for near, kind, cosine in found.nearest:
             console.OUT.print(f"    {cosine:.2f} {kind}: {escape(near)}")
 

@@ -16,10 +16,10 @@ from mavic.apps.frames import frame_of
 from mavic.apps.playground import seen
 from mavic.apps.playground.limits import RequestError
 from mavic.apps.playground.messages import Hello
-from mavic.apps.playground.orders import names_of
 from mavic.envs import api
 from mavic.evaluation import collapse
 from mavic.experiment.methods import METHODS
+from mavic.experiment.talk import names_of
 from mavic.experiment.task import instructions_of
 from mavic.hints import suggest, unknown
 from mavic.instruct import schedule

@@ -15,7 +15,8 @@ from fastapi import WebSocket, WebSocketDisconnect
 from pydantic import BaseModel
 
 from mavic.apps import replay
-from mavic.apps.playground import messages, orders
+from mavic.apps.playground import messages
+from mavic.apps.playground.answers import Understood
 from mavic.apps.playground.catalog import Catalog
 from mavic.apps.playground.limits import (
     BURST,
@@ -25,7 +26,7 @@ from mavic.apps.playground.limits import (
     SLOWEST,
     RequestError,
 )
-from mavic.apps.playground.messages import GUEST, Agents, AnyRequest, Button, Hold, Notice
+from mavic.apps.playground.messages import GUEST, AnyRequest, Button, Notice
 from mavic.apps.playground.orders import Line
 from mavic.apps.playground.session import Session, open_session
 from mavic.apps.playground.workers import Workers
@@ -40,7 +41,7 @@ SEND_TIMEOUT = 20.0  # seconds; a page that takes longer to receive a message is
 
 
 @dataclass(kw_only=True)
-class _TokenBucket:
+class TokenBucket:
     """How many messages a page may still send. It refills with time."""
 
     left: float = float(BURST)
@@ -82,7 +83,7 @@ class Connection:
         self.saving: dict[str, asyncio.Task[bytes | None]] = {}
         self.due = self.last = 0.0
         self.wake = asyncio.Event()
-        self.bucket = _TokenBucket()
+        self.bucket = TokenBucket()
         self.sending = asyncio.Lock()
         self.turn = asyncio.Lock()  # only its holder changes the session
 
@@ -151,10 +152,10 @@ class Connection:
                 await self._open(request)
             case messages.Say():
                 await self._say(request)
-            case Button(do="end"):
-                async with self.turn:
-                    await self._tick_thread(self._opened().end)
-                self._hurry()
+            case messages.Choose():
+                await self._choose(request.number)
+            case messages.End():
+                await self._end(request)
             case messages.Drive():
                 self._opened().drive(request.macro)
                 self._hurry(DRIVING_GAP)
@@ -212,7 +213,7 @@ class Connection:
                 await self.send(await run("loading", session.look))
                 for name in cold:
                     await run("loading", self.catalog.warm, world, name, seat == GUEST)
-                await self._script(session, request)
+                session.orders.cues = request.cues()
             finally:
                 await self.send(Notice(type="status", text=""))
             if request.paused:
@@ -230,40 +231,45 @@ class Connection:
 
     async def _say(self, request: messages.Say) -> None:
         session = self._opened()
-        line = await self._read(session, request.text, request.agents, request.hold)
+        line = await self.workers.run(
+            "words", session.hear, request.text, request.agents, request.hold
+        )
         refused: list[str] = []
-        ended = False
+        ended: list[str] = []
         if line.clear:
             async with self.turn:
                 if self.session is not session:
                     return
                 if session.over:
                     await self._tick_thread(session.reset, session.seed + 1)
-                ended = line.ends and session.instructed
+                held = [order.heard.kind for order in session.orders.holding]
                 refused = await self._tick_thread(session.obey, line)
-        await self.send(messages.Understood.of(line, refused, ended))
+                now = [order.heard.kind for order in session.orders.holding]
+                ended = [kind for kind in held if kind not in now]
+        await self._answer(session, line, refused, ended)
+
+    async def _answer(
+        self, session: Session, line: Line, refused: list[str], ended: list[str]
+    ) -> None:
+        await self.send(Understood.of(line, refused, ended, session.learnt))
         if line.clear:
             self._hurry()
 
-    async def _read(self, session: Session, text: str, agents: Agents, hold: Hold) -> Line:
-        """Return what a sentence asks for."""
-        session.check_agents(agents)
-        said = session.stage.lexicon, session.names, text, agents, hold
-        return await self.workers.run("words", orders.read_line, *said)
+    async def _choose(self, number: int) -> None:
+        session = self._opened()
+        async with self.turn:
+            line = await self._tick_thread(session.choose, number)
+        await self._answer(session, line, [], [])
 
-    async def _script(self, session: Session, request: messages.Open) -> None:
-        """Let the session say what a shared address says. What cannot be said here is left out."""
-        for cue in request.script:
-            order = None
-            if cue.text:
-                try:
-                    line = await self._read(session, cue.text, cue.agents, cue.hold)
-                except (RequestError, EncoderError):
-                    continue
-                if not line.clear:
-                    continue
-                order = None if line.ends else line.orders[0]
-            session.orders.cues.append((cue.time, order))
+    async def _end(self, request: messages.End) -> None:
+        session = self._opened()
+        async with self.turn:
+            if request.queued is not None:
+                await self._tick_thread(session.unqueue, request.queued)
+            else:
+                kinds = None if request.kind is None else [request.kind]
+                await self._tick_thread(session.end, kinds, request.agents)
+        self._hurry()
 
     async def _run_clock(self) -> None:
         while True:

@@ -16,7 +16,7 @@ from mavic.apps.playground.limits import (
     LONGEST_TEXT,
     RequestError,
 )
-from mavic.apps.playground.orders import Line
+from mavic.apps.playground.orders import Said
 from mavic.language.text import shown
 
 GUEST = "guest"  # the seat of a person who joins the team as one more agent
@@ -80,6 +80,14 @@ class Open(_Request):
     )
     paused: Switch = False
 
+    def cues(self) -> list[Said]:
+        """Return what is to be said when."""
+        told = self.script
+        return [
+            Said(c.time, c.text, None if c.agents is None else tuple(c.agents), c.hold)
+            for c in told
+        ]
+
 
 class Say(_Request):
     """Give an instruction. Without `agents` it addresses all; without `hold` it holds until it is ended."""
@@ -90,10 +98,28 @@ class Say(_Request):
     hold: Hold = None
 
 
-class Button(_Request):
-    """End the active instruction, let the clock run, stop it, or stop it and run one tick."""
+class Choose(_Request):
+    """Answer the last question with one of its offers."""
 
-    do: Literal["end", "play", "pause", "step"]
+    do: Literal["choose"]
+    number: int = Field(ge=0, le=LONGEST_LOG, description="the number of an offer")
+
+
+class End(_Request):
+    """End what holds: all, one kind (for some agents), or what waits in a place of the queue."""
+
+    do: Literal["end"]
+    kind: Name | None = Field(default=None, description="a kind")
+    agents: Agents = None
+    queued: int | None = Field(
+        default=None, ge=0, le=LONGEST_LOG, description="a place in the queue"
+    )
+
+
+class Button(_Request):
+    """Let the clock run, stop it, or stop it and run one tick."""
+
+    do: Literal["play", "pause", "step"]
 
 
 class Drive(_Request):
@@ -125,7 +151,7 @@ class Reset(_Request):
 
 
 AnyRequest = Annotated[
-    Open | Say | Button | Drive | Speed | Again | Reset,
+    Open | Say | Choose | End | Button | Drive | Speed | Again | Reset,
     Field(discriminator="do"),
 ]
 _REQUESTS: TypeAdapter[AnyRequest] = TypeAdapter(AnyRequest)
@@ -204,6 +230,10 @@ class Opened(BaseModel):
         kind: str
         meaning: str
         phrases: list[str]
+        things: list[str] = []  # what it forbids or wants, by the names in the picture
+        agents: list[int] = []  # whom it can address
+        wants: bool = False  # it says what to do
+        learnt: bool = True  # the first team was trained with it
 
     type: Literal["opened"] = "opened"
     world: str
@@ -228,6 +258,14 @@ class Frames(BaseModel):
         judged: int = 0
         followed: int = 0
 
+    class Chip(BaseModel):
+        """An instruction that holds."""
+
+        text: str
+        kind: str
+        agents: list[int] | None  # None: all
+        hold: int | None  # ticks in all; None: until the person ends it
+
     type: Literal["frame"] = "frame"
     frames: list[dict[str, Any]]  # as `mavic.apps.frames.Frame`; values in the order of the kinds
     number: int  # of the tick, over all episodes of the session
@@ -236,79 +274,9 @@ class Frames(BaseModel):
     still: bool  # no tick was run: the frames show the state alone
     totals: list[Counts]
     standing: bool  # what holds does so until the person ends it
+    holding: list[Chip]  # the oldest first
     queued: list[str]  # what is said next
     log: list[dict[str, Any]]  # what was said in this episode, as `_SharedCue`
-
-
-class _Near(BaseModel):
-    """A phrase of the lexicon that is close to what was said."""
-
-    text: str
-    kind: str
-    cosine: float
-
-
-class _Choice(BaseModel):
-    """An instruction that the person may choose."""
-
-    text: str
-    agents: list[int] | None
-
-
-class Understood(BaseModel):
-    """What a sentence was understood as, and the teams to which it could not be given."""
-
-    type: Literal["understood"] = "understood"
-    text: str
-    kind: str = "none"
-    probability: float = 1.0
-    unsure: bool = False
-    nearest: list[_Near] = []
-    closest: list[str] = []
-    note: str = ""
-    refused: list[str] = []
-    agents: list[int] | None = None  # the addressed agents; None: all
-    ends: bool = False  # it ends what holds
-    ended: bool = False  # something held and was ended
-    nothing: bool = False  # it is a remark or a question
-    queued: list[str] = []  # what is said after it
-    choices: list[_Choice] = []  # instructions that cannot hold at the same time: which is meant?
-    also: str = ""  # the kind of a second instruction in the same sentence
-
-    @classmethod
-    def of(cls, line: Line, refused: list[str], ended: bool = False) -> Understood:
-        """Return the message about a line.
-
-        Args:
-            line: what the line was understood as.
-            refused: the names of the teams to which it could not be given.
-            ended: whether an instruction was ended.
-        """
-        if line.ends:
-            return cls(text=line.text, ends=True, ended=ended)
-        if line.together:
-            parts = [_Choice(text=o.heard.text, agents=_listed(o.agents)) for o in line.orders]
-            return cls(text=line.text, unsure=True, choices=parts)
-        order = line.unclear or line.orders[0]
-        clauses = [order.heard] if order.beside is None else [order.heard, order.beside.heard]
-        heard = next((clause for clause in clauses if clause.unsure), clauses[0])
-        return cls(
-            text=order.line,
-            also=clauses[1].kind if len(clauses) > 1 else "",
-            kind=heard.kind,
-            probability=round(min(clause.probability for clause in clauses), 4),
-            unsure=heard.unsure,
-            nearest=[
-                _Near(text=text, kind=kind, cosine=round(float(cosine), 3))
-                for text, kind, cosine in heard.nearest
-            ],
-            closest=list(heard.closest),
-            note=heard.note,
-            refused=refused,
-            agents=_listed(order.addressed),
-            queued=[later.heard.text for later in line.orders[1:]],
-            nothing=heard.nothing,
-        )
 
 
 class Clock(BaseModel):
@@ -329,7 +297,3 @@ class Notice(BaseModel):
 
     type: Literal["status", "full", "error"]
     text: str
-
-
-def _listed(agents: tuple[int, ...] | None) -> list[int] | None:
-    return None if agents is None else list(agents)

@@ -4,44 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from mavic.apps.playground.limits import LONGEST_LOG, RequestError
-from mavic.envs import api
 from mavic.hints import suggest
-from mavic.language.conversation import hearing, speech
+from mavic.language.conversation import hearing
+from mavic.language.conversation.cast import Cast
+from mavic.language.conversation.deciding import decide
+from mavic.language.conversation.decision import EVERYTHING, Asked, Decision
 from mavic.language.conversation.hearing import Heard
+from mavic.language.conversation.settling import Rules, Settled, settle
 from mavic.language.lexicon import Lexicon
+from mavic.language.text import END, fold
 
 QUEUED_HOLD = 20  # ticks for which an instruction holds if another waits for its turn
-LONGEST_QUEUE = 5
-AT_ONCE = 2  # instructions that can hold at the same time
+ENDS = f"{END}:"  # begins a line of the log that ends one kind: "end:stay"
 
 
 class Order(NamedTuple):
-    """One instruction of a person, or two that hold at the same time."""
+    """One instruction of a person."""
 
     heard: Heard
     agents: tuple[int, ...] | None = None  # None: all that no person drives
     hold: int | None = None  # ticks; None: until the person ends it
-    line: str = ""  # the person's words
-    beside: Order | None = None  # what holds at the same time
+    text: str = ""  # words that ask for it whatever was said before
 
     @property
-    def addressed(self) -> tuple[int, ...] | None:
-        """The agents that either instruction addresses; None: all."""
-        if self.beside is None or self.agents is None or self.beside.agents is None:
-            return self.agents
-        return tuple(sorted({*self.agents, *self.beside.agents}))
-
-    @property
-    def unsure(self) -> bool:
-        """Whether the person must be asked what is meant."""
-        return self.heard.unsure or (self.beside is not None and self.beside.heard.unsure)
+    def asked(self) -> Asked:
+        """The order as a conversation speaks of it."""
+        return Asked(self.heard.kind, self.agents, self.text or self.heard.text)
 
 
-class _Said(NamedTuple):
-    """What was said at a tick of an episode. An empty text ends what holds."""
+class Said(NamedTuple):
+    """What was said at a tick of an episode. An empty text ends what holds, and "end:KIND" ends one kind."""
 
     time: int
     text: str
@@ -50,110 +46,122 @@ class _Said(NamedTuple):
 
 
 class Line(NamedTuple):
-    """What a typed line asks for."""
+    """What a typed line asks for, in view of what holds."""
 
     text: str
-    orders: tuple[Order, ...] = ()
-    together: bool = False  # more orders are meant at the same time than can hold
-    ends: bool = False
-
-    @property
-    def unclear(self) -> Order | None:
-        """The first order about which the person must be asked."""
-        return next((order for order in self.orders if order.unsure), None)
+    decision: Decision
+    settled: Settled = Settled()
+    hold: int | None = None
+    chosen: tuple[int, ...] | None = None  # the agents that the person has chosen beside the words
 
     @property
     def clear(self) -> bool:
         """Whether it can be carried out without asking the person."""
-        return self.unclear is None and not self.together
+        return self.decision.clear and not self.settled.question
 
 
 @dataclass(kw_only=True)
 class Orders:
     """The orders of a session."""
 
-    standing: Order | None = None  # it holds until the person ends it, in later episodes too
-    queue: list[Order] = field(default_factory=list)
-    log: list[_Said] = field(default_factory=list)  # of the present episode
-    cues: list[tuple[int, Order | None]] = field(default_factory=list)  # to be said at a tick
+    holding: list[Order] = field(default_factory=list)  # the oldest first
+    queue: list[tuple[Order, ...]] = field(default_factory=list)  # each group is given at once
+    last: tuple[Asked, ...] = ()  # what was said last; a correction replaces it
+    offers: tuple[tuple[Asked, ...], ...] = ()  # the answers to the last question
+    log: list[Said] = field(default_factory=list)  # of the present episode
+    cues: list[Said] = field(default_factory=list)  # to be said at a tick
+
+    @property
+    def asked(self) -> tuple[Asked, ...]:
+        """What holds, as a conversation speaks of it."""
+        return tuple(order.asked for order in self.holding)
+
+    @property
+    def standing(self) -> list[Order]:
+        """What holds until the person ends it, in later episodes too."""
+        return [order for order in self.holding if order.hold is None]
 
     def note(self, *said: Any) -> None:
-        """Log what was said: the fields of `_Said`."""
-        self.log = [*self.log, _Said(*said)][-LONGEST_LOG:]
+        """Log what was said: the fields of `Said`."""
+        self.log = [*self.log, Said(*said)][-LONGEST_LOG:]
 
-    def take_cues(self, time: int) -> list[Order | None]:
-        """Return what is to be said at this tick and forget it. None ends what holds."""
-        due = [order for at, order in self.cues if at == time]
-        self.cues = [(at, order) for at, order in self.cues if at > time]
+    def take_cues(self, time: int) -> list[Said]:
+        """Return what is to be said at this tick and forget it."""
+        due = [cue for cue in self.cues if cue.time == time]
+        self.cues = [cue for cue in self.cues if cue.time > time]
         return due
 
-
-def names_of(world: str, agents: Sequence[str]) -> tuple[str, ...]:
-    """Return what people call agents.
-
-    Args:
-        world: their world.
-        agents: their names in the environment.
-    """
-    record = api.known(world)
-    return tuple(record.agent_word(agent, number) for number, agent in enumerate(agents))
+    def drop_over(self, holding: Sequence[Asked]) -> None:
+        """Forget the orders that no team follows any more: their time is over, or they were fulfilled."""
+        kinds = {asked.kind for asked in holding}
+        self.holding = [order for order in self.holding if order.heard.kind in kinds]
 
 
 def read_line(
     lexicon: Lexicon,
-    names: Sequence[str],
+    cast: Cast,
+    rules: Rules,
     text: str,
     agents: Sequence[int] | None = None,
     hold: int | None = None,
+    orders: Orders | None = None,
 ) -> Line:
     """Return what a typed line asks for.
 
     Args:
-        lexicon: the phrases of the world.
-        names: what people call the agents.
-        text: the line.
-        agents: the agents that the person has chosen; names in the line go before them.
-        hold: ticks for which its instructions hold. None: until the person ends them.
+        lexicon: The phrases of the world.
+        cast: What can be spoken of.
+        rules: What can hold together.
+        text: The line.
+        agents: The agents that the person has chosen; names in the line go before them.
+        hold: Ticks for which its instructions hold. None: until the person ends them.
+        orders: What was ordered before. None: nothing.
     """
+    orders = orders or Orders()
     chosen = None if agents is None else tuple(agents)
-    whole = hearing.known(lexicon, text)
-    if whole is not None:
-        return Line(text, (Order(whole, chosen, hold, text),))
-    said = speech.parse(text, names)
-    if said.stranger:
-        raise RequestError(
-            f"no agent is called {said.stranger!r}; {suggest(said.stranger, tuple(names))}"
+    if text.startswith(ENDS) and (kind := text.removeprefix(ENDS)) in lexicon.names:
+        return Line(text, Decision(ends=(kind,)))
+    held, last = orders.asked, orders.last
+    if text in lexicon.names[1:]:
+        decision = Decision(now=(Asked(text, None, text),))
+    else:
+        decision = decide(partial(hearing.hear, lexicon), cast, text, held, last)
+    if decision.stranger:
+        why = f"no agent is called {decision.stranger!r}; {suggest(decision.stranger, cast.agents)}"
+        raise RequestError(why)
+    if chosen is not None:
+        decision = decision._replace(
+            now=_to(decision.now, chosen),
+            later=tuple(_to(group, chosen) for group in decision.later),
+            offers=_to(decision.offers, chosen),
         )
-    if said.ends:
-        return Line(text, ends=True)
-    if len(said.parts) > LONGEST_QUEUE:
-        raise RequestError(f"that is more than {LONGEST_QUEUE} instructions in one line")
-    orders = tuple(
-        _order(lexicon, part, chosen, hold, text if len(said.parts) == 1 else part.text)
-        for part in said.parts
-    )
-    kept = tuple(order for order in orders if not order.heard.ends)
-    if orders and not kept:
-        return Line(text, ends=True)
-    orders = kept  # "never mind, then chop": the new instruction ends the old one anyway
-    if said.together and len(orders) == AT_ONCE:
-        first, second = orders
-        return Line(text, (first._replace(line=text, beside=second),))
-    return Line(text, orders, said.together and len(orders) > AT_ONCE)
+    settled = settle(rules, held, decision, last) if decision.now else Settled(held)
+    return Line(text, decision, settled, hold, chosen)
 
 
-def _order(
-    lexicon: Lexicon,
-    part: speech.Clause,
-    chosen: tuple[int, ...] | None,
-    hold: int | None,
-    line: str,
-) -> Order:
-    """Return the order of one part of a line: one instruction, or two that ", and" joins."""
-    agents = chosen if part.agents is None else part.agents
-    heard, *more = (
-        clause._replace(text=clause.text if clause.text != part.text else line)
-        for clause in hearing.clauses(lexicon, part.text)
-    )
-    beside = Order(more[0], agents, hold, more[0].text) if more else None
-    return Order(heard, agents, hold, line, beside)
+def order_of(lexicon: Lexicon, asked: Asked, hold: int | None, line: str = "") -> Order:
+    """Return an instruction as an order.
+
+    A team hears the person's own sentence where that is all that was read. Where the conversation read it in view of
+    other words ("no wait, the right one"), the team hears a training phrase; the page shows the person's words.
+
+    Args:
+        lexicon: The phrases of the world.
+        asked: The instruction.
+        hold: Ticks for which it holds; None: until the person ends it.
+        line: The person's words, if they asked for nothing else.
+    """
+    heard = hearing.hear(lexicon, asked.text or asked.kind)
+    if heard.kind != asked.kind or heard.unsure:
+        heard = hearing.hear(lexicon, asked.kind)
+    text = heard.text
+    if line and fold(line) != fold(heard.text):
+        heard = heard._replace(text=line, own_row=heard.row)
+    return Order(heard, asked.agents, hold, text)
+
+
+def _to(group: Sequence[Asked], agents: tuple[int, ...]) -> tuple[Asked, ...]:
+    return tuple(one if one.agents is not None else one._replace(agents=agents) for one in group)
+
+
+__all__ = ["ENDS", "EVERYTHING", "QUEUED_HOLD", "Line", "Order", "Orders", "order_of", "read_line"]

@@ -34,7 +34,8 @@ from mavic.runtime.sockets import address_of, is_loopback, open_socket
 LOG = logging.getLogger(__name__)
 COOKIE = "mavic_token"
 TRIM_SECONDS = 60.0
-SCRIPTS = ("address", "suggest", "past", "pad", "save", "play")  # of the playground alone
+# of the playground alone
+SCRIPTS = ("address", "suggest", "past", "talk", "menu", "mic", "pad", "save", "play")
 STATIC = {
     **{f"{name}.js": "text/javascript" for name in (*replay.SCRIPTS, *SCRIPTS)},
     "play.css": "text/css",
@@ -85,18 +86,9 @@ def _make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fa
         given = request.cookies.get(COOKIE, "")
         return not token or secrets.compare_digest(given.encode(), token.encode())
 
-    def is_own_page(request: Request | WebSocket) -> bool:
-        """Return whether a request comes from a page of this server, and not from another site's page."""
-        host = request.headers.get("host", "")
-        name = urlsplit(f"//{host}").hostname or ""
-        origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
-            return False
-        return not loopback or is_loopback(name)
-
     @app.middleware("http")
     async def guard(request: Request, call_next: Callable[..., Any]) -> Response:
-        if not is_own_page(request):
+        if not is_own_page(request, loopback):
             response: Response = PlainTextResponse("not for this address", 403)
         else:
             response = await call_next(request)
@@ -154,7 +146,7 @@ def _make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fa
 
     @app.websocket("/live")
     async def live(line: WebSocket) -> None:
-        if not is_own_page(line) or not has_token(line):
+        if not is_own_page(line, loopback) or not has_token(line):
             await line.close(1008)
             return
         await line.accept()
@@ -176,6 +168,21 @@ def _make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fa
             del connections[connection.ticket]
 
     return app
+
+
+def is_own_page(request: Request | WebSocket, loopback: bool) -> bool:
+    """Return whether a request comes from a page of this server, and not from another site's page.
+
+    Args:
+        request: the request.
+        loopback: the server is for this machine alone.
+    """
+    host = request.headers.get("host", "")
+    name = urlsplit(f"//{host}").hostname or ""
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != host:
+        return False
+    return not loopback or is_loopback(name)
 
 
 class _FirstPage:

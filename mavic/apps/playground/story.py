@@ -19,6 +19,7 @@ from mavic.apps.playground.catalog import Catalog
 from mavic.apps.playground.seen import Seen, expectation, on_the_way, see, the
 from mavic.apps.recording import Recording
 from mavic.envs import api
+from mavic.experiment.talk import names_of
 from mavic.teams.episode import Cue
 from mavic.teams.stage import StageError
 
@@ -234,7 +235,7 @@ def failing_chapter(
 
 
 def _called(recording: Recording, agent: int) -> str:
-    name = api.known(recording.world).agent_word(recording.agents[agent], agent)
+    name = the(names_of(recording.world, recording.agents)[agent])
     return name[0].upper() + name[1:]
 
 

@@ -15,7 +15,7 @@
   const state = {
     socket: null, hello: null, opened: null, board: null, recordings: [], playing: true, speed: 3,
     arrived: 0, span: 0, retries: 0, last: null, wish: null,
-    back: null, log: [], seed: 1, script: [], planned: [], time: 0, server: null, lost: "", held: false,
+    back: null, log: [], holding: [], seed: 1, script: [], planned: [], time: 0, server: null, lost: "", held: false,
   };
 
   const connected = () => Boolean(state.socket) && state.socket.readyState === WebSocket.OPEN;
@@ -47,7 +47,7 @@
   }
 
   function receive(message) {
-    const acts = { hello, opened, frame, understood, clock: tellClock };
+    const acts = { hello, opened, frame, understood: talk.understood, clock: tellClock };
     if (message.type in acts) acts[message.type](message);
     else if (message.type === "status") status(message.text);
     else if (message.type === "full") status(message.text, true);
@@ -190,7 +190,8 @@
     });
     const fresh = !state.board;
     if (fresh) {
-      const options_ = { live: true, seat: state.opened.seat, pick, unfolded: redraw };
+      const touch = (what, event) => menu.open(what, event.clientX, event.clientY, element("about"));
+      const options_ = { live: true, seat: state.opened.seat, pick, touch, unfolded: redraw };
       state.board = MavicStage.board(state.hello.look, element("stage"), state.recordings, options_);
       state.board.legend("In the charts, shaded: while something was asked.");
       scopeLabel();
@@ -208,7 +209,9 @@
     element("seed").dataset.now = message.seed;
     const active = state.recordings.some((recording) => recording.frames[last].instruction);
     element("end").disabled = !active && !message.queued.length;
-    element("end").textContent = active && message.queued.length ? "Next" : "End it";
+    element("end").textContent = active && message.queued.length ? "Next" : message.holding.length > 1 ? "End all" : "End it";
+    state.holding = message.holding;
+    talk.holds(message);
     past.note(message);
     announce(last);
     if (state.opened.seat !== null) pad.tell(state.recordings[0].frames, state.opened.seat);
@@ -310,51 +313,7 @@
     button.addEventListener("click", act);
     return button;
   }
-  const brief = (words_) => (words_.length > 60 ? words_.slice(0, 59) + "…" : words_);
   const nameOf = (i) => state.opened.recordings[0].agent_words[i];
-
-  function understood(message) {
-    const percent = Math.round(100 * message.probability) + " %";
-    const said = "“" + brief(message.text) + "”";
-    if (message.ends) {
-      say("sure", message.ended
-        ? make("span", {}, make("b", { text: "Ended." }), " The team goes back to its work.")
-        : make("span", {}, make("b", { text: "Nothing holds." }), " " + said + " ends what holds, and nothing does."));
-      remember({ text: message.text, kind: "ends what holds", state: "ended" });
-      return;
-    }
-    if (message.choices.length) {
-      const buttons = message.choices.map((one) => sayButton((one.agents ? one.agents.map(nameOf).join(" and ") + ": " : "") + one.text, "Say this one", () => tell(one.text, one.agents)));
-      say("unsure", make("b", { text: "Two instructions can hold at once, not more. Which one?" }), make("span", { class: "closest" }, ...buttons));
-      remember({ text: message.text, kind: "asked back", state: "unsure" });
-      return;
-    }
-    if (message.nothing) {
-      say("sure", make("span", {}, make("b", { text: "Nothing to do." }), " " + said + " asks for nothing that the team can do now. It goes on as before."));
-      remember({ text: message.text, kind: "asks for nothing", state: "heard" });
-      return;
-    }
-    if (message.unsure) {
-      const meant = message.closest.map((kind) => state.opened.asks.find((ask) => ask.kind === kind)).filter(Boolean);
-      const buttons = meant.map((ask) => sayButton(ask.phrases[0], ask.meaning, () => tell(ask.phrases[0], message.agents)));
-      const why = message.note ? " (" + message.note + ")" : message.probability < 0.3 || message.kind === "none" ? " (it seems to ask for nothing that the team can do)" : " (best guess: " + words(message.kind) + ", " + percent + ")";
-      say("unsure", make("span", {}, make("b", { text: "I'm not sure what you mean by " + said + "." }), why),
-        ...(buttons.length ? [make("span", { text: "Did you mean" }), make("span", { class: "closest" }, ...buttons)] : []));
-      remember({ text: message.text, kind: "not understood", state: "unsure" });
-      return;
-    }
-    const ask = state.opened.asks.find(({ kind }) => kind === message.kind);
-    const near = message.nearest[0];
-    const parts = [make("span", {}, "Understood: ", make("b", { text: ask ? ask.meaning : words(message.kind) }), " (" + percent + ")")];
-    const beside = state.opened.asks.find(({ kind }) => kind === message.also);
-    if (beside) parts.push(make("span", {}, "and: ", make("b", { text: beside.meaning })));
-    if (message.agents) parts.push(make("span", { text: "to " + list(message.agents.map(nameOf)) }));
-    if (message.queued.length) parts.push(make("span", { text: "then: “" + message.queued.join("”, then “") + "”" }));
-    parts.push(make("span", { class: "quiet", text: near ? "nearest phrase: “" + near.text + "”" : "a phrase of the lexicon" }));
-    if (message.refused.length) parts.unshift(make("b", { text: "It cannot be done now, so it was not given" + (state.recordings.length > 1 ? " to " + list(message.refused) : "") + "." }));
-    say("sure", ...parts);
-    remember({ text: message.text, kind: message.kind, state: message.refused.length ? "refused" : "given", number: null, verdicts: state.recordings.map(() => null) });
-  }
 
   function speak(words_) {
     if (!words_.trim()) {
@@ -428,6 +387,21 @@
     text.placeholder = "Say something, such as: " + (all.find((ask) => ask.kind.startsWith("dont") || ask.kind.startsWith("avoid")) || all[0]).phrases[0];
   }
 
+  const talk = MavicTalk.start({
+    box: element("holds"), answer: say, remember, send, opened: () => state.opened, teams: () => state.recordings.length,
+  });
+  const menu = MavicMenu.start({
+    menu: element("menu"), opened: () => state.opened, holding: () => state.holding,
+    tell, end: (kind, agents) => send({ do: "end", kind, agents }),
+    address: (agent) => {
+      if (!(scope() || []).includes(agent) || scope().length > 1) pick(agent);
+      text.focus();
+    },
+  });
+  function about() {
+    const { left, top } = element("about").getBoundingClientRect();
+    if (state.opened) menu.open(null, left, top, element("about"));
+  }
   const past = MavicPast.start({ box: element("past"), empty: element("silence"), recordings: () => state.recordings, speak });
   function remember(entry) {
     past.remember(entry);
@@ -457,6 +431,7 @@
     step: () => (state.back === null ? send({ do: "step" }) : lookBack(state.back + 1)),
     end: () => send({ do: "end" }),
     live: () => lookBack(Infinity),
+    about,
     share,
   };
   for (const [id, act] of Object.entries(acts)) element(id).addEventListener("click", act);
@@ -476,7 +451,7 @@
   document.addEventListener("pointerdown", (event) => {
     pressed = event.target;
     const open_ = ["more", "files", "setup"].map(element).filter((menu) => menu.open && !menu.contains(event.target));
-    closing = open_.length > 0 && Boolean(event.target.closest("#stage"));
+    closing = (open_.length > 0 || !element("menu").hidden) && Boolean(event.target.closest("#stage"));
     for (const menu of open_) menu.open = false;
   }, { capture: true });
   document.addEventListener("click", (event) => {
@@ -500,7 +475,7 @@
     const presses = [" ", "Enter"].includes(event.key) && ["BUTTON", "SUMMARY", "A", "INPUT"].includes(target.tagName);
     if (presses) return;
     const press = {
-      " ": acts.play, ".": acts.step, e: acts.end, r: () => send({ do: "reset", seed: seed() }),
+      " ": acts.play, ".": acts.step, e: acts.end, a: about, r: () => send({ do: "reset", seed: seed() }),
       "/": () => text.focus(), "+": () => hasten(1), "=": () => hasten(1), "-": () => hasten(-1),
     };
     if (event.key in pad.keys) send({ do: "drive", macro: pad.keys[event.key] });
@@ -537,6 +512,7 @@
     chooseWorld(wish);
   });
 
+  MavicMic.start({ button: element("mic"), text, speak, complain: (why) => say("error", why) });
   MavicSave.start(["save-html", "save-gif"].map(element), status, () => state.opened.world);
 
   const narrow = matchMedia("(max-width: 560px), (max-height: 500px)");

@@ -55,8 +55,9 @@ const MavicStage = (() => {
     }
     if (asked) {
       const second = frame.also;
-      const agents = [...new Set([...asked.agents, ...(second ? second.agents : [])])].sort();
-      const to = agents.length === names.length ? "to everybody" : "to " + list(agents.map((i) => names[i]));
+      const toOf = ({ agents }) => (agents.length === names.length ? "to everybody" : "to " + list(agents.map((i) => names[i])));
+      const same = !second || toOf(asked) === toOf(second);
+      const to = same ? toOf(asked) : "the first " + toOf(asked) + ", the second " + toOf(second);
       const left = asked.left !== null ? plural(asked.left, "tick") + " left" : recording.standing ? "until you end it" : "until it is done or the episode ends";
       const share = asked.left === null ? null : asked.left / (asked.left + asked.held);
       const kinds = words(asked.kind) + (second ? " and " + words(second.kind) : "");
@@ -152,7 +153,7 @@ const MavicStage = (() => {
   }
 
   // Shows recordings side by side. `options.live`: frames keep coming, and the return is drawn too.
-  // `options.seat`: the agent that the visitor drives. `options.pick`: is called with an agent that was clicked.
+  // `options.seat`: the agent that the visitor drives. `options.pick`: is called with an agent whose name was clicked; `options.touch` with what was clicked in the picture.
   function board(look, stage, recordings, options = {}) {
     const painter = MavicPaint.painter(look);
     const several = recordings.length > 1;
@@ -195,21 +196,25 @@ const MavicStage = (() => {
       const score = make("span");
       const canvasBox = make("div", { class: "frame" }, canvas);
       picture.append(make("div", { class: "title" }, make("h2", { text: recording.name }), work, score), said, strip, canvasBox);
-      if (options.pick) canvas.addEventListener("click", (event) => pickAt(view, event));
+      if (options.touch) canvas.addEventListener("click", (event) => touchAt(view, event));
       stage.append(make("section", { class: "recording", "aria-label": recording.name }, picture, panel));
       const view = { recording, canvas, picture, said, score, strip, work, stripped: "", facts, rows, event, notes, plot, keys, how, panel, earned, expects, series: [], named: "", unit: 0, canvasBox };
       trace(view);
       return view;
     }
 
-    // Picks the agent that was clicked.
-    function pickAt(view, event) {
+    // Says which agent or thing was clicked.
+    function touchAt(view, event) {
       const cell = view.canvas.clientWidth / view.recording.frames[0].scene.width;
       const [x, y] = [event.offsetX / cell, event.offsetY / cell];
-      const robots = view.recording.frames.at(-1).scene.sprites.filter((s) => s.shape === "robot");
+      const sprites = view.recording.frames.at(-1).scene.sprites;
+      const robots = sprites.filter((s) => s.shape === "robot");
       const far = robots.map((robot) => Math.hypot(robot.x + robot.width / 2 - x, robot.y + robot.height / 2 - y));
       const nearest = far.indexOf(Math.min(...far));
-      if (far[nearest] < 0.75 && nearest < view.recording.agents.length) options.pick(nearest);
+      const inside = (s) => s.name && x >= s.x && x < s.x + s.width && y >= s.y && y < s.y + s.height;
+      const thing = sprites.filter((s) => s.shape !== "robot").findLast(inside);
+      if (far[nearest] < (thing ? 0.5 : 0.75) && nearest < view.recording.agents.length) options.touch({ agent: nearest }, event);
+      else if (thing) options.touch({ thing: thing.name }, event);
     }
 
     // Shows the work step by step.

@@ -30,6 +30,8 @@ WORLD = World.built_in(
     examples=words.EXAMPLES,
     macro_words=words.MACRO_WORDS,
     macro_things=words.MACRO_THINGS,
+    other_words=words.OTHER_WORDS,
+    agent_words=words.ROBOTS,
     reference_speed=(49_000, 1_400),
 )
 

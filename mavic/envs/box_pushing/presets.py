@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mavic.preset import ACAC, REFERENCE, TUNED
+from mavic.preset import ACAC, REFERENCE, TUNED, unaided
 
 # The published commands for the grid of 6 × 6. They also set rewards: `--options small 20 penalty -10`.
 COMMAND = replace(
@@ -36,7 +36,7 @@ PRESETS = {
         # Under a prohibition, as without an instruction, a push alone is punished until both robots have learnt to
         # come. So prohibitions take all numbers of the uninstructed context: advantages are not normalized, and the
         # entropy bonus is in units of the return. One scale brings both to the size of the commands' (drills in
-        # docs/decisions.md).
+        # docs/record/decisions.md).
         entropy_start=(1.0, 0.01, 0.2),
         entropy_episodes=160_000,
         actor_hysteresis=(0.1, 0.1, 1.0),
@@ -54,3 +54,5 @@ PRESETS = {
         drill_prob=1.0,
     ),
 }
+# The learner of "tuned" in the paper's own setting (condition paper/add, network shared): the first block of Table 1.
+PRESETS["paper-tuned"] = unaided(PRESETS["tuned"], episodes=128_000)

@@ -38,7 +38,7 @@ def picture(
                 shape="box",
                 x=column,
                 y=_within(top - int(row), top),
-                label=str(index),
+                label=words.SMALL[index][0].upper(),
                 colour="sand",
                 name=words.SMALL[index],
                 picture="crate",
@@ -60,14 +60,14 @@ def picture(
     names = [Macro(int(m)).name for m in np.asarray(macro)]
     doing = [words.MACRO_WORDS.get(name) or plain(name) for name in names]
     for index, robot in enumerate(state.robots):
-        name, x, y = f"robot {index}", int(robot.x), int(robot.y)
+        name, x, y = words.ROBOTS[index], int(robot.x), int(robot.y)
         inside = 0 <= x <= top and 0 <= y <= top
         sprites.append(
             Sprite(
                 shape="robot",
                 x=_within(x, top),
                 y=_within(top - y, top),
-                label=str(index),
+                label=name[0].upper(),
                 colour=ROBOT_COLOURS[index],
                 heading="NESW"[int(robot.heading)],
                 name=name,

@@ -9,7 +9,8 @@ EXAMPLES = (
     "stay",
     "keep away from the left small box",
 )
-SMALL = ("left box", "right box")  # the small ones
+ROBOTS = ("blue robot", "orange robot")
+SMALL = ("left small box", "right small box")
 BIG = "big box"
 SPOTS = ("spot below the left half", "spot below the right half")
 MACRO_WORDS = {
@@ -23,4 +24,9 @@ MACRO_THINGS = {
     "GO_SMALL_BOX_1": SMALL[1],
     "GO_BIG_SPOT_0": SPOTS[0],
     "GO_BIG_SPOT_1": SPOTS[1],
+}
+# What people also say for a robot, or for the noun in the name of a thing.
+OTHER_WORDS = {
+    **{robot: (f"robot {number}",) for number, robot in enumerate(ROBOTS)},
+    "small box": ("box", "little box", "crate", "small crate", "small one", "little one"),
 }

@@ -31,6 +31,7 @@ WORLD = World.built_in(
     examples=words.EXAMPLES,
     macro_words=words.MACRO_WORDS,
     macro_things=words.MACRO_THINGS,
+    other_words=words.OTHER_WORDS,
     agent_words=words.COOKS,
     opens_first=True,
     impossible_together=(  # one board, one oven and one plate are needed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mavic.preset import ACAC, GENERAL, REFERENCE, TUNED_LONG_TASK
+from mavic.preset import ACAC, GENERAL, REFERENCE, TUNED_LONG_TASK, unaided
 
 COMMAND = GENERAL["reference"]  # the published commands, for map A with three cooks
 TEAM = replace(COMMAND, batch=8, first_to_finish=8, target_update_episodes=32)
@@ -45,3 +45,5 @@ PRESETS = {
         kind_heads=True,
     ),
 }
+# The learner of "tuned" in the paper's own setting (condition paper/add, network shared): the first block of Table 1.
+PRESETS["paper-tuned"] = unaided(PRESETS["tuned"], episodes=400_000)

@@ -51,7 +51,7 @@ def picture(kitchen: Kitchen, order: str, macros: Sequence[str], state: State) -
     for cook in range(len(state.cook)):
         held_things = [t for t in Thing if int(state.place[t]) == Place.HAND + cook]
         about = dict(name=words.COOKS[cook], picture="cook", **_held(kitchen, state, held_things))
-        cell, label = int(state.cook[cook]), str(cook + 1)
+        cell, label = int(state.cook[cook]), words.COOKS[cook][0].upper()
         sprites.append(_sprite("robot", cell, label, COOK_COLOURS[cook], **about))
         doing = "plays by a script"
         if cook < len(macros):

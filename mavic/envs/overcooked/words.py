@@ -13,7 +13,7 @@ EXAMPLES = (
     "chop something",
     "stay where you are",
 )
-COOKS = ("cook 1", "cook 2", "cook 3")
+COOKS = ("blue cook", "orange cook", "purple cook")
 BOARDS = ("right board", "left board")  # board 1, board 2
 OVENS = ("left oven", "right oven")
 PLATES = ("plate 1", "plate 2")
@@ -47,4 +47,15 @@ MACRO_WORDS = {
     "RIGHT": "step right",
     "UP": "step up",
     "DOWN": "step down",
+}
+# What people also say for a cook, a thing, or the noun in its name.
+OTHER_WORDS = {
+    **{cook: (f"cook {number}", f"chef {number}") for number, cook in enumerate(COOKS, 1)},
+    "board": ("cutting board", "chopping board", "knife"),
+    "oven": ("stove", "cooker"),
+    "plate": ("dish",),
+    "tomato": ("tomatoes", "tomatos"),
+    "lettuce": ("salad leaves", "lettuces"),
+    "peas": ("bag of peas", "pea"),
+    HATCH: ("delivery counter", "serving hatch"),
 }

@@ -27,6 +27,8 @@ WORLD = World.built_in(
     examples=words.EXAMPLES,
     macro_words=words.MACRO_WORDS,
     macro_things=words.MACRO_THINGS,
+    other_words=words.OTHER_WORDS,
+    agent_words=words.ROBOTS,
     followed_means="the tool asked for came first and no other was looked for",
     reference_speed=(48_000, 1_400),
 )

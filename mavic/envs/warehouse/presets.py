@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mavic.preset import REFERENCE, TUNED_LONG_TASK
+from mavic.preset import REFERENCE, TUNED_LONG_TASK, unaided
 
 PAPER = replace(
     REFERENCE,
@@ -43,3 +43,5 @@ PRESETS = {
         drill_prob=1.0,
     ),
 }
+# The learner of "tuned" in the paper's own setting (condition paper/add, network shared): the first block of Table 1.
+PRESETS["paper-tuned"] = unaided(PRESETS["tuned"], episodes=179_200)

@@ -112,7 +112,7 @@ def _people(state: State) -> list[Sprite]:
         _sprite(
             "human",
             (x + 0.5, y),
-            label=str(person),
+            label=str(person + 1),
             colour="sand",
             name=words.PEOPLE[person],
             picture="person",
@@ -129,15 +129,15 @@ def _robots(state: State) -> list[Sprite]:
         _sprite(
             "robot",
             (float(x), float(y)),
-            label=str(bot),
+            label=words.ROBOTS[bot][0].upper(),
             colour=ROBOT_COLOURS[bot],
-            name=f"turtlebot {bot}",
+            name=words.ROBOTS[bot],
             picture="rover",
             **_held(basket),
         )
         for bot, ((x, y), basket) in enumerate(zip(state.xy, state.basket, strict=True))
     ]
-    arm = dict(label="F", colour=ROBOT_COLOURS[-1], name="fetch", picture="arm")
+    arm = dict(label="F", colour=ROBOT_COLOURS[-1], name=words.ROBOTS[-1], picture="arm")
     return [*bots, _sprite("robot", macros.FETCH, **arm)]
 
 
@@ -148,9 +148,9 @@ def _robot_notes(env: Env, state: State, chosen: list[str]) -> list[str]:
         waited = -int(state.timer[bot])
         at_table = state.place[bot] == len(state.step) + 1
         more = f", waited {waited}" if at_table and waited > 0 else ""
-        notes.append(f"{plain(env.agents[bot])}: {said}{more}")
+        notes.append(f"{words.ROBOTS[bot]}: {said}{more}")
     more = f", {int(state.busy)} ticks to go" if state.busy > 0 else ""
-    return [*notes, f"{plain(env.agents[-1])}: {doing[-1]}{more}"]
+    return [*notes, f"{words.ROBOTS[-1]}: {doing[-1]}{more}"]
 
 
 def _people_notes(state: State) -> list[str]:
@@ -164,5 +164,5 @@ def _people_notes(state: State) -> list[str]:
             doing = f"needs a tool for step {step} within {int(left)} ticks"
         else:
             doing = f"waits for a tool for step {step}, {-int(left)} ticks late"
-        notes.append(f"person {person}: {doing}")
+        notes.append(f"{words.PEOPLE[person]}: {doing}")
     return notes

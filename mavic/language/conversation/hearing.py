@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -74,29 +73,6 @@ def known(lexicon: Lexicon, words: str) -> Heard | None:
         row = rows[folded]
         return _known(lexicon, row, lexicon.names[int(lexicon.kind[row])])
     return None
-
-
-def clauses(lexicon: Lexicon, words: str) -> tuple[Heard, ...]:
-    """Return what words are understood as: one instruction, or two if ", and" joins two understood clauses.
-
-    Words that are in the lexicon, and clauses that ask for the same kind, are one instruction.
-
-    Args:
-        lexicon: The world's phrases.
-        words: As for `hear`.
-
-    Returns:
-        One or two instructions.
-    """
-    whole = hear(lexicon, words)
-    parts = [part.strip() for part in re.split(r",\s*and\s+", words, flags=re.IGNORECASE)]
-    if len(parts) == 2 and all(parts) and (whole.unsure or whole.probability < 1.0):
-        both = tuple(hear(lexicon, part) for part in parts)
-        kinds = {heard.kind for heard in both}
-        clear = not any(heard.unsure or heard.ends for heard in both)
-        if len(kinds) == 2 and "none" not in kinds and clear:
-            return both
-    return (whole,)
 
 
 def _known(lexicon: Lexicon, row: int, kind: str) -> Heard:

@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mavic.language.reader.phrase_file import END, NONE, Example
 from mavic.language.reader.spelling import in_vocabulary
@@ -259,30 +260,25 @@ def _unique(texts: Iterator[str] | Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-def filled(done: Sequence[Act], rng: random.Random, most: int | None = None) -> Iterator[Example]:
-    """Return the frames filled with acts of a world.
+def filled(
+    done: Sequence[Act], rng: random.Random, frames: Sequence[Mapping[str, Any]] = ACTS["frames"]
+) -> Iterator[Example]:
+    """Return frames filled with acts of a world.
 
     Two frames may make one sentence of different acts ("wait, don't dig"). What the first asks for counts.
 
     Args:
         done: The acts of the world.
         rng: Makes all choices.
-        most: How many texts of a frame are filled, with one act each; None: all, with several. Frames that need two
-            things or two acts are then left out: acts that were found in phrases rarely fit together.
+        frames: As in `acts.toml`.
     """
     asked: dict[str, str] = {}
-    for frame in ACTS["frames"]:
+    for frame in frames:
         needs = frame.get("needs", "").split()
         able = [act for act in done if _fits(act, needs, done)]
-        if most is not None and {"y", "other"} & {*needs}:
-            continue
         many = ACTS_OF_A_NEGATION if frame["category"] == "negation" else ACTS_OF_A_FRAME
-        texts = frame["texts"] if able else []
-        if most is not None:
-            texts = rng.sample(texts, min(len(texts), most))
-        for text in texts:
-            count = frame.get("draws", many) if most is None else 1
-            for act in rng.sample(able, min(len(able), count)):
+        for text in frame["texts"] if able else []:
+            for act in rng.sample(able, min(len(able), frame.get("draws", many))):
                 group = _with_words(text, ACTS["slots"], rng)
                 words = group.format(**_words_for(act, needs, done, rng))
                 kinds = {"command": act.command, "prohibition": act.prohibition}

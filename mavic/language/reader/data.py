@@ -36,6 +36,7 @@ def training_set(
     seed: str,
     requests: _Draw = lambda rng: (),
     acts: _Draw = lambda rng: (),
+    about: bool = True,
     written: Sequence[Example] = (),
     reserved: Collection[str] = (),
     published: Collection[str] = (),
@@ -50,6 +51,7 @@ def training_set(
         seed: Of all random choices.
         requests: Makes further requests.
         acts: Makes further sentences about acts.
+        about: Whether there are sentences about acts at all.
         written: Further sentences.
         reserved: Sentences that must not be trained on.
         published: Phrases that must not be part of any sentence.
@@ -64,12 +66,16 @@ def training_set(
     asked = [Example(text=text, kind=kind, group=text) for kind in train for text in train[kind]]
     asked += [*requests(rng), *_everyday(rng, everyday)]
     ends = ACTS["ends"]["texts"]
-    about = [Example(text=text, kind=END, group=text, category="permission") for text in ends]
-    about += acts(own)
+    spoken = [Example(text=text, kind=END, group=text, category="permission") for text in ends]
+    spoken += acts(own)
     asked += [e for e in written if e.category not in ACT_CATEGORIES]
-    about += [e for e in written if e.category in ACT_CATEGORIES]
+    spoken += [e for e in written if e.category in ACT_CATEGORIES]
     left_out, unseen = set(map(fold, reserved)), [fold(phrase) for phrase in published]
-    examples = [e for e in _distinct(asked + about, left_out) if not _contains(e.text, unseen)]
+    examples = [
+        e
+        for e in _distinct(asked + (spoken if about else []), left_out)
+        if not _contains(e.text, unseen)
+    ]
     around = {part: FRAMES[part]["texts"] for part in ("openings", "closings")}
     plain = [e for e in examples if e.category not in ACT_CATEGORIES]
     spoken = [e for e in examples if e.category in ACT_CATEGORIES]

@@ -1,15 +1,14 @@
 """Trains and calibrates a head.
 
 The members are trained on all examples. Temperature and threshold come from predictions for sentences that a fit has
-not seen: each development author is left out once, several at a time. A file without development sentences leaves
-frames out instead.
+not seen: each development author is left out once, several at a time. The head that tells what a sentence does is not
+calibrated by itself: `own_head` weighs its answers.
 """
 
 from __future__ import annotations
 
 import collections
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -46,8 +45,6 @@ NONE_WEIGHT = 0.7  # sampling weight of "none" relative to all kinds together
 # The shares of the batches that are sentences about acts, by what they ask for. The rest is balanced as above.
 ACT_SHARES = {NONE: 0.17, END: 0.12, "": 0.17}
 MAX_THRESHOLD = 0.9
-CAREFUL = np.linspace(0.8, 1.2, 9)  # temperatures; `guard` takes care of what they let through
-WRONG_SHARE = 0.02  # of sentences from unseen frames that may be acted on wrongly, without development sentences
 # What the threshold aims at for an unseen author: the share of novel sentences that are kept, and the shares of the
 # other categories that are answered with unsure. The targets in `measure` are 0.95, 0.95 and 0.80. Sentences about acts
 # have no aim here: people's words are acted on from `read.ACTS_FROM` on, which is higher than this threshold.
@@ -60,36 +57,17 @@ class _Effort:
 
     members: int
     """Networks of the head."""
-    calibration_members: int
-    """Networks for each fold that is left out."""
     steps: int
-    folds: int
-    """Folds of authors, or of frames for files without development authors."""
+    calibration_members: int = 1
+    """Networks for each fold of authors that is left out."""
+    folds: int = 2
+    """Folds of authors."""
     channels: int = CHANNELS
     """Of the convolutions."""
-    batch: int = BATCH
-    """Sentences of one step."""
-    pieces: int = MAX_PIECES
-    """Word pieces of a sentence that are trained on."""
-    tried: int | None = None
-    """How many of the folds are left out, one after the other; None: all."""
-    cues: bool = False
-    """Whether the head reads `spelling.CUES`."""
 
 
-_SHIPPED = _Effort(members=3, calibration_members=1, steps=2200, folds=2)
-# While a user waits.
-QUICK = _Effort(
-    members=1,
-    calibration_members=1,
-    steps=800,
-    folds=3,
-    tried=1,
-    channels=48,
-    batch=64,
-    pieces=14,
-    cues=True,
-)
+_SHIPPED = _Effort(members=3, steps=2200)
+DOES = _Effort(members=3, steps=1600, channels=96)
 
 
 def fit(
@@ -97,40 +75,35 @@ def fit(
     names: tuple[str, ...],
     encoder: encoders.Encoder,
     effort: _Effort = _SHIPPED,
-    say: Callable[[str], None] = lambda text: None,
+    words: dict[str, int] | None = None,
+    shares: Mapping[str, float] | None = None,
 ) -> Head:
-    """Train and calibrate a head.
+    """Train a head, and calibrate it where the examples have authors.
 
     Args:
         examples: The training set, of which sentences with an author also calibrate.
         names: The kinds. The first is "none", the last "end".
         encoder: Gives the states of the sentences.
         effort: How much to train.
-        say: Is told how far the fit is.
+        words: The numbers of the known words; None: those of enough sentences.
+        shares: The share of each kind in the batches; None: as `_balance` says.
 
     Returns:
         The head.
     """
     texts = [example.text for example in examples]
     kinds = np.array([names.index(example.kind) for example in examples])
-    words = known_words(texts, cues=effort.cues)
-    say(f"encoding {len(texts)} sentences …")
-    read = Sentences.read(texts, encoder.states(texts), words, effort.pieces)
-    say("calibrating …")
-    unseen, tried = _unseen_logits(examples, read, kinds, len(words), len(names), effort)
-    meant = kinds[tried]
-    as_written = np.zeros(len(texts))
-    as_written[[not e.copy for e in examples]] = _by_frame([e for e in examples if not e.copy])
-    chosen = [examples[i] for i in np.flatnonzero(tried)]
-    if all(any(e.category == name for e in chosen) for name in AIMS):
-        temperature = _temperature(unseen, _by_frame(examples)[tried], meant)
-        shares = mean_probabilities(unseen, temperature)
-        threshold = _threshold(shares, as_written[tried], meant, chosen)
-    else:
-        temperature = _careful_temperature(unseen, as_written[tried], meant)
-        threshold = ACTS_FROM
+    words = known_words(texts) if words is None else words
+    read = Sentences.read(texts, encoder.states(texts), words, MAX_PIECES)
+    temperature, threshold = 1.0, ACTS_FROM
+    if any(example.author for example in examples):
+        temperature, threshold = _calibrated(examples, read, kinds, len(words), len(names), effort)
     weight = _balance(examples, kinds, len(names))
-    say("training …")
+    if shares is not None:
+        weight = _by_frame(examples)
+        for kind, share in shares.items():
+            chosen = kinds == names.index(kind)
+            weight[chosen] *= share / weight[chosen].sum()
     members = [
         _train(100 + m, read, kinds, weight, len(words), len(names), effort)
         for m in range(effort.members)
@@ -145,6 +118,24 @@ def fit(
     )
 
 
+def _calibrated(
+    examples: list[Example],
+    read: Sentences,
+    kinds: np.ndarray,
+    words: int,
+    count: int,
+    effort: _Effort,
+) -> tuple[float, float]:
+    """Return the temperature and the threshold."""
+    unseen, tried = _unseen_logits(examples, read, kinds, words, count, effort)
+    as_written = np.zeros(len(examples))
+    as_written[[not e.copy for e in examples]] = _by_frame([e for e in examples if not e.copy])
+    chosen = [examples[i] for i in np.flatnonzero(tried)]
+    temperature = _temperature(unseen, _by_frame(examples)[tried], kinds[tried])
+    shares = mean_probabilities(unseen, temperature)
+    return temperature, _threshold(shares, as_written[tried], kinds[tried], chosen)
+
+
 def _unseen_logits(
     examples: list[Example],
     read: Sentences,
@@ -153,17 +144,13 @@ def _unseen_logits(
     count: int,
     effort: _Effort,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return logits [members, tried, C] by fits without the author or frame, and which examples [P] were tried."""
+    """Return logits [members, tried, C] by fits without the author, and which examples [P] were tried."""
     authors = sorted({example.author for example in examples} - {""})
-    if authors:
-        numbers = [authors.index(e.author) % effort.folds if e.author else -1 for e in examples]
-        fold_of = np.array(numbers)
-    else:
-        fold_of = np.array([zlib.crc32(e.group.encode()) % effort.folds for e in examples])
+    numbers = [authors.index(e.author) % effort.folds if e.author else -1 for e in examples]
+    fold_of = np.array(numbers)
     folds = effort.folds
-    every = range(folds if effort.tried is None else effort.tried)
     found = np.zeros((effort.calibration_members, len(examples), count), np.float32)
-    for number in every:
+    for number in range(folds):
         seen = fold_of != number
         weight = np.zeros(len(examples))
         chosen = [examples[i] for i in np.flatnonzero(seen)]
@@ -173,7 +160,7 @@ def _unseen_logits(
             seed = number + folds * member
             weights = _train(seed, read, kinds, weight, words, count, effort)
             found[member, ~seen] = rest.logits(weights)
-    tried = np.isin(fold_of, every)
+    tried = fold_of >= 0
     return found[:, tried], tried
 
 
@@ -185,22 +172,6 @@ def _temperature(members: np.ndarray, weight: np.ndarray, kinds: np.ndarray) -> 
         return float(-weight @ np.log(right.clip(1e-9)))
 
     return float(min(np.geomspace(0.5, 5.0, 40), key=loss))
-
-
-def _careful_temperature(members: np.ndarray, weight: np.ndarray, kinds: np.ndarray) -> float:
-    """Return the lowest temperature at which at most `WRONG_SHARE` of the sentences are acted on wrongly.
-
-    It is for instruction files without development sentences. A team acts from a probability of `ACTS_FROM` on, so the
-    temperature takes the place of a threshold. Everyday requests, siblings that the file does not have and sentences
-    that speak of an act are among the sentences.
-    """
-    for temperature in CAREFUL:
-        shares = mean_probabilities(members, temperature)
-        best = shares[:, 1:].argmax(1) + 1
-        wrong = (best != kinds) & (shares[np.arange(len(kinds)), best] >= ACTS_FROM)
-        if weight @ wrong <= WRONG_SHARE * weight.sum():
-            break
-    return float(temperature)
 
 
 def _threshold(
@@ -263,10 +234,7 @@ def _train(
     start = _init(init_key, read.states.shape[-1], words, count, effort.channels)
     cumulative = jnp.asarray(np.cumsum(weight), jnp.float32)
     data = (Sentences(*map(jnp.asarray, read)), jnp.asarray(kinds), cumulative)
-    trained = {
-        k: np.array(v)
-        for k, v in _descend(start, loop_key, data, effort.steps, effort.batch).items()
-    }
+    trained = {k: np.array(v) for k, v in _descend(start, loop_key, data, effort.steps).items()}
     for name in BY_WORD:
         trained[name] *= 1 - UNIT_DROPOUT  # words are dropped in training without scaling the rest
         trained[name][-1] = 0  # the row of the padding
@@ -301,32 +269,30 @@ def _init(
     return weights | {name: jnp.zeros(shape) for name, shape in zero.items()}
 
 
-@partial(jax.jit, static_argnums=(3, 4))
-def _descend(start: Any, key: jax.Array, data: Any, steps: int, batch: int) -> Any:
+@partial(jax.jit, static_argnums=3)
+def _descend(start: Any, key: jax.Array, data: Any, steps: int) -> Any:
     optimiser = optax.adamw(
         optax.cosine_decay_schedule(LEARNING_RATE, steps), weight_decay=WEIGHT_DECAY
     )
 
     def step(carry: Any, key: jax.Array) -> Any:
         weights, state = carry
-        updates, state = optimiser.update(
-            jax.grad(_loss)(weights, key, data, batch), state, weights
-        )
+        updates, state = optimiser.update(jax.grad(_loss)(weights, key, data), state, weights)
         return (optax.apply_updates(weights, updates), state), None
 
     return jax.lax.scan(step, (start, optimiser.init(start)), jax.random.split(key, steps))[0][0]
 
 
-def _loss(weights: Any, key: jax.Array, data: Any, size: int) -> jax.Array:
+def _loss(weights: Any, key: jax.Array, data: Any) -> jax.Array:
     """Return the cross-entropy of one batch, drawn by the cumulative weights in `data`."""
     read, labels, cumulative = data
     row_key, *keys = jax.random.split(key, 6)
-    row = jnp.searchsorted(cumulative, jax.random.uniform(row_key, (size,)))
+    row = jnp.searchsorted(cumulative, jax.random.uniform(row_key, (BATCH,)))
     row = jnp.minimum(row, len(labels) - 1)
     batch = read.at(row)
 
     def kept(key: jax.Array, dropped: float, *shape: int) -> jax.Array:
-        return jax.random.bernoulli(key, 1 - dropped, (size, *shape))
+        return jax.random.bernoulli(key, 1 - dropped, (BATCH, *shape))
 
     dropout = Dropout(
         pieces=kept(keys[0], INPUT_DROPOUT, batch.states.shape[1], 1),

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from mavic.language.encoder import MAX_WORD_PIECES, pool
-from mavic.language.reader.spelling import CUES, cues_of, words_of
+from mavic.language.reader.spelling import words_of
 from mavic.storage import files
 from mavic.storage.arrays import read_npz
 
@@ -146,22 +146,14 @@ class Head:
         by_member = [read.logits({k: v[m] for k, v in self.weights.items()}) for m in members]
         return mean_probabilities(by_member, self.temperature)
 
-    def in_order_of(self, names: Sequence[str], shares: np.ndarray) -> np.ndarray:
-        """Return probabilities in another order of kinds.
-
-        Args:
-            names: The kinds; the first is "none". A kind that they lack counts as "none".
-            shares: [P, C], in the order of the head's own `names`.
-
-        Returns:
-            [P, len(names)].
-        """
-        ordered = np.zeros((len(shares), len(names)), np.float32)
-        for column, name in enumerate(self.names):
-            ordered[:, list(names).index(name) if name in names else 0] += shares[:, column]
-        return ordered
-
     def save(self, path: Path) -> None:
+        """Write the head into a file."""
+        data = io.BytesIO()
+        self.write(data)
+        files.write_bytes(path, data.getvalue())
+        _load.cache_clear()
+
+    def write(self, data: IO[bytes]) -> None:
         """Write the head. The large tables of words take 8 bits a number, other weights 16."""
         arrays: dict[str, Any] = {
             f"weights_{key}": value.astype(np.float16) for key, value in self.weights.items()
@@ -170,7 +162,6 @@ class Head:
             step = _step_of(self.weights[key])
             arrays[f"weights_{key}"] = np.round(self.weights[key] / step).astype(np.int8)
             arrays[f"step_{key}"] = step
-        data = io.BytesIO()
         np.savez_compressed(
             data,
             names=np.array(self.names),
@@ -180,18 +171,25 @@ class Head:
             encoder_hash=np.array(self.encoder_hash),
             **arrays,
         )
-        files.write_bytes(path, data.getvalue())
-        _load.cache_clear()
 
     @staticmethod
     def load(path: Path) -> Head:
         """Return the head of a file. It is read once in a process."""
         return _load(path)
 
+    @staticmethod
+    def read(data: IO[bytes]) -> Head:
+        """Return the head that `write` wrote."""
+        with np.load(data, allow_pickle=False) as arrays:
+            return _head_of(dict(arrays))
+
 
 @cache
 def _load(path: Path) -> Head:
-    arrays = read_npz(path)
+    return _head_of(read_npz(path))
+
+
+def _head_of(arrays: dict[str, np.ndarray]) -> Head:
     prefix = "weights_"
     weights = {
         key.removeprefix(prefix): value.astype(np.float32)
@@ -210,6 +208,23 @@ def _load(path: Path) -> Head:
     )
 
 
+def in_order(shares: np.ndarray, own: Sequence[str], names: Sequence[str]) -> np.ndarray:
+    """Return probabilities in another order of names.
+
+    Args:
+        shares: [P, C], in the order of `own`.
+        own: The C names.
+        names: The wanted ones; the first is "none". A name that they lack counts as "none".
+
+    Returns:
+        [P, len(names)].
+    """
+    ordered = np.zeros((len(shares), len(names)), np.float32)
+    for column, name in enumerate(own):
+        ordered[:, list(names).index(name) if name in names else 0] += shares[:, column]
+    return ordered
+
+
 def _step_of(table: np.ndarray) -> np.ndarray:
     """Return the distance [members, 1, C] of neighbouring numbers, so that a column's largest one is 127."""
     return (np.abs(table).max(1, keepdims=True).clip(1e-6) / 127).astype(np.float32)
@@ -218,11 +233,9 @@ def _step_of(table: np.ndarray) -> np.ndarray:
 def _word_numbers(texts: Sequence[str], words: dict[str, int]) -> np.ndarray:
     """Return the numbers of the known words and pairs in each text [P, MAX_WORDS]; the padding is `len(words)`."""
     numbers = np.full((len(texts), MAX_WORDS), len(words), np.int32)
-    knows_cues = any(cue in words for cue in CUES)
     for row, text in enumerate(texts):
         singles, pairs = words_of(text)
-        cues = cues_of(text) if knows_cues else []
-        found = sorted({words[w] for w in cues + singles + pairs if w in words})[:MAX_WORDS]
+        found = sorted({words[w] for w in singles + pairs if w in words})[:MAX_WORDS]
         numbers[row, : len(found)] = found
     return numbers
 
@@ -246,9 +259,10 @@ def mean_probabilities(
     Returns:
         Probabilities [P, C].
     """
-    return np.mean([_softmax(member / temperature) for member in members], axis=0)
+    return np.mean([softmax(member / temperature) for member in members], axis=0)
 
 
-def _softmax(x: np.ndarray) -> np.ndarray:
+def softmax(x: np.ndarray) -> np.ndarray:
+    """Return the probabilities of logits [P, C]."""
     x = np.exp(x - x.max(1, keepdims=True))
     return x / x.sum(1, keepdims=True)

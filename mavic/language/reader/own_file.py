@@ -1,33 +1,53 @@
-"""The training set of an instruction file of one's own, made from its phrases alone.
+"""The head of an instruction file of one's own, fitted to its phrases alone.
 
-The phrases are taken apart into acts (`acts.from_phrases`). The acts fill ways to ask, ways to forbid, and the frames
-that speak of an act without asking for it: releases, thanks, the past, questions, postponements, words to others.
-Siblings that the file does not have ("room c" beside rooms a and b) and things of other places are requests for
-nothing.
+The phrases are taken apart into acts (`acts.from_phrases`), which fill further ways to ask and to forbid. Siblings that
+the file does not have ("room c" beside rooms a and b), things of other places and everyday requests are about no kind.
+What a sentence does with an act is told by the shipped head (`own_head`).
 """
 
 from __future__ import annotations
 
 import collections
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 
+import numpy as np
+
 from mavic.language.reader import data
-from mavic.language.reader.acts import ENGLISH, Act, filled, from_phrases
+from mavic.language.reader.acts import ENGLISH, Act, from_phrases
 from mavic.language.reader.data import FRAMES
-from mavic.language.reader.phrase_file import NONE, Example
+from mavic.language.reader.model import Head, in_order, softmax
+from mavic.language.reader.own_head import (
+    DO,
+    DOES,
+    DONT,
+    STOP,
+    OwnHead,
+    Topics,
+    inputs_of,
+    numbered_in,
+    with_digits,
+)
+from mavic.language.reader.phrase_file import END, NONE, Example
+from mavic.language.reader.spelling import correct, known_words
 from mavic.language.text import fold
 
-VERSION = 1  # raised when another head is fitted to the same phrases
-TEXTS_OF_A_FRAME = 22  # of each frame that speaks of an act
+VERSION = 2  # raised when another head is fitted to the same phrases
+THINGS = tuple(ENGLISH["things"]["texts"])
 ASKED = 9  # further requests of a kind, of each sort
 SWAPPED = 2  # siblings of each phrase and word
 ELSEWHERE = 10  # requests with things of other places, of each kind
 MISUSED = 6  # acts that no team can do, with the things of each kind
 EVERYDAY = 260
 COPIES = 1
-TYPOS = 0.12
+TYPOS = 0.05
+LEAST = (2, 4)  # sentences that must contain a word, or a pair of words, for it to be known
+OTHER_SHARE = 0.7  # weight of sentences about no kind, against all kinds together
+DECAY = 2e-3  # L2 penalty of the regression
+STEPS = 150
+STOPPING, ENDING = 4, 2  # a quarter and a half of the phrases count in full
+AT_ONCE = 256  # sentences between two lines of progress
 ASK = (
     "could you {do}", "would you please {do}", "can you {do}", "i'd like you to {do}",
     "it's time to {do}", "you should {do}",
@@ -44,21 +64,45 @@ FORBID = (
     "don't you {do}", "never {do}",
     "you are not allowed to {do}", "please stop {doing}", "robots must not {do}", "i won't have you {doing}",
 )  # fmt: skip
-REPORTED = (
-    "yesterday i said {p}", "she said {p}", "did i say {p}", "the sign says {p}", "he told me: {p}", "i never said {p}",
-    "who said {p}", "{p}, that is what they told us last week", "imagine i said {p}",
-)  # fmt: skip
 
 
-def training_set_of(train: Mapping[str, Sequence[str]], seed: str) -> list[Example]:
-    """Return the training set of a file.
+def fit(
+    train: Mapping[str, Sequence[str]],
+    seed: str,
+    does: Head,
+    states: Callable[[Sequence[str]], list[np.ndarray]],
+    say: Callable[[str], None] = lambda text: None,
+) -> OwnHead:
+    """Fit a head to the phrases of a file.
 
     Args:
         train: The training phrases by kind.
         seed: Of all random choices.
+        does: The shipped head, which tells what a sentence does.
+        states: Gives the encoder's states of texts.
+        say: Is told how far the fit is.
+    """
+    examples = training_set_of(train, seed)
+    numbered = numbered_in([text for texts in train.values() for text in texts])
+    texts = [with_digits(example.text, numbered) for example in examples]
+    read: list[np.ndarray] = []
+    for start in range(0, len(texts), AT_ONCE):
+        say(f"encoding sentence {start + 1} of {len(texts)} …")
+        read += states(texts[start : start + AT_ONCE])
+    say("fitting …")
+    words, names = known_words(texts, LEAST), (NONE, *train)
+    kinds = np.array([names.index(example.kind) for example in examples])
+    weights = _regression(inputs_of(texts, read, words), kinds, len(names))
+    topics = Topics(names=names, words=words, numbered=numbered, weights=weights)
+    return OwnHead(does=does, topics=topics, manner=_manner(train, does, states))
 
-    Returns:
-        The examples in a fixed order.
+
+def training_set_of(train: Mapping[str, Sequence[str]], seed: str) -> list[Example]:
+    """Return the sentences that tell the kinds of a file apart, in a fixed order.
+
+    Args:
+        train: The training phrases by kind.
+        seed: Of all random choices.
     """
     acts = from_phrases(train)
     return data.training_set(
@@ -69,11 +113,58 @@ def training_set_of(train: Mapping[str, Sequence[str]], seed: str) -> list[Examp
             *_siblings(train, rng),
             *_elsewhere(acts, train, rng),
         ],
-        acts=lambda rng: [*_reported(train, rng), *filled(acts, rng, TEXTS_OF_A_FRAME)],
+        about=False,
         everyday=EVERYDAY,
         copies=COPIES,
         typos=TYPOS,
     )
+
+
+def _regression(inputs: np.ndarray, kinds: np.ndarray, count: int) -> np.ndarray:
+    """Return the weights [F, C] of a softmax regression in which all kinds weigh the same."""
+    from scipy.optimize import minimize  # comes with JAX
+
+    each = np.bincount(kinds, minlength=count).clip(1)
+    weight = np.where(kinds == 0, OTHER_SHARE * (count - 1) / each[0], 1 / each[kinds])
+    weight = (weight / weight.sum()).astype(np.float32)
+    meant = np.eye(count, dtype=np.float32)[kinds]
+    decay = np.full((inputs.shape[1], 1), DECAY / count, np.float32)
+    decay[-1] = 0  # of the 1
+
+    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        weights = flat.reshape(-1, count).astype(np.float32)
+        shares = softmax(inputs @ weights)
+        right = np.log(shares[np.arange(len(kinds)), kinds].clip(1e-12))
+        slope = inputs.T @ ((shares - meant) * weight[:, None]) + decay * weights
+        return float(-weight @ right + (decay * weights**2).sum() / 2), slope.ravel().astype(float)
+
+    start = np.zeros(inputs.shape[1] * count)
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+    return found.x.reshape(-1, count).astype(np.float32)
+
+
+def _manner(
+    train: Mapping[str, Sequence[str]],
+    does: Head,
+    states: Callable[[Sequence[str]], list[np.ndarray]],
+) -> np.ndarray:
+    """Return [C, 4] how far the phrases of each kind ask, forbid, stop and end, as `OwnHead` wants it.
+
+    What half of the phrases do counts in full. "Stop" may be a command ("stop all work"), and so may what
+    sounds like an end ("back to the bay"). A prohibition is never asked for by what sounds like an end.
+    """
+    rows = [np.zeros(4)]
+    for texts in train.values():
+        read = [correct(text, does.words) for text in texts]
+        shares = in_order(does.probabilities(read, states(read)), does.names, DOES).mean(0)
+        share = dict(zip(DOES, shares, strict=True))
+        forbids = share[DONT] + share[STOP]
+        both = max(share[DO] + forbids, 1e-6)
+        asks, forbids = min(1.0, 2 * share[DO] / both), min(1.0, 2 * forbids / both)
+        stops = max(forbids, min(1.0, STOPPING * share[STOP] / both))
+        ends = (1 - forbids) * min(1.0, ENDING * share[END] / (both + share[END]))
+        rows.append(np.array([asks, forbids, stops, ends]))
+    return np.array(rows, np.float32)
 
 
 def _asked(acts: Sequence[Act], rng: random.Random) -> Iterator[Example]:
@@ -168,7 +259,7 @@ def _elsewhere(
 ) -> Iterator[Example]:
     """Return requests of the file's own words with things of other places, and of its things with other verbs."""
     said = {word for texts in train.values() for text in texts for word in fold(text).split()}
-    things = [thing for thing in ENGLISH["things"]["texts"] if thing not in said]
+    things = [thing for thing in THINGS if thing not in said]
     for act in acts:
         named = [form for form in act.forms if any(name in form[0] for name in act.names)]
         for _ in range(ELSEWHERE if act.names else 0):
@@ -189,12 +280,3 @@ def _elsewhere(
             if frame.split()[0] not in said:
                 text = frame.replace("{x}", rng.choice(act.names))
                 yield Example(text=text, kind=NONE, group=f"misuse {frame}")
-
-
-def _reported(train: Mapping[str, Sequence[str]], rng: random.Random) -> Iterator[Example]:
-    """Return phrases that are only reported."""
-    for texts in train.values():
-        for text in rng.sample(list(texts), min(len(texts), 3)):
-            frame = rng.choice(REPORTED)
-            words = frame.replace("{p}", fold(text))
-            yield Example(text=words, kind=NONE, group=frame, category="addressee")

@@ -1,7 +1,8 @@
 """A sentence to an `Understanding`: a kind of instruction, the end of the current one, no instruction, or unsure.
 
 Each built-in world has a shipped head. It reads the default encoder's states whatever encoder a policy uses. For an
-instruction file with other kinds, a head is fitted once and kept in the cache on disk.
+instruction file with other kinds, the head that tells what a sentence does is shipped, and the part that tells kinds
+apart is fitted once and kept in the cache on disk.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import numpy as np
 from mavic.language import encoder as encoders
 from mavic.language import vectors
 from mavic.language.lexicon import Lexicon
-from mavic.language.reader.acts import from_phrases
-from mavic.language.reader.guard import guarded
-from mavic.language.reader.model import ACTS_FROM, FORMAT, Head
+from mavic.language.reader import own_head
+from mavic.language.reader.model import ACTS_FROM, FORMAT, Head, in_order
+from mavic.language.reader.own_head import OwnHead
 from mavic.language.reader.phrase_file import END, NONE
 from mavic.language.reader.spelling import correct, why_no_sentence
 from mavic.language.text import fold
@@ -110,10 +111,7 @@ def understand_all(lexicon: Lexicon, texts: Sequence[str]) -> list[Understanding
     corrected = [correct(sentence, head.words) for sentence in sentences]
     states = vectors.states(corrected, lexicon.encoder if same_encoder else encoders.DEFAULT)
     shares = head.probabilities(corrected, states)
-    prohibitions = guarded_prohibitions(lexicon)
-    if prohibitions is not None:
-        shares = guarded(corrected, shares, head.names, prohibitions)
-    shares = head.in_order_of((*lexicon.names, END), shares)
+    shares = in_order(shares, head.names, (*lexicon.names, END))
     shares = _with_known_phrases(lexicon, sentences, shares)
     known, names = np.asarray(lexicon.vectors), (*lexicon.names, END)
     for row, i in enumerate(readable):
@@ -147,23 +145,12 @@ def _has_shipped_head(lexicon: Lexicon) -> bool:
     return path.is_file() and set(lexicon.names) <= set(Head.load(path).names)
 
 
-def guarded_prohibitions(lexicon: Lexicon) -> tuple[str, ...] | None:
-    """Return the kinds whose phrases forbid something, for `guard.guarded`; None if the head is a shipped one.
-
-    Shipped heads were fitted to many more sentences and need no guard.
-    """
-    if _has_shipped_head(lexicon):
-        return None
-    acts = from_phrases(lexicon.training_phrases())
-    return tuple(act.prohibition for act in acts if act.prohibition)
-
-
-def head_of(lexicon: Lexicon) -> Head:
+def head_of(lexicon: Lexicon) -> Head | OwnHead:
     """Return the shipped head of the lexicon's world if it knows all kinds, else one fitted to the phrases."""
     if _has_shipped_head(lexicon):
         return Head.load(vectors.shipped_path(lexicon.world, "head"))
     phrases = tuple(lexicon.training_phrases().items())
-    return _fitted(lexicon.encoder, lexicon.encoder_hash, lexicon.world, phrases)
+    return _fitted(lexicon.world, phrases)
 
 
 def _no_sentence(text: str, note: str) -> Understanding:
@@ -191,21 +178,21 @@ def _nearest(
 
 
 @cache
-def _fitted(
-    encoder: str, encoder_hash: str, world: str, phrases: tuple[tuple[str, tuple[str, ...]], ...]
-) -> Head:
-    """Return a quickly fitted head, from the disk if it was fitted before."""
-    from mavic.language.reader import fit, own_file  # slow to import, and rarely needed
+def _fitted(world: str, phrases: tuple[tuple[str, tuple[str, ...]], ...]) -> OwnHead:
+    """Return a head that is fitted to phrases, from the disk if it was fitted before."""
+    from mavic.language.reader import own_file  # slow to import, and rarely needed
 
-    facts = repr((FORMAT, own_file.VERSION, encoder_hash, world, phrases))
+    shipped = vectors.shipped_path("any", "does")
+    facts = repr(
+        (FORMAT, own_file.VERSION, hashlib.sha256(shipped.read_bytes()).hexdigest(), phrases)
+    )
     name = hashlib.sha256(facts.encode()).hexdigest()[:16]
     path = vectors.cache_folder() / "heads" / f"{name}.npz"
     with contextlib.suppress(OSError, ValueError, KeyError):
-        return Head.load(path)
-    say(f"fitting a reader to the phrases of {world}, once: about 20 seconds on two cores …")
-    names = (NONE, *(kind for kind, _ in phrases), END)
-    examples = own_file.training_set_of(dict(phrases), seed=world)
-    head = fit.fit(examples, names, encoders.open_encoder(encoder), fit.QUICK, say)
+        if isinstance(found := own_head.load(path), OwnHead):
+            return found
+    say(f"fitting a reader to the phrases of {world}, once: some seconds …")
+    head = own_file.fit(dict(phrases), world, Head.load(shipped), vectors.states, say)
     with contextlib.suppress(OSError):  # a cache that cannot be written
         head.save(path)
     return head

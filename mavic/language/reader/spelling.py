@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 
@@ -45,51 +45,6 @@ LETTERS_AND_APOSTROPHES = re.compile(r"[a-z']+")
 # "'s" is a word of its own, so "the board's taken" contains the word "board".
 WORD = re.compile(r"[a-z]+(?:'(?!s\b)[a-z]+)?|'s\b|\d+|#")
 MIN_SENTENCES = (2, 25)  # that must contain a word, or a pair of words, for it to be known
-# Signs of what a sentence does with an act, whatever the act is. A head that knows a cue reads it as a word.
-CUES = {
-    name: re.compile(pattern)
-    for name, pattern in {
-        "<again>": r"\b(?:again|once more|after all)\b",
-        "<no longer>": r"\b(?:any ?more|any longer|no longer|not any longer)\b",
-        "<may>": r"\b(?:you|they|we|everyone|everybody) (?:can|may|could|might)\b(?! not\b)|\ballowed to\b"
-        r"|\bfeel free\b"
-        r"|\b(?:ok|okay|fine|safe|all right|alright|welcome) (?:to|for)\b|\bgo ahead\b"
-        r"|\bgreen light\b|\bby all means\b",
-        "<open>": r"\b(?:is|are|been|now|all) (?:\w+ )?(?:free|open|clear|available|yours|safe|ok|okay|fine"
-        r"|repaired|fixed|cleared|"
-        r"reopened|unblocked|working|finished|done|dry|empty|back|lifted)\b|\bworks?\b",
-        "<no need>": r"\b(?:no need|needn't|need not|don't (?:have|need) to|not necessary|isn't necessary"
-        r"|unnecessary)\b",
-        "<take back>": r"\b(?:never ?mind|forget (?:it|that|about|what|the)|cancel|scratch that|changed my mind"
-        r"|carry on|as you were|"
-        r"back to (?:work|normal)|resume|take it back)\b",
-        "<not>": r"\b(?:don't|do not|not|never|no|nobody|no one|nothing|none|neither|mustn't|can't|cannot"
-        r"|shouldn't|may not|without)\b",
-        "<stop>": r"\b(?:stop|quit|cease|avoid|skip|refrain|hands off|off limits|forbidden|keep out"
-        r"|stay out|away from|clear of|"
-        r"keep off|stay off|leave)\b",
-        "<past>": r"\b(?:yesterday|last (?:night|week|time|year|month|round|shift)|ago|earlier|was|were|did"
-        r"|had|used to|went|took|"
-        r"the other day|previously|back then)\b|\b(?:you|we|they|he|she|i|somebody|someone) (?:\w+ly )?\w{3,}ed\b",
-        "<thanks>": r"\b(?:thanks|thank|cheers|well done|good job|nice (?:work|job)|great (?:work|job)"
-        r"|appreciate|glad|grateful|kudos|"
-        r"congratulations|bravo)\b",
-        "<question>": r"^(?:so |and |but |hey,? |ok,? )?(?:who|what|why|when|where|how|which|whose|is|are|was"
-        r"|were|did|does|has|"
-        r"have you|do you|do we|are you|may i|can i|should i|am i|isn't|aren't|didn't)\b",
-        "<later>": r"\b(?:later|tomorrow|tonight|next (?:week|time|month|round|shift|year)|this (?:evening|afternoon)|"
-        r"in (?:a|an|one|two|five|ten|half|\d+) (?:an )?(?:hour|hours|minute|minutes|bit|while"
-        r"|moment)|after (?:lunch|the|i|we|this|dinner)|"
-        r"when (?:i|we|everyone|everything)|once (?:i|we|the|this)|on (?:mon|tues|wednes|thurs"
-        r"|fri|satur|sun)day|someday|can wait|"
-        r"another time|at noon|before you leave|eventually)\b",
-        "<report>": r"\b(?:told|asked|said|says|saying|tells|asks|heard)\b|\b(?:tell|ask) (?:him|her|them|my"
-        r"|the|your)\b",
-        "<ask>": r"\b(?:could|would|can|will) you\b|\bplease\b|\bi(?:'d| would) like you to\b|\bi (?:want"
-        r"|need) you to\b|\blet's\b",
-        "<rather>": r"\b(?:i'd rather|prefer|don't want|do not want|whatever you do)\b",
-    }.items()
-}
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -128,36 +83,21 @@ def why_no_sentence(text: str) -> str:
     return ""
 
 
-def cues_of(text: str) -> list[str]:
-    """Return the names of the cues in a text."""
-    folded = fold(text)
-    return [name for name, pattern in CUES.items() if pattern.search(folded)]
-
-
-def known_words(texts: Sequence[str], *, cues: bool = False) -> dict[str, int]:
+def known_words(texts: Iterable[str], least: tuple[int, int] = MIN_SENTENCES) -> dict[str, int]:
     """Return the words and pairs that occur in enough texts, numbered from the most frequent one.
 
     Args:
         texts: The texts.
-        cues: Whether the cues are known too. They come first.
+        least: How many texts must contain a word, and a pair of words.
     """
     counts = [collections.Counter[str](), collections.Counter[str]()]
     for text in texts:
         for counter, found in zip(counts, words_of(text), strict=True):
             counter.update(set(found))
     kept = [
-        (n, w)
-        for c, least in zip(counts, MIN_SENTENCES, strict=True)
-        for w, n in c.items()
-        if n >= least
+        (n, w) for c, enough in zip(counts, least, strict=True) for w, n in c.items() if n >= enough
     ]
-    first = list(CUES) if cues else []
-    return {
-        word: i
-        for i, word in enumerate(
-            [*first, *(word for _, word in sorted(kept, key=lambda k: (-k[0], k[1])))]
-        )
-    }
+    return {word: i for i, (_, word) in enumerate(sorted(kept, key=lambda k: (-k[0], k[1])))}
 
 
 def correct(text: str, known: Mapping[str, int]) -> str:

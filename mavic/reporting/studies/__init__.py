@@ -8,6 +8,7 @@ The same records always give the same bytes. DRAWINGS has one row for each study
     lines    over training and under one kind: curves, compliance, single, dual
     unseen   phrases and requests that were not in training: ood, infeasible
     lists    of settings: rare, agents, ablation, shaping
+    answers  what each study claims and what it showed, in one line
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from pathlib import Path
 
 from mavic.experiment import records
 from mavic.experiment.config import ExperimentConfig
-from mavic.experiment.methods import FOLLOW_EPISODES
 from mavic.experiment.records import Record
+from mavic.preset import FOLLOW_EPISODES
 from mavic.reporting import drawing, rows
 from mavic.reporting.studies import lines, lists, maps, table1, unseen
 from mavic.reporting.studies.page import Page, TrainingRows
 from mavic.storage import files
-from mavic.studies.studies import Study, Training
+from mavic.studies.studies import Study
+from mavic.studies.trainings import Training
 
 DRAWINGS: dict[str, Callable[[Sequence[TrainingRows]], Page]] = {
     name: draw

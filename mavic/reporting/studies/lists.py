@@ -184,7 +184,8 @@ def _shaping(found: Sequence[TrainingRows]) -> Page:
         "closest potential ends as naive does", "suboptimal: naive", "naive + closest potential", "correction",
     )  # fmt: skip
     markdown = (
-        "# The correction is not potential-based shaping\n\nExact, on 200 random semi-MDPs (docs/theory.md describes "
+        "# The correction is not potential-based shaping\n\n"
+        "Exact, on 200 random semi-MDPs (docs/record/theory.md describes "
         "them). Over the macro rows of a world, the correction pays γ^τ (V(s′, c) − V(s′, c′)) at a change of "
         "instruction; a potential Φ would pay γ^τ Φ(x′) − Φ(x). The closest potential is the one that fits the "
         "expected pay best in the least-squares sense. It explains most of the pay and misses the part that matters: "

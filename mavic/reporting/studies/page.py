@@ -9,7 +9,7 @@ from typing import Any
 from mavic.evaluation.metrics import METRICS, OVERALL
 from mavic.reporting import formats, styles
 from mavic.reporting.rows import Row
-from mavic.studies.studies import Training
+from mavic.studies.trainings import Training
 
 NAMES = {"base": "base", "followed": "compliance", "live": "live", "leak": "leak"}
 """The metrics that most studies put into JSON, by the names that they get there."""

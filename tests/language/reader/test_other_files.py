@@ -7,16 +7,27 @@ import random
 import tomllib
 from pathlib import Path
 
+import built_in
+import numpy as np
 import pytest
 
+from mavic.envs import api
 from mavic.instruct.spec import InstructionFile
 from mavic.language.lexicon import Lexicon
-from mavic.language.reader import acts, guard, own_file
+from mavic.language.reader import acts, own_file, own_head
+from mavic.language.reader.model import Head
+from mavic.language.reader.own_head import DO, DOES, DONT, STOP, OwnHead, Topics
 from mavic.language.reader.phrase_file import END, NONE
 from mavic.language.reader.read import understand_all
+from mavic.language.reader.spelling import correct
+from mavic.language.text import fold
+from mavic.language.vectors import shipped_path, states
+from tools import act_data
 
 FILES = Path(__file__).parents[1] / "files"
 NAMES = sorted(path.stem for path in FILES.glob("*.toml"))
+# The share that must be heard as meant. Of the held-out sentences 79 % were: their hand goes far from the phrases.
+RIGHT = {"development": 0.85, "held_out": 0.75, "blind": 0.85}
 PHRASES = {kind.name: kind.train for kind in InstructionFile.read(FILES / "rescue.toml").kinds}
 
 
@@ -37,17 +48,17 @@ def sentences_of(which: str, name: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("which", ["development", "blind"])
+@pytest.mark.parametrize("which", ["development", "held_out", "blind"])
 def test_sentences_name_kinds_of_their_file(which, name):
     kinds = {NONE, END, *InstructionFile.read(FILES / f"{name}.toml").names()}
     found = sentences_of(which, name)
     assert set(found.values()) <= kinds
-    assert which == "blind" or len(found) >= 20
+    assert which == "blind" or len(found) >= 12
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("phrases", [12, 3])
-@pytest.mark.parametrize("which", ["development", "blind"])
+@pytest.mark.parametrize("which", ["development", "held_out", "blind"])
 def test_other_files_are_heard_as_meant(which, phrases):
     found = [pair for name in NAMES for pair in heard(name, sentences_of(which, name), phrases)]
     if not found:
@@ -63,7 +74,7 @@ def test_other_files_are_heard_as_meant(which, phrases):
     releases = sum(meant == END and obeyed in forbids for meant, obeyed in found)
     assert releases == 0
     assert wrongly <= 0.02
-    assert phrases == 3 or right >= 0.85
+    assert phrases == 3 or right >= RIGHT[which]
 
 
 def test_acts_are_found_in_phrases():
@@ -82,38 +93,114 @@ def test_acts_are_found_in_phrases():
     ]
 
 
-def test_the_training_set_holds_releases_siblings_and_remarks_of_the_files_own_words():
+def test_the_training_set_holds_siblings_and_things_of_other_places():
     made = {e.text: e.kind for e in own_file.training_set_of(PHRASES, "rescue")}
-    assert len(made) < 4500
-    assert any("left corridor" in text and kind == END for text, kind in made.items())
-    siblings = [t for t, kind in made.items() if (kind == NONE and "room c" in t) or "room d" in t]
-    assert siblings and not any(made[text] == "search-room-a" for text in siblings)
-    assert any(t.startswith("thank") and "room" in t and k == NONE for t, k in made.items())
+    assert len(made) < 2500
+    siblings = [t for t in made if "room c" in t or "room d" in t]
+    assert siblings and all(made[text] == NONE for text in siblings)
+    assert made["search room b"] == "search-room-b" and END not in made.values()
     swapped = list(own_file._siblings(PHRASES, random.Random(0)))
     assert {e.kind for e in swapped if "middle corridor" in e.text} == {NONE}
 
 
+DONE = {
+    "you can use aisle 4 again": END,
+    "the green gate is open again": END,
+    "you don't have to avoid the cellar any more": END,
+    "never mind": END,
+    "don't use the green gate": DONT,
+    "the green gate is off limits": DONT,
+    "stop digging": STOP,
+    "thanks for staying out of the cellar": NONE,
+    "yesterday you searched the cellar": NONE,
+    "search the cellar tomorrow": NONE,
+    "why is the green gate blocked?": NONE,
+    "she told me to search the cellar": NONE,
+    "could you search the cellar": DO,
+    "search the cellar now": DO,
+}
+
+
+def test_the_shipped_head_tells_what_a_sentence_does_in_any_world():
+    head = Head.load(shipped_path("any", "does"))
+    texts = [correct(text, head.words) for text in DONE]
+    found = head.probabilities(texts, states(texts)).argmax(1)
+    assert head.names == DOES
+    assert {text: head.names[i] for text, i in zip(DONE, found, strict=True)} == DONE
+
+
+@pytest.mark.long
+def test_what_sentences_do_is_learned_without_blind_sentences_and_without_their_things():
+    examples = act_data.training_set()
+    made, words = {fold(example.text) for example in examples}, act_data.known_words(examples)
+    assert {example.kind for example in examples} == set(DOES)
+    for world in api.BUILT_IN:
+        blind = built_in.phrases(world).sentences("blind")
+        assert not made & {fold(example.text) for example in blind}
+    assert {"don't", "again", "stop"} <= set(words) and not {"windows", "bicycles"} & set(words)
+
+
+def certain(does):
+    return np.eye(len(DOES))[[DOES.index(does)]]
+
+
 @pytest.mark.parametrize(
-    ("text", "releases", "nothing"),
+    ("does", "about", "meant"),
     [
-        ("you can use the left corridor again", True, False),
-        ("the left corridor is open again", True, False),
-        ("you don't have to avoid the left corridor any more", True, False),
-        ("don't use the left corridor", False, False),
-        ("you can't use the left corridor", False, False),
-        ("the left corridor is not free", False, False),
-        ("thanks for staying out of the left corridor", False, True),
-        ("yesterday you searched room a", False, True),
-        ("search room a tomorrow", False, True),
-        ("why is the left corridor blocked?", False, True),
-        ("she told me to search room a", False, True),
-        ("could you search room a", False, False),
-        ("search room a now", False, False),
+        (DO, "fetch", "fetch"),
+        (DONT, "avoid", "avoid"),
+        (STOP, "avoid", "avoid"),
+        (STOP, "fetch", END),
+        (END, "avoid", END),
+        (END, NONE, END),
+        (NONE, "avoid", NONE),
+        (DO, NONE, NONE),
+        (DO, "avoid", NONE),
+        (DONT, "fetch", NONE),
     ],
 )
-def test_the_form_of_a_sentence_tells_releases_and_remarks(text, releases, nothing):
-    assert guard.plainly_releases(text) is releases
-    assert guard.plainly_asks_nothing(text) is nothing
+def test_what_a_sentence_does_and_what_it_is_about_give_what_is_meant(does, about, meant):
+    names, manner = (NONE, "fetch", "avoid"), np.array([[0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 1, 0]])
+    topics = np.eye(3)[[names.index(about)]]
+    found = own_head.combined(certain(does), topics, manner)
+    assert found.sum() == pytest.approx(1) and (*names, END)[found[0].argmax()] == meant
+
+
+def test_one_manner_does_not_exclude_the_other():
+    """A kind may be asked for both ways: "keep the gate shut", "don't open the gate"."""
+    topics, manner = np.eye(2)[[1]], np.array([[0, 0, 0, 0], [0.6, 1, 1, 0]])
+    for does in (DO, DONT):
+        assert own_head.combined(certain(does), topics, manner).argmax() == 1
+
+
+def test_stop_may_be_a_command():
+    topics, manner = np.eye(2)[[1]], np.array([[0, 0, 0, 0], [1, 0.2, 0.9, 0.3]])
+    assert own_head.combined(certain(STOP), topics, manner).argmax() == 1
+    assert own_head.combined(certain(END), topics, manner).argmax() == 2
+
+
+def test_numbers_in_words_are_digits_where_the_file_numbers_things():
+    numbered = own_head.numbered_in(["stay off bed 1", "Ward 5 is closed", "take one of them"])
+    assert numbered == ("bed", "ward")
+    texts = ["the second bed", "bed number two", "Bed two", "bed 2", "one bed and two chairs"]
+    assert [own_head.with_digits(t, numbered) for t in texts] == ["bed 2"] * 4 + texts[-1:]
+    assert own_head.with_digits("the second bed", ()) == "the second bed"
+
+
+def test_a_head_is_read_back_as_it_was_written(tmp_path):
+    topics = Topics(
+        names=(NONE, "fetch"), words={"fetch": 0}, numbered=("bed",), weights=np.eye(386, 2) * 3
+    )
+    does = Head.load(shipped_path("any", "does"))
+    head = OwnHead(does=does, topics=topics, manner=np.array([[0, 0, 0, 0], [1, 0.5, 0.5, 0]]))
+    head.save(tmp_path / "head.npz")
+    again = own_head.load(tmp_path / "head.npz")
+    texts = ["fetch it", "don't fetch the second bed"]
+    one, two = (h.probabilities(texts, states(texts)) for h in (head, again))
+    np.testing.assert_allclose(one, two, atol=1e-2)
+    assert (again.names, again.words) == (head.names, head.words)
+    shipped = own_head.load(shipped_path("warehouse", "head"))
+    assert isinstance(shipped, Head)
 
 
 @pytest.mark.long

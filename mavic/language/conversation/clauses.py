@@ -1,0 +1,449 @@
+"""What one clause of a line asks for: a thing named alone, one verb for several things, two requests, or a sentence.
+
+`fragment`, `several` and `joined` give None where the clause is of another form; `whole` always gives an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+
+from mavic.language.conversation import speech
+from mavic.language.conversation.cast import NUMBERS, SIDES, Cast
+from mavic.language.conversation.cues import cues_of
+from mavic.language.conversation.decision import EVERYTHING, Asked, Context, Decision, Read
+from mavic.language.conversation.speech import Clause
+from mavic.language.text import END
+
+_INSTEAD = re.compile(r"\b(?:just|only|instead|rather|not)\b")
+
+
+def fragment(about: Context, clause: Clause) -> Decision | None:
+    """Return what a clause asks for that names a thing and no act; None if it is a sentence."""
+    cast, text = about.cast, clause.text
+    model = next((one for one in reversed(about.last) if one.kind in cast.about), None)
+    things, rest = _named(about, text, model)
+    if not things or not speech.FRAGMENT.match(rest.strip(" ,.!")):
+        return None
+    if model is not None and not _own_verb(rest):
+        agents = model.agents if clause.agents is None else clause.agents
+        kinds = _counterparts(cast, model.kind, things)
+        if kinds:
+            return Decision(
+                now=tuple(Asked(kind, agents, cast.phrase(kind)) for kind in kinds),
+                corrects=bool(_INSTEAD.search(text)),
+            )
+    kinds = tuple(
+        kind for kind in cast.kinds_about(things) if cast.about[kind].things <= set(things)
+    )
+    no = bool(re.search(r"\b(?:no|not|nor)\b", rest))
+    wanting, forbidding = (
+        [k for k in kinds if cast.about[k].wants is wants] for wants in (True, False)
+    )
+    if (len(kinds) == len(wanting) == 1 and not no) or (
+        len(forbidding) == 1 and no and not about.last
+    ):
+        (kind,) = forbidding if no else wanting
+        return Decision(now=(Asked(kind, clause.agents, cast.phrase(kind)),))
+    return None
+
+
+def _own_verb(rest: str) -> bool:
+    """Return whether a fragment says by itself what to do with the thing: "use", "take", "not"."""
+    return bool(re.search(r"\b(?:use|take|go|get|need)\b", rest))
+
+
+def _named(about: Context, text: str, model: Asked | None) -> tuple[tuple[str, ...], str]:
+    """Return the things that a fragment names, and its other words. "the other one" is the twin of the last thing.
+
+    Of "not the left one, the right one" only what is not negated counts.
+    """
+    cast = about.cast
+    if match := re.match(
+        r"^not (?P<no>.+?)(?:,| but| (?=the (?:left|right)\b)) ?(?P<yes>.+)$", text
+    ):
+        denied = re.search(r"\b(?:no|not|nor)\b", match["yes"])
+        if (
+            not denied
+            and _named(about, match["no"], model)[0]
+            and (yes := _named(about, match["yes"], model))[0]
+        ):
+            return yes
+    mentions = cast.mentions(text)
+    rest = text
+    for mention in reversed(mentions):
+        rest = f"{rest[: mention.start]} {rest[mention.end :]}"
+    things = tuple(dict.fromkeys(thing for m in mentions for thing in m.things))
+    if things or model is None:
+        return things, rest
+    own = sorted(cast.about[model.kind].things)
+    if re.search(r"\bboth\b", text):
+        return cast.alike(own[0]), re.sub(r"\bboth(?: of (?:them|those))?\b", " ", text)
+    if match := re.search(r"\bother(?: \w+)?\b", text):
+        twin = cast.twin(own[0]) if len(own) == 1 else None
+        return ((twin,) if twin else ()), text.replace(match[0], " ")
+    for side in SIDES:
+        if match := re.search(rf"\b{side}(?:[- ]hand)?(?: side)?(?: one)?\b", text):
+            found = tuple(thing for thing in cast.alike(own[0]) if thing.startswith(side))
+            return found, text.replace(match[0], " ")
+    if match := re.search(r"\b(?:number )?(\d+)\b", text):
+        found = tuple(t for t in cast.alike(own[0]) if t.endswith(f" {match[1]}"))
+        return found, text.replace(match[0], " ")
+    return (), text
+
+
+def _counterparts(cast: Cast, kind: str, things: Sequence[str]) -> tuple[str, ...]:
+    """Return the kinds that ask of these things what a kind asks of its own: one for all of them, or one for each."""
+    if (one := cast.counterpart(kind, things)) is not None:
+        return (one,)
+    found = [cast.counterpart(kind, (thing,)) for thing in things]
+    return tuple(one for one in found if one) if all(found) else ()
+
+
+def several(about: Context, clause: Clause) -> Decision | None:
+    """Return what a clause asks for that names several things after one verb: "leave plate 1 and the left oven alone".
+
+    It is read once for each thing. None if it names one thing, or contrasts two.
+    """
+    cast, text = about.cast, clause.text
+    mentions = [m for m in cast.mentions(text) if len(m.things) == 1]
+    if not 2 <= len(mentions) <= 3 or len({m.things for m in mentions}) < len(mentions):
+        return None
+    between = [text[a.end : b.start] for a, b in pairwise(mentions)]
+    joined = r"[ ,]*(?:and|or|nor|,)?(?: also| then)?(?: the| from(?: the)?| on(?: the)?| to(?: the)?)? *"
+    if not all(re.fullmatch(joined, gap) and re.search(r"and|or|nor|,", gap) for gap in between):
+        return None
+    if re.search(r"\b(?:instead|rather|before|than)\b|^not [^,]+,", text):
+        return None
+    first, last = mentions[0].start, mentions[-1].end
+    asked = []
+    for mention in mentions:
+        words = text[:first] + text[mention.start : mention.end] + text[last:]
+        found = whole(about, Clause(words, clause.agents))
+        if len(found.now) != 1:
+            return None
+        asked.append(found.now[0])
+    kinds = tuple(dict.fromkeys(one.kind for one in asked))
+    if len(kinds) != len(mentions):
+        return None
+    things = [thing for mention in mentions for thing in mention.things]
+    if (group := cast.counterpart(kinds[0], things)) is not None:
+        return Decision(now=(Asked(group, clause.agents, cast.phrase(group)),))
+    return Decision(now=tuple(asked))
+
+
+def joined(about: Context, clause: Clause) -> Decision | None:
+    """Return what two or three clauses ask for that "and" joins; None if they are not requests of their own.
+
+    Two commands for the same agents cannot be done at once, so they come one after the other.
+    """
+    parts = re.split(r"[,;.]\s*(?:and|but)\s+|\s+(?:and|but|while)\s+|[.;]\s+", clause.text)
+    loose = len(parts) == 1  # joined by a comma alone, which may also give a reason
+    if loose:
+        parts = re.split(r",\s+", clause.text)
+    parts = [part.strip(" ,") for part in parts if part.strip(" ,")]
+    if not 2 <= len(parts) <= 3:
+        return None
+    bare = [re.sub(r"^(?:also|then|you) ", "", part) for part in parts]
+    found = [whole(about, Clause(part, clause.agents)) for part in bare]
+    asked = [one.now[0] for one in found if len(one.now) == 1]
+    if loose and len(asked) == 1 and _uses_twin(about.cast, asked[0], parts):
+        return Decision(now=(asked[0],))
+    if len(asked) != len(parts) or len({one.kind for one in asked}) != len(parts):
+        return None
+    commands = sum(one.kind in about.cast.commands for one in asked)
+    if loose and commands < len(parts):
+        return None
+    if commands > 1:
+        return Decision(now=(asked[0],), later=tuple((one,) for one in asked[1:]))
+    return Decision(now=tuple(asked))
+
+
+def _uses_twin(cast: Cast, asked: Asked, parts: Sequence[str]) -> bool:
+    """Return whether the part beside an instruction only says what to use instead: "not plate 1, use plate 2"."""
+    about = cast.about.get(asked.kind)
+    if (
+        about is None
+        or len(about.things) != 1
+        or not re.match(r"(?:rather )?(?:use|take) ", parts[-1])
+    ):
+        return False
+    return cast.spoken_of(parts[-1]) == {cast.twin(next(iter(about.things)))}
+
+
+def whole(about: Context, clause: Clause) -> Decision:
+    """Return what a clause asks for that is read as one sentence."""
+    cast = about.cast
+    text = cast.plain(_with_noun(about, clause.text))
+    if match := _USABLE.match(text):
+        things = cast.spoken_of(match["it"])
+        if any(o.kind in cast.about and cast.about[o.kind].things & things for o in about.held):
+            return ended(about, things, text)
+    if match := _UNUSABLE.match(text):
+        it = _things(cast, match["it"])
+        for kind in cast.kinds_about(it):
+            if not cast.about[kind].wants and cast.about[kind].things == it:
+                return Decision(now=(Asked(kind, clause.agents, cast.phrase(kind)),))
+    found = about.read(text)
+    if found.unsure and (short := speech.without_courtesy(text)) != text:
+        brief = about.read(short)
+        if not brief.unsure or _agrees(cast, brief, short):
+            found, text = brief, short
+    if found.unsure and not found.note and _agrees(cast, found, text):
+        return Decision(now=(Asked(found.kind, clause.agents, cast.phrase(found.kind)),))
+    if not found.unsure and (other := _other_way(cast, found.kind, text)):
+        return Decision(now=(Asked(other, clause.agents, cast.phrase(other)),))
+    if _PERMITS.match(text) and (meant := _prohibited(about, text)):
+        return Decision(ends=meant)
+    if not found.unsure and found.kind == END:
+        return ended(about, cast.spoken_of(text), text)
+    sure = not found.unsure and not found.nothing and not _OF_ONESELF.match(text)
+    if sure and _is_named(cast, found.kind, text) and not _denies(cast, found.kind, text):
+        return Decision(now=(Asked(found.kind, clause.agents, text),), read=found)
+    return Decision(unclear=clause.text, read=found, offers=_offers(about, clause, found))
+
+
+_UNUSABLE = re.compile(
+    r"^(?:sorry,? )?(?:the |my )?(?P<it>.+?)(?: is|'s| are| seems| looks)(?: now| currently| already| way| too"
+    r"| totally| completely)* "
+    r"(?:broken|out of order|off[ -]limits|closed|taken|occupied|blocked|reserved|mine|dirty|filthy|defective"
+    r"|defect|forbidden"
+    r"|prohibited|in use|not working|not available|unavailable|not allowed|dangerous|no good|kaputt?|busted"
+    r"|cracked)(?: now| today| at the moment)?$"
+)
+_USABLE = re.compile(
+    r"^(?:ok,? )?(?:the |my )?(?P<it>.+?)(?: is|'s| are)(?: now| all)* (?:ok|okay|fine|free|available|clean"
+    r"|clear|repaired|fixed|open|working|usable|allowed"
+    r"|back|safe|all right|alright|yours)(?: again| now| for you)*$"
+)
+_USES = re.compile(
+    r"^(?:please |just |always |only |better )*(?:use(?: just| only)?|do (?:all )?(?:your|the) \w+ (?:on|in|at)"
+    r"|(?:work|chop"
+    r"|cut|cook|bake) (?:\w+ )?(?:on|in|at))\b"
+)
+_GOES = re.compile(
+    r"^(?:please )?(?:go|drive|move|head|walk|run|come|to|approach|get|take|fetch|bring|grab)\b"
+)
+LEAST_AGREEING = {
+    True: 0.2,
+    False: 0.5,
+}  # the least probability, by whether the kind wants the thing that is named
+
+
+_PERMITS = re.compile(
+    r"^(?:ok(?:ay)?,? |now |and |but |so )*(?:you|they|we|everyone|everybody|robots|cooks)(?: two| guys| all| both)*"
+    r" (?:can|may|could|might|are allowed to|are free to)\b(?! not\b)"
+)
+
+
+def _prohibited(about: Context, text: str) -> tuple[str, ...]:
+    """Return the prohibitions that hold and are about what a sentence permits: its things, or its act."""
+    cast = about.cast
+    held = [
+        one.kind for one in about.held if one.kind in cast.phrases and one.kind not in cast.commands
+    ]
+    if things := cast.spoken_of(text):
+        return tuple(k for k in held if k in cast.about and cast.about[k].things & things)
+    return tuple(k for k in held if _stems(text) & _stems(" ".join((*cast.phrases[k], k))))
+
+
+def _with_noun(about: Context, text: str) -> str:
+    """Return a text in which "the left one" has the noun of what was said last: "the left oven"."""
+    model = next((one for one in reversed(about.last) if one.kind in about.cast.about), None)
+    match = re.search(rf"\b(?P<side>{'|'.join(SIDES)}|other) one\b", text)
+    if model is None or match is None:
+        return text
+    own = min(about.cast.about[model.kind].things)
+    found = [thing for thing in about.cast.alike(own) if thing.startswith(match["side"])]
+    if match["side"] == "other" and len(about.cast.about[model.kind].things) == 1:
+        found = [twin] if (twin := about.cast.twin(own)) else []
+    return text.replace(match[0], found[0]) if found else text
+
+
+def _is_named(cast: Cast, kind: str, text: str) -> bool:
+    """Return whether a text that is understood as a kind names its thing, if the thing has a number.
+
+    Of "the red one" the reader may think that it speaks of number one.
+    """
+    about = cast.about.get(kind)
+    if (
+        about is None
+        or not all(thing[-1:].isdigit() for thing in about.things)
+        or cast.mentions(text)
+    ):
+        return True
+    return bool(
+        re.search(
+            rf"\d|\b(?:{'|'.join(NUMBERS[2:])}|zero|first|second)\b|(?:^|number |no )one\b", text
+        )
+    ) and not re.search(r"\b(?!number)\w+ one first", text)
+
+
+def _denies(cast: Cast, kind: str, text: str) -> bool:
+    """Return whether a text forbids something, and the kind that it is understood as is asked for without a "not"."""
+    if kind not in cast.commands or kind in cast.about or "," in text:
+        return False
+    negative = {"<not>", "<stop>"}
+    usual = any(negative & {*cues_of(phrase)} for phrase in cast.phrases[kind])
+    return not usual and bool(negative & {*cues_of(text)})
+
+
+_OF_ONESELF = re.compile(r"^i(?:'d| would| will| have)? never\b")
+
+
+def _things(cast: Cast, text: str) -> frozenset[str]:
+    """Return the things that a text names if it names nothing else."""
+    mentions = cast.mentions(text)
+    whole = len(mentions) == 1 and not (text[: mentions[0].start] + text[mentions[0].end :]).strip()
+    return frozenset(mentions[0].things) if whole else frozenset()
+
+
+def _agrees(cast: Cast, found: Read, text: str) -> bool:
+    """Return whether the most probable kind is about the very thing that a request names, and nothing else could be.
+
+    A kind that the reader takes for less than certain is then believed.
+    """
+    about, named = cast.about.get(found.kind), {t for m in cast.mentions(text) for t in m.things}
+    if about is None or about.things != named or found.probability < LEAST_AGREEING[about.wants]:
+        return False
+    cues = {*cues_of(text)} - {"<ask>"}
+    if about.wants:
+        rivals = [kind for kind in cast.kinds_about(named) if kind != found.kind]
+        return (not rivals or bool(_GOES.match(text))) and not cues & _NO_REQUEST
+    return bool(cues & {"<not>", "<stop>"}) and not cues & (_NO_REQUEST - {"<not>", "<stop>"})
+
+
+def _other_way(cast: Cast, kind: str, text: str) -> str | None:
+    """Return the kind that forbids the twin, where a sentence plainly says to use the thing that `kind` forbids."""
+    about, named = cast.about.get(kind), {t for m in cast.mentions(text) for t in m.things}
+    if about is None or about.wants or about.things != named or len(named) != 1:
+        return None
+    if not _USES.match(text) or {*cues_of(text)} & {"<not>", "<stop>"}:
+        return None
+    twin = cast.twin(next(iter(named)))
+    return cast.counterpart(kind, (twin,)) if twin else None
+
+
+_NO_REQUEST = frozenset(
+    (
+        "<not>",
+        "<stop>",
+        "<past>",
+        "<thanks>",
+        "<question>",
+        "<later>",
+        "<report>",
+        "<no longer>",
+        "<no need>",
+        "<take back>",
+        "<may>",
+        "<open>",
+    )
+)
+
+
+def _offers(about: Context, clause: Clause, found: Read) -> tuple[Asked, ...]:
+    """Return the nearest things that can be asked for: about what the words name, and what the reader thinks near."""
+    cast = about.cast
+    named = {thing for mention in cast.mentions(clause.text) for thing in mention.things}
+    kinds: Collection[str] = dict.fromkeys((*cast.kinds_about(named), *found.closest))
+    return tuple(Asked(kind, clause.agents, cast.phrase(kind)) for kind in kinds)[:4]
+
+
+_ALL = re.compile(r"\b(?:everything|anything|all)\b")
+_FUNCTION = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "you",
+        "your",
+        "we",
+        "us",
+        "it",
+        "they",
+        "them",
+        "that",
+        "this",
+        "can",
+        "may",
+        "could",
+        "might",
+        "again",
+        "now",
+        "is",
+        "are",
+        "be",
+        "use",
+        "used",
+        "go",
+        "get",
+        "to",
+        "on",
+        "of",
+        "for",
+        "and",
+        "or",
+        "so",
+        "in",
+        "at",
+        "with",
+        "any",
+        "more",
+        "longer",
+        "free",
+        "fine",
+        "ok",
+        "okay",
+        "allowed",
+        "no",
+        "not",
+        "need",
+        "don't",
+        "have",
+        "do",
+        "i",
+        "i'm",
+        "me",
+        "my",
+        "there",
+        "all",
+        "please",
+    ]
+)
+
+
+def ended(about: Context, things: set[str], text: str) -> Decision:
+    """Return which kinds a sentence ends: those about the things it names, or about the act; otherwise all."""
+    cast, held = about.cast, [one.kind for one in about.held]
+    if things:
+        return Decision(
+            ends=tuple(k for k in held if k in cast.about and cast.about[k].things & things)
+        )
+    if not held or _ALL.search(text):
+        return Decision(ends=EVERYTHING)
+    words = _stems(text)
+    share = {
+        kind: words & _stems(" ".join((*cast.phrases[kind], kind)))
+        for kind in held
+        if kind in cast.phrases
+    }
+    meant = tuple(kind for kind, shared in share.items() if shared)
+    if meant and len(meant) < len(held):
+        return Decision(ends=meant)
+    named = any(words & _stems(kind.replace("-", " ")) for kind in cast.phrases)
+    if not meant and named and not any(kind in cast.commands for kind in held):
+        return Decision(ends=())
+    return Decision(ends=EVERYTHING)
+
+
+def _stems(text: str) -> set[str]:
+    """Return the words that carry the meaning, without their endings."""
+    words = re.findall(r"[a-z']+", text.lower())
+    kept = (
+        re.sub(r"(?:ping|ting|ing|ies|es|ed|y|s|e)$", "", word)
+        for word in words
+        if word not in _FUNCTION
+    )
+    return {word for word in kept if len(word) > 2}

@@ -1,0 +1,155 @@
+"""What a person's line asks for, in view of what holds: kinds for agents, now or later, an end, or a question back.
+
+`decide` goes from large to small: corrections, what comes after what, whom a piece addresses, what it adds, several
+things in one sentence, and only then the sentence itself, which `read` understands. A part that names only a thing
+("no wait, the wrench") asks of it what the last instruction asked of another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from mavic.language.conversation import speech
+from mavic.language.conversation.cast import SIDES, Cast
+from mavic.language.conversation.clauses import ended, fragment, joined, several, whole
+from mavic.language.conversation.decision import EVERYTHING, Asked, Context, Decision, Reader
+from mavic.language.conversation.speech import Clause
+from mavic.language.text import END, NONE, fold
+
+MOST_STEPS = 5  # instructions in one line
+
+
+def decide(
+    read: Reader, cast: Cast, line: str, held: Sequence[Asked] = (), last: Sequence[Asked] = ()
+) -> Decision:
+    """Return what a line asks for.
+
+    Args:
+        read: Understands one sentence.
+        cast: What can be spoken of.
+        line: What a person said.
+        held: What holds now.
+        last: What was said last; a correction replaces it. Empty: the last of `held`.
+
+    Returns:
+        The decision.
+    """
+    about = Context(read, cast, tuple(held), tuple(last) or tuple(held[-1:]))
+    text = " ".join(re.sub(r"(?<=[a-z])(?=\d)", " ", fold(line)).split())
+    if _is_phrase(cast, text):
+        return Decision(now=(Asked(read(text).kind, None, text),))
+    return _line(about, cast.corrected(text))
+
+
+def _is_phrase(cast: Cast, text: str) -> bool:
+    return any(text == fold(phrase) for phrases in cast.phrases.values() for phrase in phrases)
+
+
+def _line(about: Context, text: str) -> Decision:
+    if speech.ends(text):
+        return Decision(ends=EVERYTHING)
+    back = speech.TAKES_BACK.match(text)
+    if back and not re.search(r"[,;]|\b(?:first|and)\b", back["rest"]):
+        things = about.cast.spoken_of(back["rest"])
+        if things:
+            return ended(about, things, text)
+    if (match := speech.CORRECTS.match(text)) and not _is_fine(about, text):
+        found = _corrected(about, text[match.end() :], about.last)
+        if found.clear or about.last:
+            return found
+    if (match := speech.SORRY.search(text)) and about.last:
+        return _corrected(about, text[: match.start()], about.last)
+    if match := _last_match(speech.CORRECTED, text):
+        before = _line(about, text[: match.start()].strip(" ,.;"))
+        said = before.now or tuple(asked for asked in before.offers[:1])
+        if before.now or _names_thing(about, text[: match.start()]):
+            return _corrected(about, text[match.end() :], said)
+    if match := speech.LATER.match(text):
+        rest = _line(about, text[match.end() :])
+        if rest.now and about.held:
+            return rest._replace(now=(), later=(rest.now, *rest.later))
+        return rest
+    return _sequence(about, text)
+
+
+def _is_fine(about: Context, text: str) -> bool:
+    """Return whether a text that begins like a correction is a request of its own: "no pushing", "wait there"."""
+    found = about.read(about.cast.plain(text))
+    return (
+        not found.unsure
+        and found.kind not in (END, NONE)
+        and not about.held
+        and not re.search(r"^\W*(?:no|wait)\W* ?(?:wait|no)\b|,", text)
+    )
+
+
+def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    found = list(pattern.finditer(text))
+    return found[-1] if found and found[-1].start() else None
+
+
+def _corrected(about: Context, rest: str, said: tuple[Asked, ...]) -> Decision:
+    """Return what the words after a correction ask for; they replace what was said."""
+    found = _line(about._replace(last=said or about.last), rest)
+    return found._replace(corrects=True, adds=False) if found.now else found
+
+
+def _sequence(about: Context, text: str) -> Decision:
+    pieces = speech.steps(text)
+    if len(pieces) > MOST_STEPS:
+        return Decision(unclear=text, read=about.read(text))
+    found = [_piece(about, pieces[0])] if pieces else [_piece(about, text)]
+    for piece in pieces[1:]:
+        said = next((one.now for one in reversed(found) if one.now), about.last)
+        found.append(_piece(about._replace(last=said, held=()), piece))
+    if wrong := next((one for one in found if not one.clear), None):
+        return wrong
+    first, *rest = found
+    groups = [one.now for one in rest if one.now]
+    if first.ends is not None and groups:  # "never mind, then chop"
+        return Decision(now=groups[0], later=tuple(groups[1:]))
+    groups = [*first.later, *groups]
+    return first._replace(later=tuple(groups))
+
+
+def _piece(about: Context, text: str) -> Decision:
+    """Return what one piece asks for: for one agent or for several, at the same time."""
+    before = next((one.agents for one in reversed(about.last) if one.agents is not None), None)
+    found = speech.addressed(text, about.cast, before)
+    if found.stranger:
+        return Decision(stranger=found.stranger)
+    decisions: list[Decision] = []
+    for part in found.parts:
+        if part.agents is not None and speech.ends(part.text):
+            decisions.append(Decision(ends=EVERYTHING))
+        else:
+            decisions.append(_clause(about, part))
+    if wrong := next((one for one in decisions if not one.clear), None):
+        return wrong
+    if len(decisions) == 1:
+        return decisions[0]
+    now = tuple(asked for one in decisions for asked in one.now)
+    return Decision(now=now, adds=any(one.adds for one in decisions)) if now else decisions[0]
+
+
+def _clause(about: Context, clause: Clause) -> Decision:
+    """Return what one clause asks for."""
+    text, adds = re.sub(r"^(?:and |so |ok(?:ay)?,? )*now,? (?=\S)", "", clause.text), False
+    while match := speech.ADDS.search(text):
+        text, adds = f"{text[: match.start()]} {text[match.end() :]}".strip(" ,"), True
+    text = re.sub(rf"\bnot (?:the )?(?=(?:{'|'.join(SIDES)})\b)", "not the ", text)
+    if match := speech.NOT_STOPPING.match(text):
+        text = f"keep {match['doing']}"
+    elif speech.KEEPS_ON.match(text):
+        stop = about.read("stop")
+        return Decision(ends=() if stop.unsure or stop.kind == END else (stop.kind,))
+    for attempt in (fragment, several, joined, whole):
+        found = attempt(about, Clause(text, clause.agents))
+        if found is not None:
+            return found._replace(adds=True, corrects=False) if adds else found
+    raise AssertionError("the whole clause always gives an answer")
+
+
+def _names_thing(about: Context, text: str) -> bool:
+    return bool(about.cast.mentions(text))

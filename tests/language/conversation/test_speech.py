@@ -1,0 +1,124 @@
+"""What a typed line is made of: addressed agents, one instruction after another, an end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mavic.envs import api
+from mavic.instruct.spec import InstructionFile
+from mavic.language.conversation.cast import Cast
+from mavic.language.conversation.speech import Clause, addressed, ends, steps, without_courtesy
+
+FILE = InstructionFile.read(Path(str(api.world("box_pushing").instructions)))
+
+
+def cast(*agents, others=()):
+    return Cast.of(FILE, agents, also_called=others)
+
+
+ROBOTS = cast("robot 0", "robot 1")
+COOKS = cast("blue cook", "orange cook", others=[("cook 1",), ("cook 2",)])
+FLEET = cast("turtlebot 0", "turtlebot 1", "fetch", others=[(), (), ("purple robot", "arm")])
+
+
+@pytest.mark.parametrize(
+    "line, who, parts",
+    [
+        ("robot 1, go left", ROBOTS, [("go left", (1,))]),
+        ("robot one: go left", ROBOTS, [("go left", (1,))]),
+        ("go left, robot 1", ROBOTS, [("go left", (1,))]),
+        ("hey cook1 chop", COOKS, [("chop", (0,))]),
+        ("cook 1 and cook 2, stay", COOKS, [("stay", (0, 1))]),
+        ("fetch, look for tool 1", FLEET, [("look for tool 1", (2,))]),
+        ("the arm should wait", FLEET, [("wait", (2,))]),
+        ("the orange one chops", COOKS, [("chop", (1,))]),
+        ("tell the blue cook to carry it", COOKS, [("carry it", (0,))]),
+        ("orange must not push", COOKS, [("don't push", (1,))]),
+        ("orange can push again", COOKS, [("you can push again", (1,))]),
+        ("the second cook should wait", COOKS, [("wait", (1,))]),
+        ("cook 1 chop, cook 2 deliver", COOKS, [("chop", (0,)), ("deliver", (1,))]),
+        ("blue chops while orange waits", COOKS, [("chop", (0,)), ("wait", (1,))]),
+        # names that do not address
+        ("fetch tool 0 first", FLEET, [("fetch tool 0 first", None)]),
+        ("don't give it to robot 1", ROBOTS, [("don't give it to robot 1", None)]),
+        ("use plate 1, plate 2 is dirty", COOKS, [("use plate 1, plate 2 is dirty", None)]),
+        ("orange is too slow", COOKS, [("orange is too slow", None)]),
+        ("not the left one, the right one", COOKS, [("not the left one, the right one", None)]),
+        ("", ROBOTS, [("", None)]),
+        ("?!", ROBOTS, [("?!", None)]),
+    ],
+)
+def test_a_name_addresses_where_one_addresses(line, who, parts):
+    said = addressed(line, who)
+    assert said.parts == tuple(Clause(*part) for part in parts) and not said.stranger
+
+
+def test_places_and_the_other_one_are_found_in_the_scene():
+    stand = COOKS.at([(4, 1), (0, 3)])
+    assert addressed("the cook on the left, stay", stand).parts == (Clause("stay", (1,)),)
+    assert addressed("the right cook should stay", stand).parts == (Clause("stay", (0,)),)
+    assert addressed("the other one should stay", stand, (0,)).parts == (Clause("stay", (1,)),)
+    beside = COOKS.at([(2, 1), (2, 3)])  # none stands on the left
+    assert addressed("the cook on the left, stay", beside).parts[0].agents is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "stay and then push",
+        "stay, then push",
+        "first stay, then push",
+        "stay then push",
+        "stay. after that push",
+        "stay, when you're done push",
+    ],
+)
+def test_one_after_another(line):
+    assert steps(line) == ["stay", "push"]
+
+
+def test_what_comes_first_may_be_said_last():
+    assert steps("after chopping it, deliver") == ["chopping it", "deliver"]
+
+
+def test_an_unknown_name_is_told():
+    assert addressed("cook 7, stay", COOKS).stranger == "cook 7"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "never mind",
+        "Nevermind!",
+        "carry on",
+        "back to work",
+        "ok, carry on please",
+        "forget it, thanks",
+        "cary on",
+    ],
+)
+def test_words_that_end(line):
+    assert ends(line)
+
+
+@pytest.mark.parametrize(
+    "line", ["don't carry on", "never mind the box, push", "stop", "work faster", "", "push on"]
+)
+def test_words_that_do_not_end(line):
+    assert not ends(line)
+
+
+@pytest.mark.parametrize(
+    "line, bare",
+    [
+        ("would you be so kind to push, please", "push"),
+        ("i'd like you to stay for a moment", "stay"),
+        ("i'd like to do the chopping", "i'd like to do the chopping"),  # the person does it
+        ("both cooks, chop right now", "chop"),
+        ("please", "please"),
+    ],
+)
+def test_courtesy_is_left_out(line, bare):
+    assert without_courtesy(line) == bare
