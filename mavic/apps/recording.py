@@ -24,6 +24,9 @@ class Recording:
     agents: tuple[str, ...]
     kinds: tuple[str, ...]  # the first is "none"
     frames: tuple[Frame, ...]
+    about: str = ""  # what sort of team it is
+    leak: tuple[float, float] | None = None
+    """What the team expects without an instruction and what it then earns, both discounted; None: not measured."""
 
     @classmethod
     def of(cls, stage: Stage, frames: Sequence[Frame]) -> Recording:

@@ -24,13 +24,22 @@ from mavic.apps.frames import Frame
 from mavic.apps.recording import Recording
 from mavic.envs import painting
 from mavic.envs.api import plain
+from mavic.experiment.talk import names_of
 from mavic.storage import files
 from mavic.types import Scene, Sprite
 
 TICKS_PER_SECOND = 3
 MARKS = {None: "", True: " ✓", False: " ✗"}
 BUBBLES = {None: "#FFFFFF", True: "#D8F0E6", False: "#FBE3DA"}  # background by verdict
-SCRIPTS = ("theme", "icons", "paint", "chart", "stage")  # what the page's own script needs
+SCRIPTS = (
+    "theme",
+    "icons",
+    "labels",
+    "paint",
+    "chart",
+    "stage",
+    "timeline",
+)  # what the page's own script needs
 VERDICT_TICKS = 3  # how long a caption shows a verdict after the tick in which it came
 
 
@@ -45,7 +54,7 @@ def look() -> dict[str, Any]:
     }
 
 
-def _pack(recording: Recording) -> dict[str, Any]:
+def pack(recording: Recording) -> dict[str, Any]:
     """Return a recording as JSON in which each repeated part (a sprite, a note, an agent's row) stands once, in a pool.
 
     `MavicPaint.unpack` in `paint.js` undoes it.
@@ -73,6 +82,7 @@ def _pack(recording: Recording) -> dict[str, Any]:
             }
         )
     facts = {name.name: getattr(recording, name.name) for name in dataclasses.fields(recording)}
+    facts["agent_words"] = names_of(recording.world, recording.agents)
     return {**facts, "frames": frames, "pool": [json.loads(part) for part in pool]}
 
 
@@ -84,12 +94,13 @@ def _rounded(part: Any, digits: int) -> Any:
     return part
 
 
-def page(recordings: Recording | Sequence[Recording], title: str) -> str:
+def page(recordings: Recording | Sequence[Recording], title: str, note: str = "") -> str:
     """Return an HTML page.
 
     Args:
         recordings: one recording, or two to show side by side.
         title: the title of the page.
+        note: what it shows, in a sentence or two.
     """
     recordings = _listed(recordings)
     if not 1 <= len(recordings) <= 2:
@@ -97,20 +108,38 @@ def page(recordings: Recording | Sequence[Recording], title: str) -> str:
     if len({one.world for one in recordings}) > 1:
         worlds = ", ".join(one.world for one in recordings)
         raise ValueError(f"the recordings show different worlds: {worlds}")
+    data = {"look": look(), "recordings": [pack(one) for one in recordings]}
+    return document(
+        "replay.html", data, {"title": markup.escape(title), "note": markup.escape(note)}
+    )
+
+
+def document(
+    name: str, data: Any, parts: dict[str, str], scripts: Sequence[str] = (), styles: str = ""
+) -> str:
+    """Return a page that needs no server: a template of `web` with scripts, styles and data inside.
+
+    Args:
+        name: the template.
+        data: what its script reads, as JSON.
+        parts: further parts by their names, as markup.
+        scripts: names of scripts beside those of replays.
+        styles: the name of a style sheet beside that of replays.
+    """
     web = resources.files("mavic.apps") / "web"
-    template = (web / "replay.html").read_text(encoding="utf-8")
-    data = {"look": look(), "recordings": [_pack(one) for one in recordings]}
+    template = (web / name).read_text(encoding="utf-8")
     written = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    sheets = [web / "stage.css", *([web / styles] if styles else [])]
     parts = {
-        "title": markup.escape(title),
+        **parts,
         # JSON may write any character as \u....; a text can then not end the script element
         "data": written.replace("<", "\\u003c"),
-        "style": (web / "stage.css").read_text(encoding="utf-8"),
-        **{name: (web / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS},
+        "style": "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets),
+        **{one: (web / f"{one}.js").read_text(encoding="utf-8") for one in (*SCRIPTS, *scripts)},
     }
-    scripts, styles = (_hashes(tag, template, parts) for tag in ("script", "style"))
+    scripts_, styles_ = (_hashes(tag, template, parts) for tag in ("script", "style"))
     policy = (
-        f"default-src 'none'; img-src data:; script-src {scripts}; style-src {styles}; "
+        f"default-src 'none'; img-src data:; script-src {scripts_}; style-src {styles_}; "
         "base-uri 'none'; form-action 'none'"
     )
     return fill(template, {**parts, "policy": policy})
@@ -137,20 +166,23 @@ def _hashes(tag: str, template: str, parts: dict[str, str]) -> str:
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
 
 
-def html(recordings: Recording | Sequence[Recording], path: str | Path, title: str) -> Path:
+def html(
+    recordings: Recording | Sequence[Recording], path: str | Path, title: str, note: str = ""
+) -> Path:
     """Write the page that `page` returns.
 
     Args:
         recordings: one recording, or two to show side by side.
         path: the file to write; the ending `.html` is added if it is missing.
         title: the title of the page.
+        note: what it shows, in a sentence or two.
 
     Returns:
         The path of the file.
     """
     path = files.with_ending(path, ".html")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(recordings, title), encoding="utf-8")
+    path.write_text(page(recordings, title, note), encoding="utf-8")
     return path
 
 
@@ -279,22 +311,16 @@ def _still(recording: Recording, ground: _Ground, index: int) -> Any:
         fontsize=11, fontweight="bold" if frame["instruction"] else "normal",
         bbox={"boxstyle": "round,pad=0.4", "facecolor": BUBBLES[verdict], "edgecolor": "#1A1A1A"},
     )  # fmt: skip
+    called = names_of(recording.world, recording.agents)
     for row, agent in enumerate(frame["agents"]):
         doing = "–" if frame["over"] else agent.get("doing") or plain(agent["macro"])
-        text = f"{_called(frame, row)}: {doing}{MARKS[agent['complies']]}"
+        text = f"{called[row]}: {doing}{MARKS[agent['complies']]}"
         figure.text(0.05, bottom - 0.24 * (row + 0.7) / height, text, fontsize=9.5, va="center")
     done = f"{recording.name}   tick {frame['time']}   return {frame['earned']:.1f}"
     counted = f"   followed {frame['followed']} of {frame['judged']}" if frame["judged"] else ""
     figure.text(0.05, 0.18 / height, done + counted, fontsize=9.5, va="center")
     figure.canvas.draw()
     return Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
-
-
-def _called(frame: Frame, agent: int) -> str:
-    """Return what people call an agent."""
-    robots = [sprite for sprite in frame["scene"]["sprites"] if sprite["shape"] == "robot"]
-    named = robots[agent].get("name") if agent < len(robots) else ""
-    return named or plain(frame["agents"][agent]["name"])
 
 
 def _caption(recording: Recording, index: int) -> tuple[str, bool | None]:

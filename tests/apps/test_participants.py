@@ -75,12 +75,17 @@ def test_every_mistake_is_a_line_that_says_what_is_allowed(tmp_path, catalog):  
         (
             "seed = 3",
             'seats = ["robot 7"]',
-            "seat 'robot 7' is unknown; did you mean 'robot 1'? allowed: robot 0, ",
+            "seat 'robot 7' is unknown; allowed: blue robot, orange robot",
         ),
         (
             "seed = 3",
             'seats = ["robot 0", "robot 1"]',
             "seats must name 1, one for each person; it names 2",
+        ),
+        (
+            "seed = 3",
+            'seats = ["robot 1", "orange robot"]',
+            "seat 'robot 1' is there twice; two people drive two agents",
         ),
         (
             "participants = 4",
@@ -544,7 +549,7 @@ def test_two_people_share_a_kitchen_and_each_drives_a_robot(study):
     with server.person(0) as one, server.person(1) as two:
         one.send(do="consent", agree=True)
         first = one.screen("intro")
-        assert first["you"] == "robot 0"
+        assert first["you"] == "blue robot"
         one.begin(first)
         assert one.screen("intro")["waits"]
         two.send(do="consent", agree=True)

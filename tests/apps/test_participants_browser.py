@@ -147,7 +147,7 @@ def test_two_people_in_one_kitchen(study, open_page):
     server = study(*TWO, ("ticks = 12", "ticks = 40"), ("speed = 10", "speed = 5"))
     one, two = open_page(server, 0), open_page(server, 1, 390, 844)
     agree(one)
-    one.locator(".note", has_text="You are robot 0").wait_for()
+    one.locator(".note", has_text="You are blue robot").wait_for()
     press(one, "Start")
     one.locator("#waits").wait_for()
     agree(two)

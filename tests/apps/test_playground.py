@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 from teams import untrained
+from test_story import IDLE
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
@@ -36,6 +37,7 @@ from mavic.teams.facts import PolicyError
 from mavic.teams.stage import StageError
 
 ROOT = Path(__file__).parents[2]
+ENDINGS = ("json", "safetensors")
 EVIL = "</script><img src=x onerror=alert(1)>"
 
 
@@ -71,9 +73,12 @@ def test_a_team_that_collapses_under_a_kind_says_so(tmp_path):
 def test_a_wheel_carries_every_shipped_team():
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
     assert build["targets"]["wheel"]["force-include"] == {"policies": "mavic/policies"}
-    names = {f"{name}.{ending}" for name in catalogs.ORDER for ending in ("json", "safetensors")}
     for world in api.BUILT_IN:
-        assert {path.name for path in (ROOT / "policies" / world).iterdir()} == names
+        found = {path.name for path in (ROOT / "policies" / world).iterdir()}
+        assert {f"{name}.{end}" for name in ("mavic", "naive") for end in ENDINGS} <= found
+        # each has both files, and pages have plain words for it
+        assert found == {f"{Path(one).stem}.{end}" for one in found for end in ENDINGS}
+        assert {Path(one).stem for one in found} <= set(catalogs.WORDS)
 
 
 def test_own_teams_come_before_the_shipped_ones(folder):
@@ -145,7 +150,10 @@ def test_two_teams_meet_the_same_random_numbers_and_instructions(catalog):
     for _ in range(8):
         one, two = session.tick().frames
         assert one == two
-    assert [recording.name for recording in session.recordings()] == ["mavic", "mavic (again)"]
+    assert [recording.name for recording in session.recordings()] == [
+        "with the correction",
+        "with the correction (again)",
+    ]
 
 
 @pytest.mark.long
@@ -406,12 +414,11 @@ def test_what_an_instruction_is_about_is_named(catalog):
 def test_a_static_build_has_the_shield_of_its_catalog(folder, tmp_path, monkeypatch, shield):
     seen = []
 
-    def of_policy(path, *, shield, **_):
-        seen.append(shield)
-        return SimpleNamespace(frames=range(30))
+    def of_episode(stage, *_):
+        seen.append(bool(stage.instructed_env.schedule.shield))
+        return IDLE
 
-    monkeypatch.setattr(export.Recording, "of_policy", of_policy)
-    monkeypatch.setattr(export.replay, "html", lambda *_: None)
+    monkeypatch.setattr(export.Recording, "of_episode", of_episode)
     export.export(open_catalog(folder, shield=shield), tmp_path, lambda _: None)
     assert set(seen) == {shield}
 
@@ -443,6 +450,7 @@ def test_recorded_episodes_become_a_static_site(folder, tmp_path):
     written = first.read_text()
     pages = [path for path in first.parent.iterdir() if path != first]
     assert len(pages) == len(said) >= 3 and "Two robots push the big box" in written
+    assert "mavic play" in written
     for page in pages:
         assert f'href="{page.name}"' in written
         text = page.read_text()
@@ -561,14 +569,14 @@ def test_wrong_seats_and_macros_are_refused(catalog):
 class Server:
     """A server in a thread, as `mavic play` runs it."""
 
-    def __init__(self, catalog, token="", loopback=True):
+    def __init__(self, catalog, token="", loopback=True, port=0):
         import uvicorn
 
         self.app = server._make_app(catalog, token=token, loopback=loopback)
         config = uvicorn.Config(
             self.app,
             host="127.0.0.1",
-            port=0,
+            port=port,
             log_level="warning",
             ws_max_size=limits.LONGEST_MESSAGE,
             timeout_graceful_shutdown=1,

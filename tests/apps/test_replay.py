@@ -97,7 +97,7 @@ def test_the_page_holds_the_film():
 
 
 def test_what_comes_again_stands_once():
-    packed = replay._pack(recording(ticks=50))
+    packed = replay.pack(recording(ticks=50))
     assert len(packed["pool"]) == len({json.dumps(part) for part in packed["pool"]})
     sprites = [part for part in packed["pool"] if isinstance(part, dict) and "shape" in part]
     assert len(sprites) == 1 + 1 + 8  # the wall, the box, and the robot in eight places
@@ -105,7 +105,7 @@ def test_what_comes_again_stands_once():
 
 def test_values_stand_in_the_order_of_the_kinds():
     one = frame(0, values={"stay": 2.004, "none": 1.0, "text": 9.0})
-    packed = replay._pack(recording(frames=(one,)))
+    packed = replay.pack(recording(frames=(one,)))
     assert packed["frames"][0]["values"] == [1.0, 2.0]
 
 

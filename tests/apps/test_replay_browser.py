@@ -257,11 +257,11 @@ def test_an_instruction_is_seen_from_word_to_verdict(open_page, followed, chip, 
     assert page.locator("#spoken").inner_text() == "“stay where you are”"
     assert page.locator(".agents .chip").inner_text() == chip
     assert "go right" in page.locator("canvas").first.get_attribute("aria-label")
-    assert page.locator(".facts").inner_text().split("\n")[-1] == "–"
+    assert page.locator(".facts dd").last.text_content() == "–"
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     assert verdict in said.inner_text()
-    assert f"{int(followed)} of 1" in page.locator(".facts").inner_text()
+    assert f"{int(followed)} of 1" in page.locator(".facts").text_content()
     page.keyboard.press("End")
     assert "The task is solved" in said.inner_text()
     assert "Last event: solved (tick 9)" in page.locator(".event").inner_text()
@@ -294,10 +294,8 @@ def test_two_recordings_stand_side_by_side(open_page):
         page.keyboard.press("ArrowRight")
     titles = page.locator(".title").all_inner_texts()
     assert "followed 1 of 1" in titles[0] and "followed" not in titles[1]
-    facts = page.locator(".facts").all_inner_texts()
-    assert (
-        facts[0].split("\n")[1] == "6" and facts[1].split("\n")[1] == "4"
-    )  # the shorter one waits at its end
+    ticks = [facts.locator("dd").first.text_content() for facts in page.locator(".facts").all()]
+    assert ticks == ["6", "4"]  # the shorter one waits at its end
 
 
 WIDTHS = [(390, 844, 2), (768, 1024, 1), (1024, 768, 1), (1920, 1080, 1)]
@@ -369,6 +367,7 @@ def test_every_text_has_aa_contrast(open_page, followed):
 def test_values_are_drawn_when_there_are_any(open_page):
     page = open_page(instructed())
     assert page.locator(".chart").count() == 1
+    page.locator(".how summary").click()
     assert page.locator(".keys li").all_inner_texts() == ["no instruction", "stay"]
     shot = pixels(page, ".chart")
     blue = np.array([int(painting.PALETTE["blue"][i : i + 2], 16) for i in (1, 3, 5)])

@@ -231,7 +231,9 @@ class Kitchen:
             update={
                 "seat": self.seat(person),
                 "seed": 0,
-                "recordings": [team.model_copy(update={"name": self.called, "about": ""})],
+                "recordings": [
+                    team.model_copy(update={"name": self.called, "about": "", "leak": None})
+                ],
                 "examples": told.examples if shown else [],
                 "asks": told.asks if shown else [],
             }

@@ -22,6 +22,7 @@ from mavic.apps.playground.limits import (
     RequestError,
 )
 from mavic.apps.playground.messages import GUEST
+from mavic.envs import api
 from mavic.experiment.talk import names_of
 from mavic.experiment.task import instructions_of
 from mavic.hints import suggest
@@ -286,16 +287,27 @@ def _wrong_seats(plan: Plan, task: Task, teams: Sequence[Any]) -> Iterator[str]:
     if task.seats is None:
         return
     guest = bool(teams) and all(team.guest for team in teams)
-    agents = names_of(task.world, teams[0].agents) if teams else ()
-    allowed = (*agents, *((GUEST,) if guest else ()))
+    agents = teams[0].agents if teams else ()
+    allowed = (*names_of(task.world, agents), *((GUEST,) if guest else ()))
+    numbers = {**_numbers(task.world, agents), **({GUEST: GUEST} if guest else {})}
     if len(task.seats) != plan.people:
         yield f"seats must name {plan.people}, one for each person; it names {len(task.seats)}"
-    for seat in task.seats:
-        if teams and seat not in allowed:
+    taken = [numbers.get(seat, seat) for seat in task.seats]
+    for seat, number in zip(task.seats, taken, strict=True):
+        if teams and seat not in numbers:
             yield f"seat {seat!r} is unknown; {suggest(seat, allowed)}"
-        if task.seats.count(seat) > 1:
+        if taken.count(number) > 1:
             yield f"seat {seat!r} is there twice; two people drive two agents"
             return
+
+
+def _numbers(world: str, agents: Sequence[str]) -> dict[str, int | str]:
+    """Return the numbers of agents by all that they are called: as on pages, as people say, as in the environment."""
+    called: dict[str, int | str] = {}
+    for number, (name, agent) in enumerate(zip(names_of(world, agents), agents, strict=True)):
+        for one in (name, *api.known(world).other_words.get(name, ()), agent, api.plain(agent)):
+            called.setdefault(one, number)
+    return called
 
 
 def seats_of(task: Task, catalog: Catalog, team: str) -> tuple[int | str, ...]:
@@ -307,7 +319,7 @@ def seats_of(task: Task, catalog: Catalog, team: str) -> tuple[int | str, ...]:
         team: the name of the team.
     """
     try:
-        names = names_of(task.world, catalog.entry(task.world, team).agents)
+        numbers = _numbers(task.world, catalog.entry(task.world, team).agents)
     except RequestError:  # checked when the plan was read
         return ()
-    return tuple(seat if seat == GUEST else names.index(seat) for seat in task.seats or ())
+    return tuple(seat if seat == GUEST else numbers[seat] for seat in task.seats or ())

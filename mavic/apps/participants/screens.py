@@ -10,7 +10,7 @@ from mavic.apps.participants.balance import Step
 from mavic.apps.participants.kitchen import Kitchen
 from mavic.apps.participants.messages import Screen
 from mavic.apps.participants.people import Person
-from mavic.apps.participants.plan import Plan
+from mavic.apps.participants.plan import Plan, seats_of
 from mavic.apps.playground.catalog import Catalog
 from mavic.apps.playground.messages import GUEST, Frames
 from mavic.envs import api
@@ -84,12 +84,13 @@ def screen_of(plan: Plan, catalog: Catalog, person: Person, look: Frames | None)
             "frames": kitchen.seen(look),
         }
         return Screen(name="task", look=replay.look(), **shown, **base)
-    seat = task.seats[person.place] if task.seats else ""
-    agents = catalog.entry(task.world, step.team).agents
+    seats = seats_of(task, catalog, step.team)
+    called = names_of(task.world, [*catalog.entry(task.world, step.team).agents, GUEST])
+    seat = seats[person.place] if seats else None
     return Screen(
         name="intro",
         job=api.known(task.world).job,
-        you=names_of(task.world, [*agents, GUEST])[-1] if seat == GUEST else seat,
+        you="" if seat is None else called[-1 if seat == GUEST else int(seat)],
         again=record.has_started(number),
         waits=person.ready == number,
         **base,

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from mavic.apps.frames import frame_of
+from mavic.apps.playground import seen
 from mavic.apps.playground.limits import RequestError
 from mavic.apps.playground.messages import Hello
 from mavic.envs import api
@@ -32,7 +33,12 @@ from mavic.teams import stage as stages
 from mavic.teams.stage import Stage
 from mavic.types import replace
 
-ORDER = ("mavic", "naive")  # these teams are listed first
+WORDS = {  # what pages call the shipped teams, in the order of the list
+    "mavic": "with the correction",
+    "naive": "without the correction",
+    "mavic-paper": "with the correction, in the paper's setting",
+    "naive-paper": "without the correction, in the paper's setting",
+}
 UNKNOWN_SENTENCE = "what is the weather like today"  # reading it loads the encoder
 
 
@@ -47,17 +53,18 @@ class _Entry:
     guest: bool  # a person can join as one more agent
     method: str  # how it was trained
     collapsed: Mapping[str, float]  # kinds under which it hardly does its task
+    gamma: float  # the discount of its training
 
 
 def _entries(folder: Path) -> list[_Entry]:
-    """Return the teams in `folder/<world>/<name>.json`, in the order of the worlds and of `ORDER`."""
+    """Return the teams in `folder/<world>/<name>.json`, in the order of the worlds and of `WORDS`."""
     found = [
         _entry_of(path, path.stem)
         for world in api.names()
         for path in sorted((folder / world).glob("*.json"))
         if shipped_teams.weights_of(path).is_file()
     ]
-    rank = {name: number for number, name in enumerate(ORDER)}
+    rank = {name: number for number, name in enumerate(WORDS)}
     return sorted(found, key=lambda e: (api.names().index(e.world), rank.get(e.name, len(rank))))
 
 
@@ -75,6 +82,7 @@ def _entry_of(path: Path, name: str) -> _Entry:
         guest=Stage.guest_options(facts) is not None,
         method=facts["config"]["method"],
         collapsed=facts.get("collapsed", {}),
+        gamma=float(facts["preset"]["gamma"]),
     )
 
 
@@ -87,6 +95,7 @@ class Catalog:
     opening: str = ""  # the world that a page opens
     _stages: dict[tuple[str, str, bool], Stage] = field(default_factory=dict)
     _compiled: set[tuple[str, str, bool]] = field(default_factory=set)
+    _leaks: dict[tuple[str, str], tuple[float, float] | None] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _compiling: dict[tuple[str, bool], threading.Lock] = field(default_factory=dict)
 
@@ -101,6 +110,11 @@ class Catalog:
                 f"no team is called {name!r}; {suggest(name, tuple(self.teams[world]))}"
             )
         return self.teams[world][name]
+
+    def called(self, world: str, name: str) -> str:
+        """Return what pages call a team: plain words for a shipped one, and else its name."""
+        entry = self.entry(world, name)
+        return WORDS.get(name, name) if name.split("-")[0] == entry.method else name
 
     def about(self, world: str, name: str) -> str:
         """Return what sort of team it is, and under which kinds it hardly does its task."""
@@ -147,7 +161,23 @@ class Catalog:
                     stage.say(instructed, stage.lexicon.names[-1], also=True)
                 break
         frame_of(stage, episode, episode.still())
+        if not guest:
+            self._leaks[world, name] = self._measure(world, name)
         self._compiled.add((world, name, guest))
+
+    def leak(self, world: str, name: str) -> tuple[float, float] | None:
+        """Return what a warm team expects without an instruction and what it earns, as `seen.expectation` does."""
+        return self._leaks.get((world, name))
+
+    def _measure(self, world: str, name: str) -> tuple[float, float] | None:
+        stage = self.stage(world, name)
+        episode = stage.start(jax.random.key(1))
+        values, rewards = [], []
+        while not episode.over:
+            moment, episode = stage.advance(episode)
+            values.append(moment.values)
+            rewards.append(episode.reward)
+        return seen.expectation(values, rewards, self.entry(world, name).gamma)
 
     def load_encoder(self, world: str) -> str:
         """Load the sentence encoder. Return why only the built-in phrases will be understood, or ""."""
@@ -164,6 +194,7 @@ class Catalog:
                 world=world,
                 title=api.known(world).title or api.plain(world),
                 teams=list(teams),
+                team_words=[self.called(world, name) for name in teams],
                 agents=list(_agents(teams)),
                 agent_words=list(names_of(world, _agents(teams))),
                 guest=all(entry.guest for entry in teams.values()),

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,15 +93,15 @@ class Connection:
         async with self.sending:
             await asyncio.wait_for(self.socket.send_text(text), SEND_TIMEOUT)
 
-    async def serve(self, words: str) -> None:
-        """Answer the page's messages and run its ticks until it closes. `words` is for the page's `Hello`."""
+    async def serve(self, hello: Mapping[str, Any]) -> None:
+        """Answer the page's messages and run its ticks until it closes. `hello` are further fields of its `Hello`."""
         await self.send(
             messages.Hello(
                 look=replay.look(),
                 listing=self.catalog.listing(),
                 opens=self.catalog.opening,
-                words=words,
                 ticket=self.ticket,
+                **hello,
             )
         )
         tasks = [asyncio.create_task(self._receive()), asyncio.create_task(self._run_clock())]

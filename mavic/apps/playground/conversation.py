@@ -31,6 +31,7 @@ class Side:
     episode: Episode
     frames: deque[bytes] = field(default_factory=lambda: deque(maxlen=LONGEST_RECORDING))
     about: str = ""  # what sort of team it is
+    leak: tuple[float, float] | None = None  # what it expects without an instruction, and earns
     earlier: Frames.Counts = field(default_factory=Frames.Counts)  # in the episodes before it
 
     def counts(self) -> Frames.Counts:

@@ -194,6 +194,7 @@ class Hello(BaseModel):
         world: str
         title: str
         teams: list[str]
+        team_words: list[str]  # what pages call them
         agents: list[str]
         agent_words: list[str]  # what people call them
         guest: bool  # a person can join as one more agent
@@ -202,6 +203,8 @@ class Hello(BaseModel):
     look: dict[str, Any]
     listing: list[World]
     opens: str  # the world that a page opens unless its address names one
+    story: bool  # there is a first minute to show
+    server: str  # names this run of the server
     words: str  # why only the built-in phrases are understood; "" if free sentences are, too
     ticket: str  # names this page when it fetches its recording
 
@@ -214,6 +217,9 @@ class Opened(BaseModel):
 
         name: str
         about: str  # what sort of team it is, in a sentence
+        leak: (
+            tuple[float, float] | None
+        )  # what it expects without an instruction, and what it earns
         agents: list[str]
         agent_words: list[str]
         kinds: list[str]

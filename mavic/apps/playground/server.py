@@ -23,6 +23,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
 from mavic.apps import replay
 from mavic.apps.playground import heaps, limits
+from mavic.apps.playground import story as stories
 from mavic.apps.playground.catalog import Catalog
 from mavic.apps.playground.connection import Connection
 from mavic.apps.playground.messages import Notice
@@ -34,12 +35,13 @@ LOG = logging.getLogger(__name__)
 COOKIE = "mavic_token"
 TRIM_SECONDS = 60.0
 # of the playground alone
-SCRIPTS = ("address", "guide", "suggest", "past", "talk", "menu", "mic", "pad", "save", "play")
+SCRIPTS = ("address", "suggest", "past", "talk", "menu", "mic", "pad", "save", "play")
 STATIC = {
     **{f"{name}.js": "text/javascript" for name in (*replay.SCRIPTS, *SCRIPTS)},
     "play.css": "text/css",
     "stage.css": "text/css",
 }
+PAGES = ("play.html", "token.html", "wait.html")
 MEDIA = {"html": "text/html; charset=utf-8", "gif": "image/gif"}  # what a recording is saved as
 HEADERS = {
     "Content-Security-Policy": (
@@ -60,12 +62,13 @@ def _make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fa
     workers = Workers()
     connections: dict[str, Connection] = {}
     notes = {"words": ""}  # why only the built-in phrases are understood, known after the start
+    first = _FirstPage(catalog)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         del app
         tasks = [
-            asyncio.create_task(_warm(catalog, workers, notes)),
+            asyncio.create_task(_warm(catalog, workers, notes, first)),
             asyncio.create_task(_keep_trimming()),
         ]
         yield
@@ -75,8 +78,9 @@ def _make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fa
 
     app = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None)
     app.state.connections, app.state.workers = connections, workers
+    server = secrets.token_urlsafe(8)  # another one after a restart
     web = resources.files("mavic.apps") / "web"
-    files = {name: (web / name).read_bytes() for name in (*STATIC, "play.html", "token.html")}
+    files = {name: (web / name).read_bytes() for name in (*STATIC, *PAGES)}
 
     def has_token(request: Request | WebSocket) -> bool:
         given = request.cookies.get(COOKIE, "")
@@ -102,6 +106,19 @@ def _make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fa
         if not has_token(request):
             return HTMLResponse(files["token.html"], 401)
         return HTMLResponse(files["play.html"])
+
+    @app.get("/story")
+    async def story(request: Request) -> Response:
+        """The first minute. Until it is made, a page that asks again; if there is none, the playground."""
+        if not has_token(request):
+            return HTMLResponse(files["token.html"], 401)
+        if first.page:
+            policy = first.page.split('Content-Security-Policy" content="')[1].split('"')[0]
+            return HTMLResponse(first.page, headers={"Content-Security-Policy": policy})
+        if first.wanted:
+            wait = replay.fill(files["wait.html"].decode(), {"world": catalog.opening})
+            return HTMLResponse(wait, headers={"Refresh": "1"})
+        return RedirectResponse(f"/#world={catalog.opening}", 303)
 
     @app.get("/recording/{ticket}.{ending}")
     async def recording(ticket: str, ending: str, request: Request) -> Response:
@@ -141,11 +158,12 @@ def _make_app(catalog: Catalog, *, token: str = "", loopback: bool = True) -> Fa
             await line.send_text(Notice(type="full", text=text).model_dump_json())
             await line.close(1013)
             return
+        hello = {"words": notes["words"], "story": first.wanted, "server": server}
         connection = Connection(line, catalog, workers)
         connections[connection.ticket] = connection
         try:
             with contextlib.suppress(WebSocketDisconnect, TimeoutError):
-                await connection.serve(notes["words"])
+                await connection.serve(hello)
         finally:
             del connections[connection.ticket]
 
@@ -170,8 +188,31 @@ def is_own_page(request: Request | WebSocket, loopback: bool) -> bool:
     return not loopback or is_loopback(name)
 
 
-async def _warm(catalog: Catalog, workers: Workers, notes: dict[str, str]) -> None:
-    """Compile the teams one after another and load the encoder, before a page asks for them."""
+class _FirstPage:
+    """The first minute as a page, made once for all visitors."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.page = ""
+        self.wanted = stories.can_be_told(catalog)
+
+    def make(self) -> None:
+        """Play the story and write its page. If the episodes do not show it, there is none."""
+        try:
+            if self.wanted:
+                self.catalog.warm(self.catalog.opening, stories.TEAM)
+            made = stories.make(self.catalog) if self.wanted else None
+            if made is not None:
+                where = f"/#world={made.world}&teams={stories.TEAM}&seed={made.seed}"
+                self.page = stories.page(made, ("Your turn", where))
+        finally:
+            self.wanted = bool(self.page)
+
+
+async def _warm(
+    catalog: Catalog, workers: Workers, notes: dict[str, str], first: _FirstPage | None = None
+) -> None:
+    """Compile the teams one after another, load the encoder and make the first page, before a page asks for them."""
 
     async def load_encoder() -> None:
         first = next(iter(catalog.teams))
@@ -187,7 +228,15 @@ async def _warm(catalog: Catalog, workers: Workers, notes: dict[str, str]) -> No
                 except Exception:  # whoever opens this team is told; the others are compiled
                     LOG.exception("%s/%s cannot be compiled", world, name)
 
-    for fault in await asyncio.gather(load_encoder(), warm_teams(), return_exceptions=True):
+    async def make_first_page() -> None:
+        """Make it before other teams are compiled: visitors wait for it."""
+        try:
+            if first is not None:
+                await workers.run("loading", first.make)
+        finally:
+            await warm_teams()
+
+    for fault in await asyncio.gather(load_encoder(), make_first_page(), return_exceptions=True):
         if fault is not None:
             LOG.error("the playground is not warm", exc_info=fault)
     heaps.trim()

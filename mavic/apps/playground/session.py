@@ -119,7 +119,11 @@ class Session(Conversation):
             for frame in frames:
                 if frame["values"]:
                     frame["values"] = dict(zip(side.stage.kinds, frame["values"], strict=True))
-            made.append(Recording.of(side.stage, frames))
+            made.append(
+                dataclasses.replace(
+                    Recording.of(side.stage, frames), about=side.about, leak=side.leak
+                )
+            )
         return made
 
     def opened(self) -> Opened:
@@ -139,6 +143,7 @@ class Session(Conversation):
                 Opened.Team(
                     name=side.stage.name,
                     about=side.about,
+                    leak=side.leak,
                     agents=list(env.agents),
                     agent_words=list(self.names),
                     kinds=list(side.stage.kinds),
@@ -204,10 +209,12 @@ def open_session(
         stage = catalog.stage(world, name, GUEST in wanted)
         numbers = [len(stage.env.agents) - 1 if one == GUEST else int(one) for one in wanted]
         stage = dataclasses.replace(stage, seats=tuple(numbers))
-        label = f"{name} (again)" if name in teams[:number] else name
+        called = catalog.called(world, name)
+        label = f"{called} (again)" if name in teams[:number] else called
         stage = dataclasses.replace(stage, name=label)
         start, about = stage.start(jax.random.key(seed)), catalog.about(world, name)
-        sides.append(Side(stage=stage, episode=start, about=about))
+        leak = catalog.leak(world, name)
+        sides.append(Side(stage=stage, episode=start, about=about, leak=leak))
     if len({(side.stage.kinds, side.stage.env.agents) for side in sides}) > 1:
         raise RequestError(f"{teams[0]} and {teams[1]} have other agents or hear other kinds")
     return Session(world=world, sides=sides, seed=seed, seats=sides[0].stage.seats)

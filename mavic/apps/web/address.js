@@ -5,7 +5,7 @@ const MavicAddress = (() => {
   const whole = (text) => (/^\d{1,10}$/.test(text || "") ? Number(text) : null);
   const numbers = (text) => (text ? text.split(",").map(whole).filter((n) => n !== null) : null);
 
-  // Returns {world, teams, seed, script} of an address, or null if it names no world.
+  // Returns {world, teams, seat, seed, script} of an address, or null if it names no world.
   function read(hash) {
     const parts = new URLSearchParams(hash.replace(/^#/, ""));
     if (!parts.get("world")) return null;
@@ -16,16 +16,24 @@ const MavicAddress = (() => {
       return [{ time: whole(time), agents: chosen && chosen.length ? chosen : null, hold: whole(hold) || null, text: words.join("|").slice(0, 400) }];
     });
     const teams = (parts.get("teams") || "").split(",").filter(Boolean).slice(0, 2);
-    return { world: parts.get("world"), teams, seed: whole(parts.get("seed")) ?? 1, script };
+    const seat = parts.get("seat") === "guest" ? "guest" : whole(parts.get("seat"));
+    return { world: parts.get("world"), teams, seat, seed: whole(parts.get("seed")) ?? 1, script };
   }
 
-  function write({ world, teams, seed, log }) {
+  function write({ world, teams, seat, seed, log }) {
     const parts = new URLSearchParams({ world, teams: teams.join(","), seed: String(seed) });
+    if (seat !== null) parts.set("seat", String(seat));
     for (const { time, text, agents, hold } of log) {
       parts.append("say", [time, (agents || []).join(","), hold || "", text].join("|"));
     }
     return "#" + parts.toString();
   }
 
-  return { read, write };
+  // Puts what is open into the address, without loading the page. `fresh`: one can go back to what was open before.
+  function keep(facts, fresh) {
+    const hash = write(facts);
+    if (hash !== location.hash) history[fresh ? "pushState" : "replaceState"](null, "", hash);
+  }
+
+  return { read, write, keep };
 })();

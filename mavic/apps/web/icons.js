@@ -27,6 +27,18 @@ const MavicIcons = (() => {
       pen.fill();
       pen.stroke();
     };
+    const dot = (u, v, r, fill) => {
+      pen.beginPath();
+      pen.arc(...at(u, v), r * size, 0, ROUND);
+      pen.fillStyle = fill;
+      pen.fill();
+    };
+    const curve = ([from, over, to]) => {
+      pen.beginPath();
+      pen.moveTo(...at(...from));
+      pen.quadraticCurveTo(...at(...over), ...at(...to));
+      pen.stroke();
+    };
     const box = (u, v, w, h, fill, round = 0.04) => {
       pen.beginPath();
       pen.roundRect(...at(u, v), w * size, h * size, round * size);
@@ -41,7 +53,7 @@ const MavicIcons = (() => {
       pen.fillStyle = fill;
       pen.fillText(words, ...at(u, v));
     };
-    return { path, disc, box, text };
+    return { path, disc, dot, curve, box, text };
   }
 
   function food(b, name, chopped) {
@@ -139,16 +151,38 @@ const MavicIcons = (() => {
   };
   for (const name of ["tomato", "lettuce", "onion", "peas"]) ICONS[name] = (b, [chopped]) => food(b, name, Boolean(chopped));
 
-  const WEARS = { // what an agent's disc wears; u and v are in units of the disc's box
-    cook(b) {
-      b.path([[0.34, 0.22], [0.66, 0.22], [0.66, 0.1], [0.34, 0.1]], "#ffffff");
-      for (const [u, r] of [[0.36, 0.1], [0.5, 0.12], [0.64, 0.1]]) b.disc(u, 0.06, r, "#ffffff");
+  // Agents as figures. `is` is {fill: the agent's colour, ink, glance: [east, south] it looks to, label}.
+  const SKIN = "#f3cda6";
+  const STEEL = "#c7ced6";
+  function eyes(b, [east, south], v, apart, size, fill = EDGE) {
+    for (const side of [-apart, apart]) b.dot(0.5 + side + 0.05 * east, v + 0.04 * south, size, fill);
+  }
+  const FIGURES = {
+    cook(b, { fill, ink, glance, label }) {
+      b.path([[0.2, 0.98], [0.22, 0.68], [0.34, 0.57], [0.66, 0.57], [0.78, 0.68], [0.8, 0.98]], fill);
+      b.path([[0.37, 0.98], [0.37, 0.7], [0.63, 0.7], [0.63, 0.98]], "#ffffff");
+      b.disc(0.5, 0.42, 0.2, SKIN);
+      eyes(b, glance, 0.41, 0.08, 0.03);
+      b.curve([[0.42 + 0.04 * glance[0], 0.5], [0.5 + 0.04 * glance[0], 0.55], [0.58 + 0.04 * glance[0], 0.5]]);
+      b.path([[0.31, 0.3], [0.31, 0.2], [0.69, 0.2], [0.69, 0.3]], "#ffffff");
+      for (const [u, r] of [[0.36, 0.11], [0.64, 0.11], [0.5, 0.13]]) b.disc(u, 0.14, r, "#ffffff");
+      b.box(0.31, 0.24, 0.38, 0.08, fill, 0.02);
+      b.text(label, 0.5, 0.84, 0.22);
+      for (const u of [0.18, 0.82]) b.disc(u, 0.76, 0.075, SKIN);
     },
-    rover(b) {
-      for (const u of [0.12, 0.78]) b.box(u, 0.3, 0.1, 0.4, "#303338", 0.03);
+    rover(b, { fill, ink, glance, label }) {
+      for (const u of [0.08, 0.8]) for (const v of [0.22, 0.62]) b.box(u, v, 0.12, 0.26, "#303338", 0.04);
+      b.box(0.16, 0.14, 0.68, 0.76, fill, 0.14);
+      b.box(0.26, 0.24, 0.48, 0.26, "#10161d", 0.08);
+      eyes(b, glance, 0.37, 0.11, 0.05, "#7ee0ff");
+      b.text(label, 0.5, 0.7, 0.24, ink);
     },
-    arm(b) {
-      b.path([[0.72, 0.3], [0.94, 0.12], [0.9, 0.02], [1, 0.08], [1.02, 0.2], [0.92, 0.2], [0.78, 0.36]], "#c7ced6");
+    arm(b, { fill, ink, glance, label }) {
+      b.path([[0.66, 0.42], [0.88, 0.2], [0.8, 0.06], [0.9, 0.08], [1, 0.2], [0.96, 0.3], [0.74, 0.5]], STEEL);
+      b.box(0.14, 0.3, 0.66, 0.6, fill, 0.14);
+      b.box(0.24, 0.38, 0.46, 0.22, "#10161d", 0.08);
+      eyes(b, glance, 0.49, 0.11, 0.05, "#7ee0ff");
+      b.text(label, 0.47, 0.76, 0.22, ink);
     },
   };
 
@@ -164,15 +198,16 @@ const MavicIcons = (() => {
     pen.restore();
   }
 
-  function wear(pen, picture, x, y, size, line) {
-    if (!(picture in WEARS)) return;
+  const isFigure = (picture) => picture in FIGURES;
+
+  function figure(pen, picture, x, y, size, line, is) {
     pen.save();
     pen.lineWidth = line;
     pen.lineJoin = "round";
     pen.strokeStyle = EDGE;
-    WEARS[picture](brush(pen, x, y, size));
+    FIGURES[picture](brush(pen, x, y, size), is);
     pen.restore();
   }
 
-  return { known, draw, wear, names: Object.keys(ICONS) };
+  return { known, draw, isFigure, figure, names: Object.keys(ICONS) };
 })();

@@ -3,16 +3,11 @@
 const MavicPaint = (() => {
   "use strict";
 
-  const EDGE = "#000000";
-  const GOOD = "#00664a";
-  const BAD = "#b02a00";
-  const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
+  const { words, write, called, badge, tag, mark, circle, clamp, EDGE, GOOD, BAD, FONT } = MavicLabels;
   const OPEN = ["goal", "zone", "spot"]; // seen through: their label stands on paper
   const GLIDES = ["robot", "box", "human"]; // move smoothly from one tick to the next
   const LEAP = 2.5; // cells: a sprite that is farther away in the next tick did not walk there
   const ROUND = 2 * Math.PI;
-
-  const words = (name) => name.toLowerCase().replaceAll(/[_-]/g, " ");
 
   const theme = MavicTheme.now;
 
@@ -33,8 +28,9 @@ const MavicPaint = (() => {
     };
   }
 
-  // The scene on the way to the next one: `share` 0 gives the first, 1 the second.
-  function between(scene, next, share) {
+  // The scene on the way to the next one: `share` 0 gives the first, 1 the second. Agents look where they go: to `next`
+  // if `way` is 1, away from it if it is -1.
+  function between(scene, next, share, way = 1) {
     if (!next || share <= 0) return scene;
     const names = (sprites) => {
       const seen = {};
@@ -53,6 +49,7 @@ const MavicPaint = (() => {
         ...sprite,
         x: sprite.x + share * (goal.x - sprite.x),
         y: sprite.y + share * (goal.y - sprite.y),
+        glance: [Math.sign(goal.x - sprite.x) * way, Math.sign(goal.y - sprite.y) * way],
       };
     });
     return { ...scene, sprites };
@@ -138,6 +135,10 @@ const MavicPaint = (() => {
   const place = (sprite) => sprite.x.toFixed(3) + " " + sprite.y.toFixed(3);
 
   function grid({ pen, unit, look }, scene) {
+    pen.fillStyle = theme().tile;
+    for (let x = 0; x < scene.width; x++) {
+      for (let y = x % 2; y < scene.height; y += 2) pen.fillRect(x * unit, y * unit, unit, unit);
+    }
     pen.strokeStyle = theme().lines || look.grid;
     pen.lineWidth = 1;
     pen.beginPath();
@@ -155,7 +156,7 @@ const MavicPaint = (() => {
   // Draws one sprite with its label and load. Where robots share a cell, `shift` moves them apart.
   function one(brush, sprite, shift) {
     const { pen, unit, look } = brush;
-    const fill = look.palette[sprite.colour];
+    const fill = (theme().fills || {})[sprite.colour] || look.palette[sprite.colour];
     if (!fill || !(sprite.shape in SHAPES)) {
       throw new Error("cannot draw " + sprite.shape + " in " + sprite.colour);
     }
@@ -175,18 +176,19 @@ const MavicPaint = (() => {
     pen.fillStyle = fill;
     pen.strokeStyle = EDGE;
     const pictured = MavicIcons.known(sprite.picture);
+    const figured = sprite.shape === "robot" && MavicIcons.isFigure(sprite.picture);
     if (pictured) {
       if (sprite.shape === "goal") area(brush, box, middle, sprite, fill);
       const size = Math.min(box.width, box.height) * 0.84;
       pen.translate(middle.x, middle.y);
       if (sprite.width > sprite.height) pen.scale(1.09 * sprite.width / sprite.height, 1); // a long box
       MavicIcons.draw(pen, sprite.picture, -size / 2, -size / 2, size, 0.7 * brush.line);
-    } else SHAPES[sprite.shape](brush, box, middle, sprite, fill);
-    if (!pictured && sprite.shape === "robot") MavicIcons.wear(pen, sprite.picture, middle.x - 1.3 * middle.radius, middle.y - 1.3 * middle.radius, 2.6 * middle.radius, 0.7 * brush.line);
+    } else if (figured) figure(brush, sprite, middle, fill);
+    else SHAPES[sprite.shape](brush, box, middle, sprite, fill);
     pen.restore();
     if (pictured && sprite.name) {
       called(brush, sprite, middle, box);
-    } else if (sprite.label) {
+    } else if (sprite.label && !figured) {
       const open = OPEN.includes(sprite.shape);
       const ground = open ? look.paper : fill;
       const colour = open ? EDGE : look.ink[sprite.colour];
@@ -201,31 +203,42 @@ const MavicPaint = (() => {
     return middle;
   }
 
-  // Writes what people call a thing below its picture: the whole name, or its first word if there is no more room.
-  function called(brush, sprite, middle, box) {
-    const { pen, unit, small } = brush;
-    const size = clamp(0.17 * unit, 0.9 * small, 1.3 * small);
-    pen.font = "bold " + size + "px " + FONT;
-    const fits = (text) => pen.measureText(text).width <= Math.max(box.width, unit) - 2;
-    const parts = sprite.name.split(" ");
-    const lines = fits(sprite.name) ? [sprite.name] : unit > 4 * small && parts.length < 3 ? parts : parts.slice(0, 1);
-    if (!lines.every(fits) || (sprite.shape === "food" && unit < 4 * small)) return;
-    pen.textAlign = "center";
-    pen.textBaseline = "alphabetic";
-    pen.lineJoin = "round";
-    pen.lineWidth = size * 0.35;
-    pen.strokeStyle = brush.look.paper;
+  const HEADINGS = { N: [0, -1], E: [1, 0], S: [0, 1], W: [-1, 0] };
+
+  // Draws an agent as a cook or a robot that looks where it goes, with its nose if it has a heading.
+  function figure(brush, sprite, middle, fill) {
+    const { pen, look, line } = brush;
+    const { x, y, radius } = middle;
+    const facing = HEADINGS[sprite.heading];
+    pen.fillStyle = "rgb(0 0 0 / 18%)";
+    pen.beginPath();
+    pen.ellipse(x, y + 1.28 * radius, 0.95 * radius, 0.22 * radius, 0, 0, ROUND);
+    pen.fill();
+    if (facing) nose(pen, middle, facing);
+    const is = { fill, ink: look.ink[sprite.colour], glance: sprite.glance || facing || [0, 0], label: sprite.label };
+    MavicIcons.figure(pen, sprite.picture, x - 1.32 * radius, y - 1.32 * radius, 2.64 * radius, 0.7 * line, is);
+  }
+
+  function nose(pen, { x, y, radius }, [east, south]) {
+    const side = 0.5 * radius;
+    const base = [x + 0.86 * radius * east, y + 0.86 * radius * south];
+    pen.beginPath();
+    pen.moveTo(x + 1.38 * radius * east, y + 1.38 * radius * south);
+    pen.lineTo(base[0] - side * south, base[1] + side * east);
+    pen.lineTo(base[0] + side * south, base[1] - side * east);
+    pen.closePath();
     pen.fillStyle = EDGE;
-    lines.forEach((text, i) => {
-      const y = Math.min(box.y + box.height, pen.canvas.height) - 0.06 * unit - size * (lines.length - 1 - i);
-      pen.strokeText(text, middle.x, y);
-      pen.fillText(text, middle.x, y);
-    });
+    solid(pen);
   }
 
   // Draws what an agent or a station has, on a white disc at its shoulder.
   function load(brush, sprite, middle) {
     const { pen, unit } = brush;
+    if (sprite.shape === "robot" && MavicIcons.isFigure(sprite.picture)) { // in its hands, or on its back
+      const wide = 1.45 * middle.radius;
+      MavicIcons.draw(pen, sprite.carries, middle.x - wide / 2, middle.y + 0.05 * middle.radius, wide, 0.7 * brush.line);
+      return;
+    }
     const size = (sprite.shape === "robot" ? 0.5 : 0.46) * unit;
     const [x, y] = sprite.shape === "robot" ? [middle.x + 0.75 * middle.radius, middle.y - 0.75 * middle.radius] : [middle.x, middle.y - 0.06 * unit];
     const left = clamp(x - size / 2, 1, pen.canvas.width - size - 1);
@@ -269,10 +282,6 @@ const MavicPaint = (() => {
     pen.stroke();
   }
 
-  const circle = (pen, x, y, radius) => {
-    pen.beginPath();
-    pen.arc(x, y, radius, 0, ROUND);
-  };
   const solid = (pen) => {
     pen.fill();
     pen.stroke();
@@ -329,18 +338,8 @@ const MavicPaint = (() => {
       const { x, y, radius } = middle;
       circle(pen, x, y, radius);
       solid(pen);
-      const facing = { N: [0, -1], E: [1, 0], S: [0, 1], W: [-1, 0] }[sprite.heading];
-      if (!facing) return;
-      const [east, south] = facing;
-      const side = 0.5 * radius;
-      const base = [x + 0.86 * radius * east, y + 0.86 * radius * south];
-      pen.beginPath();
-      pen.moveTo(x + 1.38 * radius * east, y + 1.38 * radius * south);
-      pen.lineTo(base[0] - side * south, base[1] + side * east);
-      pen.lineTo(base[0] + side * south, base[1] - side * east);
-      pen.closePath();
-      pen.fillStyle = EDGE;
-      solid(pen);
+      const facing = HEADINGS[sprite.heading];
+      if (facing) nose(pen, middle, facing);
     },
     human({ pen }, box, { x, y, radius }) {
       pen.beginPath();
@@ -364,103 +363,6 @@ const MavicPaint = (() => {
     box: rounded,
     station: rounded,
   };
-
-  // Draws a text no wider than `wide`, if it stays readable so, with a halo in the background's colour.
-  function write({ pen, small }, text, x, y, wide, size, colour, ground) {
-    const font = (pixels) => "bold " + pixels + "px " + FONT;
-    pen.font = font(size);
-    const over = pen.measureText(text).width / wide;
-    if (over > 1) size = Math.max(Math.min(small, size), size / over);
-    pen.font = font(Math.max(size, Math.min(small, size)));
-    pen.textAlign = "center";
-    pen.textBaseline = "middle";
-    pen.lineJoin = "round";
-    pen.lineWidth = Math.max(2, size * 0.22);
-    pen.strokeStyle = ground;
-    pen.strokeText(text, x, y);
-    pen.fillStyle = colour;
-    pen.fillText(text, x, y);
-  }
-
-  function pill({ pen, line }, text, left, top, width, height, fill, ink) {
-    pen.beginPath();
-    pen.roundRect(left, top, width, height, height * 0.3);
-    pen.fillStyle = fill;
-    pen.fill();
-    pen.lineWidth = line * 0.7;
-    pen.strokeStyle = EDGE;
-    pen.stroke();
-    pen.fillStyle = ink;
-    pen.textAlign = "center";
-    pen.textBaseline = "middle";
-    pen.fillText(text, left + width / 2, top + height / 2 + height * 0.04);
-  }
-
-  // Draws what a robot carries, on a white pill at its shoulder.
-  function badge(brush, text, x, y) {
-    const { pen, unit, small, look } = brush;
-    const size = Math.max(small, 0.19 * unit);
-    pen.font = size + "px " + FONT;
-    const width = pen.measureText(text).width + size * 0.7;
-    const height = size * 1.35;
-    const left = clamp(x - width / 2, 1, pen.canvas.width - width - 1);
-    const top = clamp(y - height / 2, 1, pen.canvas.height - height - 1);
-    pill(brush, text, left, top, width, height, look.paper, EDGE);
-  }
-
-  const clamp = (value, low, high) => Math.max(low, Math.min(value, high));
-
-  // Draws an agent's macro under its robot: inverted if the agent has just decided, with ✓ or ✗ if the agent is
-  // instructed.
-  function tag(brush, canvas, agent, middle, taken) {
-    const { pen, unit, small, look } = brush;
-    const size = clamp(0.17 * unit, small, 1.6 * small);
-    pen.font = (agent.decided ? "bold " : "") + size + "px " + FONT;
-    const text = agent.doing || words(agent.macro);
-    const height = size * 1.5;
-    const marked = agent.complies === null ? 0 : height;
-    const width = pen.measureText(text).width + size * 0.9;
-    const left = clamp(middle.x - (width + marked) / 2, 1, canvas.width - width - marked - 1);
-    const below = middle.y + 1.15 * middle.radius;
-    const above = middle.y - 1.15 * middle.radius - height;
-    const hits = (top) =>
-      taken.some(
-        (t) => left < t.right && t.left < left + width + marked && Math.abs(t.top - top) < height,
-      );
-    const tops = [below, below + height, below + 2 * height, above, above - height].map((top) =>
-      clamp(top, 1, canvas.height - height - 1),
-    );
-    const top = tops.find((t) => !hits(t)) ?? below;
-    taken.push({ left, top, right: left + width + marked });
-    const [fill, ink] = agent.decided ? [EDGE, look.paper] : [look.paper, EDGE];
-    pill(brush, text, left + marked, top, width, height, fill, ink);
-    if (marked) mark(brush, agent.complies, left + marked / 2, top + height / 2, height / 2);
-  }
-
-  // Draws a green tick or a red cross on a disc.
-  function mark({ pen, look }, good, cx, cy, radius) {
-    circle(pen, cx, cy, radius);
-    pen.fillStyle = good ? GOOD : BAD;
-    pen.fill();
-    pen.strokeStyle = look.paper;
-    pen.lineWidth = radius * 0.26;
-    pen.lineCap = "round";
-    pen.stroke();
-    const d = radius * 0.42;
-    pen.beginPath();
-    if (good) {
-      pen.moveTo(cx - d, cy + 0.1 * d);
-      pen.lineTo(cx - 0.25 * d, cy + 0.8 * d);
-      pen.lineTo(cx + d, cy - 0.75 * d);
-    } else {
-      pen.moveTo(cx - d, cy - d);
-      pen.lineTo(cx + d, cy + d);
-      pen.moveTo(cx + d, cy - d);
-      pen.lineTo(cx - d, cy + d);
-    }
-    pen.stroke();
-    pen.lineCap = "butt";
-  }
 
   const short = (value, digits = 1) =>
     value.toFixed(Math.abs(value) >= 100 ? 0 : digits).replace("-", "−");

@@ -3,7 +3,7 @@
 (() => {
   const KEPT = 300; // frames that can be looked back at
   const QUIET = 5000; // milliseconds, at least, between two announcements
-  const GLIDE = 220; // milliseconds, at most, in which sprites move to their next places
+  const GLIDE = 1000; // milliseconds, at most, in which sprites move to their next places
   const ANSWER_SHOWN = 12000; // milliseconds
   const PLAY = "M5 2.5v15l12-7.5z";
   const PAUSE = "M4 3h4v14H4zM12 3h4v14h-4z";
@@ -15,7 +15,7 @@
   const state = {
     socket: null, hello: null, opened: null, board: null, recordings: [], playing: true, speed: 3,
     arrived: 0, span: 0, retries: 0, last: null, wish: null,
-    back: null, log: [], holding: [], seed: 1, script: [], guide: null, guided: false, held: false,
+    back: null, log: [], holding: [], seed: 1, script: [], planned: [], time: 0, server: null, lost: "", held: false,
   };
 
   const connected = () => Boolean(state.socket) && state.socket.readyState === WebSocket.OPEN;
@@ -62,13 +62,25 @@
     state.hello = message;
     state.retries = 0;
     status("");
-    fill("world", message.listing.map(({ world, title }) => [world, title]));
     const shared = MavicAddress.read(location.hash);
-    state.guided = state.guided || Boolean(shared);
-    const last = state.wish || state.last || (shared && follow(shared));
+    if (!shared && !state.last && message.story) {
+      location.replace("/story"); // a first visit begins with the first minute
+      return;
+    }
+    if (state.opened) state.lost = whatIsLost(message.server !== state.server);
+    state.server = message.server;
+    fill("world", message.listing.map(({ world, title }) => [world, title]));
+    const last = state.wish || (shared && follow(shared)) || state.last;
     element("world").value = last && message.listing.some(({ world }) => world === last.world) ? last.world : message.opens;
     chooseWorld(last);
     if (message.words) say("error", "Only the phrases in the list are understood here: " + message.words);
+  }
+
+  // After a lost connection the episode begins anew, with what the address holds.
+  function whatIsLost(restarted) {
+    const { frames, totals } = state.recordings[0] || { frames: [] };
+    const counts = totals && totals.judged ? ", and that " + totals.followed + " of " + plural(totals.judged, "instruction") + " were followed" : "";
+    return (restarted ? "The server was restarted" : "The connection was lost for a while") + ". The episode begins anew, and what was said is said again at its time. Lost: the recording of " + plural(frames.length, "move") + counts + ".";
   }
 
   // Takes over what an address holds and returns what it opens.
@@ -76,7 +88,7 @@
     element("seed").value = shared.seed;
     state.script = shared.script;
     const { teams } = state.hello.listing.find(({ world }) => world === shared.world) || { teams: [] };
-    return { world: shared.world, teams: shared.teams.length ? shared.teams : teams.slice(0, 1), seat: null };
+    return { world: shared.world, teams: shared.teams.length ? shared.teams : teams.slice(0, 1), seat: shared.seat };
   }
 
   function fill(id, choices) {
@@ -85,17 +97,15 @@
 
   function chooseWorld(last) {
     fillTeams();
-    const { teams } = state.hello.listing.find((entry) => entry.world === element("world").value);
-    element("against").value = state.last && state.last.teams.length < 2 ? "" : teams[1] || ""; // side by side
     choose(last);
     open();
   }
 
   function fillTeams() {
     const world = element("world").value;
-    const { teams, agent_words: agents, guest } = state.hello.listing.find((entry) => entry.world === world);
-    fill("team", teams.map((name) => [name, name]));
-    fill("against", [["", "nobody"], ...teams.map((name) => [name, name])]);
+    const { teams, team_words: called, agent_words: agents, guest } = state.hello.listing.find((entry) => entry.world === world);
+    fill("team", teams.map((name, i) => [name, called[i]]));
+    fill("against", [["", "nobody"], ...teams.map((name, i) => [name, called[i]])]);
     fill("seat", [["", "nobody"], ...agents.map((name, i) => [String(i), name]), ...(guest ? [["guest", "one more agent"]] : [])]);
   }
 
@@ -106,12 +116,17 @@
         element("world").value = last.world;
         fillTeams();
       }
-      element("setup-label").textContent = element("world").selectedOptions[0].text + ": " + last.teams.join(" and ");
       const has = (id, value) => [...element(id).options].some((option) => option.value === value);
       for (const [id, value] of [["team", last.teams[0]], ["against", last.teams[1] || ""], ["seat", last.seat === null ? "" : String(last.seat)]]) {
         if (has(id, value)) element(id).value = value;
       }
+      label();
     }
+  }
+
+  function label() {
+    const teams = ["team", "against"].map((id) => element(id)).filter((box) => box.value).map((box) => box.selectedOptions[0].text);
+    element("setup-label").textContent = element("world").selectedOptions[0].text + ": " + teams.join(" beside ");
   }
 
   function seed() {
@@ -124,7 +139,8 @@
     const teams = [element("team").value, element("against").value].filter(Boolean);
     const wish = { world: element("world").value, teams, seat: seat === "" ? null : seat === "guest" ? seat : Number(seat) };
     state.wish = wish;
-    element("setup-label").textContent = element("world").selectedOptions[0].text + ": " + teams.join(" and ");
+    label();
+    state.planned = state.script;
     send({ do: "open", seed: seed(), script: state.script, paused: calm.matches && !state.held, ...wish });
     state.script = [];
     state.held = true; // from now on the person decides whether the clock runs
@@ -145,6 +161,19 @@
     pad.fill(message);
     chips(message);
     for (const ending of ["html", "gif"]) element("save-" + ending).href = "/recording/" + state.hello.ticket + "." + ending;
+    Object.assign(state, { seed: message.seed, log: [], time: 0 });
+    const before = MavicAddress.read(location.hash);
+    const same = before && before.world === message.world && String(before.teams) === String(state.last.teams) && before.seat === state.last.seat;
+    keepAddress(Boolean(before) && !same);
+    element("contrast").hidden = true;
+    if (state.lost) say("lost", state.lost);
+    state.lost = "";
+  }
+
+  // What is open and what was said stand in the address, so that going back and loading the page again keep them.
+  function keepAddress(fresh = false) {
+    const coming = state.planned.filter(({ time }) => time > state.time);
+    MavicAddress.keep({ world: state.opened.world, teams: state.last.teams, seat: state.opened.seat === null ? null : state.last.seat, seed: state.seed, log: [...state.log, ...coming] }, fresh);
   }
 
   // ── frames
@@ -162,13 +191,18 @@
     const fresh = !state.board;
     if (fresh) {
       const touch = (what, event) => menu.open(what, event.clientX, event.clientY, element("about"));
-      const options_ = { live: true, seat: state.opened.seat, pick, touch };
+      const options_ = { live: true, seat: state.opened.seat, pick, touch, unfolded: redraw };
       state.board = MavicStage.board(state.hello.look, element("stage"), state.recordings, options_);
       state.board.legend("In the charts, shaded: while something was asked.");
       scopeLabel();
     }
     state.recordings.forEach((recording) => (recording.standing = message.standing));
     Object.assign(state, { log: message.log, seed: message.seed, span: calm.matches ? 0 : Math.min(GLIDE, 1000 / state.speed), arrived: performance.now(), back: null });
+    const { time } = message.frames[0];
+    if (time < state.time) state.planned = []; // the episode began anew
+    state.time = time;
+    keepAddress();
+    compare();
     const last = state.recordings[0].frames.length - 1;
     show(last);
     if (fresh) state.board.measure(element("bar")); // all that stands above the picture is there now
@@ -181,7 +215,17 @@
     past.note(message);
     announce(last);
     if (state.opened.seat !== null) pad.tell(state.recordings[0].frames, state.opened.seat);
-    if (!message.still) guide();
+  }
+
+  // Says how two teams differed in an episode that has just ended, or that they did not.
+  function compare() {
+    const ends = state.recordings.map(({ frames }) => frames.at(-1));
+    if (ends.length < 2 || !ends.every(({ over }) => over)) return;
+    const said = ends.map((end, i) => state.recordings[i].name + (end.over === "solved" ? " is done after " : " is not done after ") + plural(end.time, "move") + (end.judged ? ", followed " + end.followed + " of " + end.judged : ""));
+    const [one, two] = ends;
+    const alike = one.over === two.over && one.followed === two.followed && Math.abs(one.time - two.time) <= 0.1 * Math.max(one.time, two.time);
+    element("contrast").textContent = "The last episode: " + said.join("; ") + "." + (alike ? " The two teams do alike." : "");
+    element("contrast").hidden = false;
   }
 
   // Shows a frame of all teams: the present one, or an earlier one.
@@ -193,8 +237,9 @@
       state.board.chart(view, index, Math.max(last, 30));
     }
     const { time } = state.recordings[0].frames[index];
-    element("clock").textContent = index < last ? "looking back at tick " + time : "seed " + state.seed + ", tick " + time;
+    element("clock").textContent = index < last ? "looking back at move " + time : "move " + time;
     Object.assign(element("back"), { max: last, value: index });
+    MavicTimeline.fill(element("track"), state.recordings[0], last).style.left = (100 * index) / Math.max(last, 1) + "%";
     element("live").hidden = index >= last;
     requestAnimationFrame(draw);
   }
@@ -219,7 +264,7 @@
       const now = frames.at(state.back ?? -1);
       const before = state.back === null ? frames.at(-2) : null;
       const moves = before && !before.over && share < 1;
-      const scene = moves ? between(now.scene, before.scene, 1 - share) : now.scene;
+      const scene = moves ? between(now.scene, before.scene, 1 - share, -1) : now.scene;
       state.board.paint(view, scene, now);
     }
     if (share < 1) requestAnimationFrame(draw);
@@ -388,8 +433,6 @@
     live: () => lookBack(Infinity),
     about,
     share,
-    tour: () => guide(true),
-    skip: () => state.guide && state.guide.stop(false), // a screen reader clicks without a pointer
   };
   for (const [id, act] of Object.entries(acts)) element(id).addEventListener("click", act);
   speed.addEventListener("change", () => hasten(0));
@@ -402,12 +445,26 @@
   for (const id of ["team", "against", "seat"]) element(id).addEventListener("change", open);
   element("seat").addEventListener("change", () => element("stage").focus({ preventScroll: true })); // arrows drive now
   element("back").addEventListener("input", (event) => lookBack(Number(event.target.value)));
-  for (const menu of ["more", "files"].map(element)) {
+  // A touch beside an open menu closes it and does nothing else. So does one on a thing that is gone when it ends.
+  let pressed = null;
+  let closing = false;
+  document.addEventListener("pointerdown", (event) => {
+    pressed = event.target;
+    const open_ = ["more", "files", "setup"].map(element).filter((menu) => menu.open && !menu.contains(event.target));
+    closing = (open_.length > 0 || !element("menu").hidden) && Boolean(event.target.closest("#stage"));
+    for (const menu of open_) menu.open = false;
+  }, { capture: true });
+  document.addEventListener("click", (event) => {
+    const gone = pressed && !pressed.getClientRects().length && !event.target.contains(pressed);
+    if (event.detail && (closing || gone)) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    }
+    closing = false;
+  }, { capture: true });
+  for (const menu of ["more", "files", "setup"].map(element)) {
     menu.addEventListener("keydown", (event) => {
       if (event.key === "Escape") menu.open = false;
-    });
-    document.addEventListener("pointerdown", (event) => {
-      if (!menu.contains(event.target)) menu.open = false;
     });
   }
 
@@ -436,11 +493,9 @@
   addEventListener("resize", redraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
-  // ── sharing, saving, and the guided twenty seconds
+  // ── sharing and saving
 
   async function share() {
-    const teams = state.last.teams;
-    history.replaceState(null, "", MavicAddress.write({ world: state.opened.world, teams, seed: state.seed, log: state.log }));
     const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
     say("sure", make("b", { text: copied ? "The address is copied." : "The address stands in the address bar." }), make("span", { text: "It holds the world, the teams, the seed and what was said in this episode." }));
   }
@@ -449,6 +504,7 @@
     if (!shared || !state.hello) return;
     if (!state.hello.listing.some(({ world }) => world === shared.world)) {
       say("error", "There is no team here for the world “" + shared.world + "” of this address.");
+      keepAddress();
       return;
     }
     const wish = follow(shared);
@@ -459,19 +515,8 @@
   MavicMic.start({ button: element("mic"), text, speak, complain: (why) => say("error", why) });
   MavicSave.start(["save-html", "save-gif"].map(element), status, () => state.opened.world);
 
-  // Starts by itself once, unless the address says what to show or motion is unwelcome.
-  function guide(wanted = false) {
-    if (state.guide || (!wanted && (state.guided || calm.matches || state.opened.seat !== null))) return;
-    state.guided = true;
-    if (wanted && !state.playing) send({ do: "play" });
-    const page = MavicGuide.page(element, tell, () => send({ do: "end" }), () => (state.guide = null));
-    const { job, examples, asks: all, recordings } = state.opened;
-    state.guide = MavicGuide.start(page, { job, example: examples[0] || all[0].phrases[0], teams: recordings.map(({ name }) => name) });
-  }
-
   const narrow = matchMedia("(max-width: 560px), (max-height: 500px)");
   const fold = () => {
-    element("setup").open = !narrow.matches;
     element("said").open = !narrow.matches;
   };
   narrow.addEventListener("change", fold);

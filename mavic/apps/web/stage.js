@@ -7,6 +7,8 @@ const MavicStage = (() => {
   const LINES = ["blue", "red", "green", "purple", "brown"];
   const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
   const PATIENCE = 25; // ticks without a step done after which the work counts as stalled
+  const LEAKS = 0.2; // share by which a team must expect too little
+  const LEAST = 150; // CSS pixels of a picture's height where the screen has no more
   const RESTS = ["STAY", "WAIT"];
   const MEANINGS = {
     goal: "goal", zone: "zone", spot: "waypoint", robot: "agent; the nose shows where it faces",
@@ -74,6 +76,15 @@ const MavicStage = (() => {
       if (frameOf(recording, i).over) break;
     }
     return { state: "none", words: "No instruction", about: ["the team does its task"] };
+  }
+
+  // Whether the team's values leak: it expects less than it earns although it is told nothing.
+  function leakOf({ leak }) {
+    if (!leak) return "";
+    const [expected, earned] = leak;
+    const numbers = "Told nothing, this team expects " + short(expected, 0) + " on average and then earns " + short(earned, 0) + " (discounted).";
+    const leaks = earned - expected > LEAKS * Math.max(Math.abs(earned), Math.abs(expected));
+    return leaks ? "A leak: " + numbers[0].toLowerCase() + numbers.slice(1) + " It reckons as if it were still forbidden something." : "No leak: " + numbers[0].toLowerCase() + numbers.slice(1);
   }
 
   const doneOf = (frame) => (frame.scene.steps || []).reduce((sum, step) => sum + step.done, 0);
@@ -165,28 +176,29 @@ const MavicStage = (() => {
       const rows = namesOf(recording).map((name, i) => rowOf(recording, name, i));
       const [strip, work] = [make("ol", { class: "strip", "aria-label": "The work" }), make("span", { class: "work" })];
       const [event, notes] = [make("p", { class: "event" }), make("p", { class: "notes" })];
-      const panel = make(
-        "div", { class: "panel" },
-        ...(several ? [make("h2", { text: recording.name })] : []),
-        make("dl", { class: "facts" }, ...Object.entries(facts).map(([name, dd]) => make("div", {}, make("dt", { text: name }), dd))),
-        make("ul", { class: "agents" }, ...rows.map((row) => row.item)),
-        event, notes,
-      );
+      const panel = make("div", { class: "panel" }, ...(several ? [make("h2", { text: recording.name })] : []), make("ul", { class: "agents" }, ...rows.map((row) => row.item)), event);
       const plot = make("canvas", { class: "chart", role: "img", "aria-label": "Expected return V(h, c) over time, one line per kind of instruction" });
       const keys = make("ul", { class: "keys" });
-      const leak = make("p", { class: "leak", text: "A leak looks like this: the line of an instruction and the line of no instruction run together, as if being told made no difference." });
+      const leak = make("p", { class: "leak", text: leakOf(recording) });
       const expects = make("div", {}, make("h3", { text: "What the team expects to earn, V(h, c)" }), plot, keys, leak);
       const earned = make("canvas", { class: "chart low", role: "img", "aria-label": "Return over time" });
-      if (options.live) panel.append(make("div", {}, make("h3", { text: "Return so far" }), earned));
-      if (options.live || seriesOf(look, recording).length) panel.append(expects);
+      const how = make(
+        "details", { class: "how" }, make("summary", { text: "How it works" }),
+        ...(recording.about ? [make("p", { class: "sort", text: recording.about })] : []),
+        make("dl", { class: "facts" }, ...Object.entries(facts).map(([name, dd]) => make("div", {}, make("dt", { text: name }), dd))),
+        ...(options.live ? [make("div", {}, make("h3", { text: "Return so far" }), earned)] : []),
+        ...(options.live || seriesOf(look, recording).length ? [expects] : []),
+        notes,
+      );
+      how.addEventListener("toggle", () => how.open && options.unfolded && options.unfolded());
+      panel.append(how);
       const picture = make("div", { class: "picture" });
       const score = make("span");
-      picture.append(make("div", { class: "title" }, make("h2", { text: recording.name }), work, score));
-      if (recording.about) picture.append(make("p", { class: "sort", text: recording.about }));
-      picture.append(said, strip, canvas);
+      const canvasBox = make("div", { class: "frame" }, canvas);
+      picture.append(make("div", { class: "title" }, make("h2", { text: recording.name }), work, score), said, strip, canvasBox);
       if (options.touch) canvas.addEventListener("click", (event) => touchAt(view, event));
       stage.append(make("section", { class: "recording", "aria-label": recording.name }, picture, panel));
-      const view = { recording, canvas, picture, said, score, strip, work, stripped: "", facts, rows, event, notes, plot, keys, earned, expects, series: [], named: "", unit: 0 };
+      const view = { recording, canvas, picture, said, score, strip, work, stripped: "", facts, rows, event, notes, plot, keys, how, panel, earned, expects, series: [], named: "", unit: 0, canvasBox };
       trace(view);
       return view;
     }
@@ -242,8 +254,9 @@ const MavicStage = (() => {
       return [{ name: "return", points: recording.frames.map((frame) => frame.earned), colour: "ink", bold: true, starts }];
     };
 
-    // Draws a team's charts on the scale of all teams.
+    // Draws a team's charts on the scale of all teams, if they are unfolded.
     function chart(view, index, last) {
+      if (!view.how.open) return;
       const at = Math.min(index, view.recording.frames.length - 1);
       const bands = options.live ? bandsOf(view.recording) : [];
       const scale = MavicChart.rangeOf(views.map((other) => other.series));
@@ -272,8 +285,7 @@ const MavicStage = (() => {
       facts["Return"].textContent = short(frame.earned);
       facts["Followed"].textContent = judged ? followed + " of " + judged : "–";
       if (recording.totals && recording.totals.given) facts["Followed"].append(" ", make("small", { text: recording.totals.given + " given" }));
-      const counted = judged ? " · followed " + followed + " of " + judged : "";
-      view.score.textContent = "return " + short(frame.earned) + counted;
+      view.score.textContent = judged ? "followed " + followed + " of " + judged : "";
       frame.agents.forEach((agent, i) => {
         const { doing, verdict } = rows[i];
         doing.className = agent.decided ? "doing decided" : "doing";
@@ -298,15 +310,14 @@ const MavicStage = (() => {
     const spoken = (index) =>
       recordings.map((recording) => (several ? recording.name + ": " : "") + bubble(recording, index).words).join(". ");
 
-    // Gives each picture all the room above `bar`.
+    // Gives each picture all the room above `bar`, so that the whole of it is in sight.
     function measure(bar) {
-      const least = innerHeight <= 500 ? 150 : innerWidth >= 900 ? 240 : 300;
       for (const view of views) {
-        const style = getComputedStyle(view.picture);
-        const room = view.picture.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-        const top = view.canvas.getBoundingClientRect().top + scrollY;
-        const high = Math.max(least, innerHeight - bar.offsetHeight - top - (innerHeight <= 500 ? 8 : 24));
-        view.unit = MavicPaint.fit(view.canvas, view.recording.frames[0].scene, room - 1, high);
+        const { width, height } = view.recording.frames[0].scene;
+        const top = view.canvasBox.getBoundingClientRect().top + scrollY;
+        const below = innerHeight - bar.offsetHeight - top - 8;
+        const room = several && innerWidth < 560 ? below : Math.max(below, LEAST);
+        view.unit = MavicPaint.fit(view.canvas, { width, height }, view.canvasBox.clientWidth - 1, room);
       }
     }
 

@@ -201,7 +201,7 @@
     const [before, now] = [view.recording.frames.at(-2), view.recording.frames.at(-1)];
     const share = calm.matches ? 1 : Math.min(1, (performance.now() - state.arrived) / GLIDE);
     const moves = before && !before.over && share < 1;
-    state.board.paint(view, moves ? between(now.scene, before.scene, 1 - share) : now.scene, now);
+    state.board.paint(view, moves ? between(now.scene, before.scene, 1 - share, -1) : now.scene, now);
     if (share < 1) requestAnimationFrame(draw);
   }
 
