@@ -414,7 +414,7 @@ def requests(count: Count, times: int, seed: int, folder: Path) -> None:
     )  # type: ignore[method-assign]
     logger = logging.getLogger("uvicorn.error")
     with _unchecked():  # without a catalog of teams
-        app = server._make_app(SimpleNamespace(teams={}), loopback=True)
+        app = server._make_app(SimpleNamespace(teams={}, opening=""), loopback=True)
     options = dict(http=http_protocol(0.2), lifespan="off", log_config=None, log_level="error")
     serving = uvicorn.Server(uvicorn.Config(app, **options))
     logger.addHandler(handler)
