@@ -393,7 +393,9 @@ def test_every_text_has_aa_contrast(open_page, scheme):
     for words in (None, "stay", "make me a coffee"):
         if words:
             say(page, words)
-            page.locator("#answer", has_text=re.compile("Understood|not sure|Nothing to do")).wait_for()
+            page.locator(
+                "#answer", has_text=re.compile("Understood|not sure|Nothing to do")
+            ).wait_for()
             page.wait_for_timeout(700)
         page.locator("#able").evaluate("d => d.open = true")
         found = page.evaluate(CONTRASTS)
