@@ -1,6 +1,6 @@
 """Build the wheel, install it into an empty environment, and use it from another folder: `make test-wheel`.
 
-The package must pass `twine check` and weigh at most 15 MB. The README's Python blocks run as they stand, and so do
+The package must pass `twine check` and weigh at most 16 MB. The README's Python blocks run as they stand, and so do
 commands that need no checkout.
 """
 
@@ -15,7 +15,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MOST_MEGABYTES = 15
+MOST_MEGABYTES = 16  # teams and readers, so that talking needs no download
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMANDS = (
     "mavic worlds",
