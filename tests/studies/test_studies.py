@@ -87,6 +87,9 @@ def test_the_list_says_what_is_done(tmp_path, capsys):
     (job.folder / jobs.DONE).write_text(
         jobs.json.dumps({"arguments": list(job.arguments), "seconds": 1})
     )
+    for made in job.makes:  # a training whose record is gone is not done
+        (job.folder / made).parent.mkdir(exist_ok=True)
+        (job.folder / made).touch()
     points = [{"base": 100.0, "followed": 1.0}, {"base": 94.0, "followed": 1.0}]
     (tmp_path / "heatmap.json").write_text(jobs.json.dumps({"mavic": points, "naive": points[1:]}))
     (tmp_path / "heatmap.png").touch()

@@ -82,7 +82,7 @@ def test_a_team_decides_as_the_networks_do_with_fresh_phrases(team):
             observed,
             jnp.asarray(idle)[None],
             everything,
-            jnp.zeros(1),
+            jnp.zeros((1, 1)),
             jax.random.uniform(key, (1, shape.agents)),
         )
         also = besides if any(besides) else None
