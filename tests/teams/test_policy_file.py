@@ -70,7 +70,8 @@ def test_a_team_decides_as_the_networks_do_with_fresh_phrases(team):
             weights.scale,
             carry.critic,
             observed,
-            jnp.array([2 if known else 0]),  # all these sentences replace the task
+            # all these sentences replace the task of the agents that hear one
+            jnp.array([[1 + any(own) if known else 0 for own in zip(said, besides, strict=True)]]),
             jnp.ones((1, 2), bool),
         )
         found = team.values(carry, observation, said, besides)["text"]
