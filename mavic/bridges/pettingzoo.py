@@ -82,7 +82,7 @@ class InstructedParallelEnv(ParallelEnv):
         seen = jax.eval_shape(lambda key: env.observe(env.reset(key)), jax.random.key(0)).shape[-1]
         counts = dict(zip(env.agents, map(len, env.macros), strict=True))
         self._spaces = {name: _space(seen, heard.shape[1], n) for name, n in counts.items()}
-        self._actions = {name: spaces.Discrete(n) for name, n in counts.items()}
+        self._actions: dict[str, Any] = {name: spaces.Discrete(n) for name, n in counts.items()}
         self._seeds = np.random.default_rng()
 
     @property

@@ -228,8 +228,9 @@ class _Gymnasium(_Spaces):
         if isinstance(seen, spaces.Tuple):
             self.observation_spaces = list(seen.spaces)
         elif isinstance(seen, spaces.Box) and seen.shape[:1] == (count,):
+            kind: Any = seen.dtype  # Gymnasium's types differ between versions
             self.observation_spaces = [
-                spaces.Box(seen.low[i], seen.high[i], dtype=seen.dtype.type) for i in range(count)
+                spaces.Box(seen.low[i], seen.high[i], dtype=kind.type) for i in range(count)
             ]
         else:
             raise self.error(
