@@ -95,17 +95,18 @@ def _paper(figures: Mapping[str, Any]) -> str:
 
 
 def _ours(results: Path, found: Mapping[str, Any]) -> str:
-    """Return what our recipe reaches in every world, in one line: block "ours", or the records of version 0.2."""
-    preset = "default" if set(WORLDS) <= set(found) else "tuned"
+    """Return what our recipe reaches in every world, in one line: block "ours", or a world's record of version 0.2."""
     said = []
     for world in WORLDS:
-        rows = found[world] if preset == "default" else _json(results / world / "table.json")[TUNED]
+        preset = "default" if world in found else "tuned"
+        rows = found[world] if world in found else _json(results / world / "table.json")[TUNED]
         row, record = rows["mavic"], api.world(world)
         assert record.optimum is not None
         best = record.optimum(record.make(), preset_of(preset, world).gamma, None)
         base, followed = number(row["base_mean"], 1), percent(row["compliance_mean"], 2)
-        said.append(f"{record.title} {base} of {number(best or math.nan, 1)}, {followed}")
-    return f"{'; '.join(said)} (MAVIC, preset `{preset}`, ten seeds).\n"
+        of = f"{base} of {number(best or math.nan, 1)}"
+        said.append(f"{record.title} {of}, {followed} (preset `{preset}`)")
+    return f"{'; '.join(said)}. MAVIC, ten seeds.\n"
 
 
 def studies(results: Path, _: str = "") -> str:

@@ -103,7 +103,7 @@ def say(team: RobotTeam, held: list[np.ndarray]) -> None:
 def test_decisions_are_those_of_the_jax_team(path):
     team, rows, tick = recorded(path)
     found = play(team, rows, tick)
-    assert len(found) == rows["idle"].sum() > 60
+    assert len(found) == rows["idle"].sum() >= 40
     assert [one for one in found if one[0] != one[1]] == []
 
 
