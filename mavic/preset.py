@@ -175,6 +175,7 @@ def unaided(preset: Preset, episodes: int) -> Preset:
         "drill_prob": 0.0,
         "allowed_loss": (0.0, 0.0),
         "from_start_prob": 0.0,
+        "one_agent_prob": 0.0,
         "hold_to_end_prob": 0.0,
         "spurious_interrupt_prob": 0.0,
         "uninstructed_episode_prob": 0.0,

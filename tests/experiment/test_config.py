@@ -29,7 +29,7 @@ def test_the_learner_of_the_papers_setting_has_no_help_to_obey(world):
     plain, tuned = (dataclasses.asdict(preset_of(n, world)) for n in ("paper-tuned", "tuned"))
     differing = {name for name in plain if plain[name] != tuned[name]}
     helps = {
-        "kind_heads", "drill_prob", "allowed_loss", "from_start_prob", "hold_to_end_prob",
+        "kind_heads", "drill_prob", "allowed_loss", "from_start_prob", "one_agent_prob", "hold_to_end_prob",
         "spurious_interrupt_prob", "uninstructed_episode_prob", "single_instruction",
     }  # fmt: skip
     assert differing <= helps | {"episodes", "epsilon_episodes", "entropy_episodes"}
