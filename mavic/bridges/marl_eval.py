@@ -36,7 +36,7 @@ def _export_records(records: Sequence[Record]) -> dict[str, Any]:
         if twice := sorted(runs.keys() & found.keys()):
             raise ValueError(
                 f"{record.path}: {twice[0]} of {label(config)} is in another record of this folder too; "
-                "marl-eval could tell them apart by nothing"
+                "marl-eval cannot tell the two apart; move one of the records elsewhere"
             )
         runs |= found
     return {ENVIRONMENT: tasks}

@@ -6,6 +6,7 @@ left. All nodes must have mavic and the world's module where this machine has th
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -39,12 +40,12 @@ def use(address: str | None = None, workers: int | None = None) -> int:
     return count
 
 
-def leave() -> None:
-    """Step simulators on this machine again, in worlds that are made from now on, and leave the cluster."""
+def where() -> str:
+    """Return how many machines the cluster has that is in use."""
     import ray
 
-    _in_use.clear()
-    ray.shutdown()
+    count = sum(bool(node["Alive"]) for node in ray.nodes())
+    return f"{count} machine{'s' * (count != 1)}"
 
 
 def places_of(description: Description) -> list[Place]:
@@ -54,6 +55,10 @@ def places_of(description: Description) -> list[Place]:
     return [Process(description, number) for number in range(description.workers)] or [
         Here(description)
     ]
+
+
+class _Hung(Lost):
+    """A worker does not answer, such as one for which the cluster has no free core."""
 
 
 class Actor:
@@ -72,13 +77,14 @@ class Actor:
             try:
                 found = self._begin()
             except Lost as lost:
-                if not left:
+                if not left or isinstance(lost, _Hung):
                     raise SimulatorError(
                         f"{self.description.name}: worker {self.number} did not start: {lost}"
                     ) from None
                 time.sleep(1)
                 continue
             if found:
+                self.stop()
                 raise SimulatorError(
                     f"{self.description.name}: a worker cannot import the world: {found}"
                 )
@@ -112,7 +118,8 @@ class Actor:
         if self.actor is not None:
             import ray
 
-            ray.kill(self.actor)
+            with contextlib.suppress(ray.exceptions.RayError):  # it is dead
+                ray.kill(self.actor)
         self.actor = self.answer = None
 
     def _receive(self, seconds: float) -> Any:
@@ -122,10 +129,12 @@ class Actor:
             return ray.get(self.answer, timeout=seconds)
         except ray.exceptions.GetTimeoutError:
             self.stop()
-            raise Lost(f"hung: no answer within {seconds:g} seconds") from None
-        except ray.exceptions.RayActorError:
-            self.actor = self.answer = None
-            raise Lost("died (its process or its node was lost)") from None
+            raise _Hung(f"hung: no answer within {seconds:g} seconds") from None
+        except ray.exceptions.RayTaskError:  # a fault of ours
+            raise
+        except ray.exceptions.RayError:
+            self.stop()
+            raise Lost("died (its process, its node or its answer was lost)") from None
 
 
 class _Held:

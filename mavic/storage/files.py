@@ -39,7 +39,7 @@ class _StorageError(OSError):
 class TooLargeError(ValueError):
     """A file holds more than is read. The message names it and the limit."""
 
-    def __init__(self, path: Path, largest: int) -> None:
+    def __init__(self, path: object, largest: int) -> None:
         super().__init__(f"{path}: refused: it holds more than {largest >> 20} MiB")
 
 

@@ -9,6 +9,7 @@ The playground and replays use the same object. `mavic.teams.facts` reads and ch
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
@@ -252,11 +253,18 @@ class TeamPolicy:
         if text is not None:
             names, phrases = (*names, "text"), np.vstack([phrases, listening.phrase])
             asked = [self._kinds_asked(self._said_to_each(one)) for one in (text, also)]
-            replaces = np.append(replaces, replaces[np.concatenate(asked)].max())
-        second = np.zeros_like(phrases)
+            first, other = (replaces[kinds].max() for kinds in asked)
+            replaces = np.append(replaces, first)
+        second, other_replaces = np.zeros_like(phrases), np.zeros_like(replaces)
         if text is not None:
-            second[-1] = listening.also
-        context = schedule.contexts_of(jnp.asarray(phrases + second) > 0, jnp.asarray(replaces) > 0)
+            second[-1], other_replaces[-1] = listening.also, other
+        context = functools.reduce(
+            jnp.maximum,  # as the rollout does: each sentence has its own agents
+            (
+                schedule.contexts_of(jnp.asarray(heard) > 0, jnp.asarray(instead) > 0)
+                for heard, instead in ((phrases, replaces), (second, other_replaces))
+            ),
+        )
         found = values(
             self.networks,
             listening.critics,

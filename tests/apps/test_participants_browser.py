@@ -169,7 +169,7 @@ def test_two_people_in_one_kitchen(study, open_page):
     one.locator(".veil").wait_for(state="detached")
     again.locator("#leave").click()
     press(again, "Leave and delete what I did")
-    again.locator(".text", has_text="What you did was deleted.").wait_for()
+    again.locator(".text", has_text="What you said and did was deleted.").wait_for()
     one.locator("legend", has_text="Anything else?").wait_for()
     assert len(server.record(0).lines) > frozen and len(server.record(1).lines) == 1
     press(one, "Go on")

@@ -58,7 +58,7 @@ def main() -> None:
     found["reports"], found["dropped"] = pool.reports()
     print(json.dumps(found))
     pool.close()
-    cluster.leave()
+    ray.shutdown()
     nodes.shutdown()
 
 

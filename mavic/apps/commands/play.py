@@ -53,6 +53,10 @@ class Play(Command):
 
     def run(self) -> None:
         """Carry out the command."""
+        if self.export is not None and self.study is not None:
+            raise UserError("--export and --study are two commands; give one of them")
+        if self.records is not None and self.study is None:
+            raise UserError("--records is the folder of a study; name its plan with --study")
         with needing("web", "the playground"):
             from mavic.apps.playground import server
         import jax

@@ -174,7 +174,7 @@ class Train(Command):
             )
         with needing("ray", "--engine ray"):
             count = cluster.use()
-        console.OUT.print(f"simulators run in {count} actors of a Ray cluster")
+        console.OUT.print(f"simulators run in {count} actors of Ray ({cluster.where()})")
 
     def _axes(self) -> dict[str, Any]:
         """Return the axes that the user gave, by name."""

@@ -18,6 +18,7 @@ from mavic.apps.participants.kitchen import Kitchen, ReplayError, open_kitchen
 from mavic.apps.participants.messages import AnyRequest, Over, Spoken
 from mavic.apps.participants.people import Group, Person
 from mavic.apps.participants.plan import Plan
+from mavic.apps.participants.records import LEFT
 from mavic.apps.participants.screens import next_step, prompt_of, screen_of, steps_of
 from mavic.apps.playground.catalog import Catalog
 from mavic.apps.playground.limits import RequestError
@@ -77,6 +78,7 @@ class Study:
         async with person.kitchen.turn:
             if person.record.begun is not None and not person.record.gone:
                 person.note("back")
+                self._join(person)
             await self.show(person)
             person.kitchen.wake.set()
 
@@ -98,7 +100,7 @@ class Study:
         group = person.kitchen
         task, line = group.task, None
         if isinstance(request, messages.Say) and task is not None:
-            line = await self._read(task, request.text)
+            line = await self._read(person, task, request.text)
         async with group.turn:
             if person.record.gone:
                 await self.show(person)
@@ -136,9 +138,12 @@ class Study:
     async def _thread(self, work: Callable[..., Any], *given: Any) -> Any:
         return await self.workers.run("ticks", work, *given)
 
-    async def _read(self, kitchen: Kitchen, text: str) -> Any:
+    async def _read(self, person: Person, kitchen: Kitchen, text: str) -> Any:
         try:
             return await self.workers.run("words", kitchen.read, text)
+        except RequestError:  # such as an agent that is not there
+            kitchen.unread(person.place, text)
+            raise
         except EncoderError as error:
             raise RequestError(f"this sentence cannot be read here: {error}") from None
 
@@ -168,6 +173,7 @@ class Study:
                 plan=self.plan.mark,
             )
             self.say(f"participant {person.number} has begun")
+            self._join(person)
         await self.show(person)
 
     async def _ready(self, person: Person, number: int) -> None:
@@ -181,7 +187,7 @@ class Study:
             await self.show(person)
             return
         person.ready = number
-        if not all(other.ready == number and other.there for other in group.people):
+        if not group.complete() or any(other.ready != number for other in group.people):
             await self.show(person)
             return
         if group.task is None:
@@ -260,16 +266,24 @@ class Study:
             person.record.forget(at=0, what="forgotten", participant=person.number)
             for other in person.kitchen.people:
                 if other is not person and other.record.lines:
-                    other.record.forget_words_of(person.place)
+                    other.record.forget_lines_of(person.place)
         self.say(f"participant {person.number} has left")
         await self.show(person)
         await self._drop(person)
+
+    @staticmethod
+    def _join(person: Person) -> None:
+        """Note that a person goes on alone whose kitchen the other one has left, or has no use for any more."""
+        others = [other for other in person.kitchen.people if other is not person]
+        left = any(other.record.gone in LEFT or other.record.alone for other in others)
+        if left and not person.record.alone:
+            person.note("alone")
 
     async def _drop(self, person: Person) -> None:
         """Let the others of the kitchen go on without a person."""
         for other in person.kitchen.people:
             if other is not person and other.record.begun is not None and not other.record.gone:
-                other.note("alone")
+                self._join(other)
                 await self.show(other)
         await person.kitchen.tell_others()
 
@@ -368,7 +382,9 @@ def open_study(
     for number, token in enumerate(tokens[: plan.participants]):
         if number % plan.people == 0:
             groups.append(Group(number=len(groups) + 1))
-        record = records.read_record(records.path_of(folder, number + 1))
+        path = records.path_of(folder, number + 1)
+        records.cut_unfinished(path)
+        record = records.read_record(path)
         person = Person(
             number=number + 1,
             place=number % plan.people,

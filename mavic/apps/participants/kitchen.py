@@ -97,12 +97,36 @@ class Kitchen:
             given=given,
             refused=bool(refused) or bool(why),
             prompt=self.prompts if prompt else None,
-            right=None if prompt is None or prompt.kind is None else told.kind == prompt.kind,
+            right=_right(prompt, told.kind if line.clear else None),
         )
         if why:
             raise RequestError(why)
         self._heard(given)
         return told
+
+    def unread(self, by: int, text: str) -> None:
+        """Note a sentence that nobody could carry out, such as one to an agent that is not there.
+
+        Args:
+            by: which person of the kitchen.
+            text: the sentence.
+        """
+        prompt = self.prompt
+        self.note(
+            "said",
+            by=by,
+            tick=self.time,
+            text=text,
+            kind="none",
+            also="",
+            agents=None,
+            ends=False,
+            probability=0.0,
+            given=False,
+            refused=True,
+            prompt=self.prompts if prompt else None,
+            right=_right(prompt, None),
+        )
 
     def _held(self) -> list[str]:
         """Return the kinds that hold."""
@@ -248,6 +272,11 @@ class Kitchen:
         """
         frames = [_without(frame, "verdicts" in self.show) for frame in message.frames]
         return message.model_copy(update={"frames": frames, "seed": 0, "totals": [], "log": []})
+
+
+def _right(prompt: Prompt | None, kind: str | None) -> bool | None:
+    """Return whether a kind is what a prompt asks for; None if none asks for a kind."""
+    return None if prompt is None or prompt.kind is None else kind == prompt.kind
 
 
 def _without(frame: dict[str, Any], verdicts: bool) -> dict[str, Any]:

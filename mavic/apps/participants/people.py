@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,6 +48,10 @@ class Person:
                 return
             try:
                 await asyncio.wait_for(socket.send_text(message.model_dump_json()), SEND_TIMEOUT)
+            except TimeoutError:
+                with contextlib.suppress(Exception):
+                    await asyncio.wait_for(socket.close(), SEND_TIMEOUT)
+                return
             except Exception:  # the page is gone; its own task notices and says so
                 return
 

@@ -288,6 +288,8 @@ def _wrong_seats(plan: Plan, task: Task, teams: Sequence[Any]) -> Iterator[str]:
         return
     guest = bool(teams) and all(team.guest for team in teams)
     agents = teams[0].agents if teams else ()
+    if any(tuple(team.agents) != tuple(agents) for team in teams):
+        yield "seats need teams of the same agents; the plan's teams have other ones"
     allowed = (*names_of(task.world, agents), *((GUEST,) if guest else ()))
     numbers = {**_numbers(task.world, agents), **({GUEST: GUEST} if guest else {})}
     if len(task.seats) != plan.people:

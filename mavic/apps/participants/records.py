@@ -29,6 +29,10 @@ from mavic.storage import files
 LINKS = "links.csv"
 LEFT = ("declined", "left", "forgotten")  # how a person's part ends before its end
 _GONE = (*LEFT, "finished")
+_COLUMNS = ("participant", "kitchen", "link")
+_RESTORE = (
+    "put the file back as it was (columns may be added), or the links that were given out are dead"
+)
 
 
 class RecordError(ValueError):
@@ -55,15 +59,10 @@ class Record:
         self.close()
         self._replace([line])
 
-    def forget_words_of(self, person: int) -> None:
-        """Remove what another person of the kitchen said."""
+    def forget_lines_of(self, person: int) -> None:
+        """Remove what another person of the kitchen said and did."""
         self.close()
-        self._replace(
-            [
-                {**line, "text": ""} if line["what"] == "said" and line["by"] == person else line
-                for line in self.lines
-            ]
-        )
+        self._replace([line for line in self.lines if line.get("by") != person])
 
     def _replace(self, lines: list[dict[str, Any]]) -> None:
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
@@ -124,18 +123,33 @@ class Record:
         return self.lines[starts[-1] + 1 :] if starts else []
 
 
+def cut_unfinished(path: Path) -> None:
+    """Cut off a last line that a killed server left unfinished. Only who holds the folder's lock may do this.
+
+    Args:
+        path: the file of a record; nothing happens if there is none.
+    """
+    if path.is_file():
+        whole = files.read_bytes(path)
+        if (kept := _whole_lines(whole)) != whole:
+            files.write_bytes(path, kept)
+
+
+def _whole_lines(written: bytes) -> bytes:
+    return written[: written.rfind(b"\n") + 1]
+
+
 def read_record(path: Path) -> Record:
-    """Return the record in a file, empty if there is none. A last line that a killed server left unfinished is cut off.
+    """Return the record in a file, empty if there is none. A last line that is not finished is left out.
 
     Args:
         path: the file.
     """
     if not path.is_file():
         return Record(path=path)
-    whole = files.read_bytes(path)
-    kept = whole[: whole.rfind(b"\n") + 1]
     lines = []
-    for number, text in enumerate(kept.decode("utf-8", "replace").splitlines(), start=1):
+    written = _whole_lines(files.read_bytes(path)).split(b"\n")[:-1]
+    for number, text in enumerate(written, start=1):  # texts may have line ends of Unicode
         try:
             line = json.loads(text)
             if not isinstance(line["what"], str) or not isinstance(line["at"], int | float):
@@ -143,8 +157,6 @@ def read_record(path: Path) -> Record:
         except (ValueError, KeyError, TypeError):
             raise RecordError(f"{path}:{number}: this is no line of a record") from None
         lines.append(line)
-    if kept != whole:
-        files.write_bytes(path, kept)
     return Record(path=path, lines=lines)
 
 
@@ -181,20 +193,36 @@ def links(folder: Path, plan: Plan) -> list[str]:
         plan: the plan.
     """
     path = folder / LINKS
-    tokens: list[str] = []
-    if path.is_file():
-        for number, row in enumerate(csv.reader(io.StringIO(path.read_text(encoding="utf-8")))):
-            if number and len(row) == 3:
-                tokens.append(row[2].rpartition("/")[2])
+    written = path.read_text(encoding="utf-8-sig") if path.is_file() else as_csv(_COLUMNS, ())
+    table = csv.DictReader(io.StringIO(written))
+    tokens = [_token(path, number, row) for number, row in enumerate(table, start=1)]
+    columns = table.fieldnames or _COLUMNS
+    if missing := [name for name in _COLUMNS if name not in columns]:
+        raise RecordError(f"{path}: it has no column {missing[0]!r}; {_RESTORE}")
     known = len(tokens)
     tokens += [secrets.token_urlsafe(16) for _ in range(plan.participants - known)]
     if len(tokens) > known:
-        rows = [
-            (number + 1, number // plan.people + 1, f"/s/{token}")
-            for number, token in enumerate(tokens)
+        new: list[dict[str, Any]] = [
+            {
+                "participant": number + 1,
+                "kitchen": number // plan.people + 1,
+                "link": f"/s/{tokens[number]}",
+            }
+            for number in range(known, len(tokens))
         ]
-        files.write_text(path, as_csv(("participant", "kitchen", "link"), rows))
+        rows = as_csv((), [[row.get(name, "") for name in columns] for row in new]).lstrip("\n")
+        files.write_text(path, written.rstrip("\n") + "\n" + rows)
     return tokens
+
+
+def _token(path: Path, number: int, row: dict[str, Any]) -> str:
+    """Return the token in a row of the links, which must be that of a participant."""
+    token = (row.get("link") or "").strip().rpartition("/")[2]
+    if (row.get("participant") or "").strip() != str(number) or not token:
+        raise RecordError(
+            f"{path}: row {number} is not the link of participant {number}; {_RESTORE}"
+        )
+    return token
 
 
 def check_marks(records: Iterable[Record], plan: Plan, folder: Path) -> None:

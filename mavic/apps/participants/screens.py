@@ -18,9 +18,9 @@ from mavic.experiment.talk import names_of
 from mavic.storage import files
 
 GOODBYE = {
-    "declined": "You do not take part. Nothing about you was kept.",
+    "declined": "You do not take part. Only that is kept.",
     "left": "You have left the study. What you did until then is kept.",
-    "forgotten": "You have left the study. What you did was deleted.",
+    "forgotten": "You have left the study. What you said and did was deleted.",
 }
 
 

@@ -25,7 +25,7 @@ from mavic.apps.playground.limits import RequestError
 from mavic.apps.playground.messages import GUEST, Notice
 from mavic.apps.playground.server import HEADERS, is_own_page
 from mavic.apps.playground.workers import Workers
-from mavic.runtime.sockets import address_of, is_loopback, open_socket
+from mavic.runtime.sockets import address_of, http_protocol, is_loopback, open_socket
 from mavic.storage import files
 from mavic.teams.stage import StageError
 
@@ -181,6 +181,7 @@ def run_study(
             access_log=False,
             ws_max_size=limits.LONGEST_MESSAGE,
             ws_per_message_deflate=False,
+            http=http_protocol(),
             timeout_graceful_shutdown=2,
         )
         address = address_of(host, listener.getsockname()[1])

@@ -123,7 +123,8 @@ def _tasks(record: Record) -> Iterator[dict[str, Any]]:
         over = next((line for line in lines if line["what"] == "over"), None)
         upto = lines[: lines.index(over)] if over else lines
         ticks = [line for line in upto if line["what"] == "tick"]
-        said = [line for line in upto if line["what"] == "said"]
+        mine = [line for line in upto if line.get("by") == (record.begun or {}).get("person")]
+        said = [line for line in mine if line["what"] == "said"]
         judged = [v["followed"] for line in ticks for v in line["verdicts"]]
         complies = [c for line in ticks for c in line["complies"] if c is not None]
         row = {
@@ -137,7 +138,7 @@ def _tasks(record: Record) -> Iterator[dict[str, Any]]:
             "said": len(said),
             "understood": sum(line["given"] for line in said),
             "right": sum(line["right"] is True for line in said),
-            "driven": sum(line["what"] == "drive" for line in upto),
+            "driven": sum(line["what"] == "drive" for line in mine),
             "complied": round(sum(complies) / len(complies), 4) if complies else None,
             "followed": sum(judged),
             "judged": len(judged),

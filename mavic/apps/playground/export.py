@@ -26,7 +26,7 @@ HOLDS = 40  # ticks for which a sentence holds that replaces the task
 SEED = 1
 START = (
     "<h2>Say something yourself</h2><p>These pages are recordings. With mavic installed, this command opens the "
-    "playground, where you talk to the teams or play a cook:</p><pre>mavic play</pre>"
+    "playground, where you talk to the teams or work beside them:</p><pre>mavic play</pre>"
 )
 
 

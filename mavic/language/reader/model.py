@@ -178,10 +178,9 @@ class Head:
         return _load(path)
 
     @staticmethod
-    def read(data: IO[bytes]) -> Head:
+    def read(data: io.BytesIO) -> Head:
         """Return the head that `write` wrote."""
-        with np.load(data, allow_pickle=False) as arrays:
-            return _head_of(dict(arrays))
+        return _head_of(read_npz(data))
 
 
 @cache

@@ -202,7 +202,7 @@ def with_digits(text: str, numbered: Sequence[str]) -> str:
     text = fold(text)
     if not numbered:
         return text
-    noun, number = "|".join(numbered), "|".join(_DIGITS)
+    noun, number = "|".join(map(re.escape, numbered)), "|".join(_DIGITS)
     text = re.sub(
         rf"\b({noun}) (?:number |no\.? |# ?)?({number}|\d+)\b",
         lambda m: f"{m[1]} {_DIGITS.get(m[2], m[2])}",

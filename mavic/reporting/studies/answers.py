@@ -194,7 +194,10 @@ def answer(name: str, folder: Path) -> str:
     path = folder / f"{name}.json"
     if not path.is_file():
         return ""
-    return ANSWERS[name].line(json.loads(path.read_text(encoding="utf-8")))
+    try:
+        return ANSWERS[name].line(json.loads(path.read_text(encoding="utf-8")))
+    except (KeyError, ValueError, ZeroDivisionError):  # of a part of the study, or of --quick
+        return f"{path} lacks trainings that the answer needs."
 
 
 def figure(name: str, folder: Path) -> Path | None:
