@@ -207,6 +207,7 @@ def test_an_engine_says_what_is_wrong_with_its_options(
 
 def test_a_call_that_hangs_can_be_stopped():
     """Ray's own code ignores signals while it waits for a cluster."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
         engines._interruptible(partial(time.sleep, 60))
