@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from mavic.learn import backbones, batches, update
 from mavic.learn.backbones import UpdateMetrics
+from mavic.learn.batches import Batch
 from mavic.learn.transitions import as_played, packed
 from mavic.learn.update import StaticConfig, TrainState
 from mavic.rollout.rollout import numbers_used, rollout
 from mavic.run_axis import max_over_runs
 from mavic.training.devices import over_runs
 from mavic.training.runs import Run, rollout_policy
-from mavic.types import Array, record
+from mavic.types import Array, Timestep, record
 
 SMALL_FRACTION = 4  # most batches fit into a quarter of the largest possible number of rows
 SHORT_HORIZON = 100  # ticks; with such a horizon, trained teams end most episodes far earlier
@@ -58,6 +60,61 @@ def _packing(num_envs: int, horizon: int) -> tuple[int, int]:
     return num_envs, SMALL_FRACTION
 
 
+def play(
+    static: StaticConfig, num_envs: int, vectors: Array, run: Run, state: TrainState
+) -> Timestep:
+    """Return the ticks [T, W, ...] of the next batch of episodes. `one_update` explains the arguments."""
+    epsilon = run.hyper.anneal(state.episodes).epsilon
+    first = state.episodes
+    if static.first_to_finish:  # episodes that were thrown away are not played again
+        num_envs = static.first_to_finish
+        first = first // static.batch * numbers_used(static.batch, num_envs)
+    return rollout(
+        run.train_env,
+        rollout_policy(static, state.actor, vectors, epsilon),
+        jax.random.fold_in(run.key, 1),
+        episodes=static.batch,
+        num_envs=num_envs,
+        first=first,
+        first_to_finish=static.first_to_finish > 0,
+    ).rows
+
+
+class Arranged(NamedTuple):
+    """What was played, in each view that learning needs, and where its rows stand."""
+
+    views: list[Timestep]
+    ends: list[Array]  # [K, L, G] of each view
+    small: int  # most batches fit into so many of the K rows
+    fullest: Array  # [] the largest number of rows in use
+
+    def batch(self, size: int, gamma: Array | float) -> Batch:
+        """Return the first `size` rows as a batch."""
+        return batches.batch_of(self.views, [each[:size] for each in self.ends], gamma)
+
+
+def arranged(static: StaticConfig, run: Run, played: Timestep) -> Arranged:
+    """Return a batch of episodes, arranged to learn from it.
+
+    Args:
+        static: sizes and networks.
+        run: the numbers of this training.
+        played: from `play`.
+    """
+    num_envs = played.alive.shape[1]
+    lanes, fraction = _packing(num_envs, run.train_env.env.horizon)
+    # With one episode per environment, packing would change no lane.
+    arrange: Callable[..., Array] = as_played
+    if num_envs < static.batch:
+        arrange = partial(packed, episodes=static.batch, lanes=lanes)
+    views = batches.views_of(
+        static.network.shape, static.critic.shape, played, drop_unfinished=static.drop_unfinished
+    )
+    ends = [arrange(view, drop_unfinished=static.drop_unfinished) for view in views]
+    fullest = jnp.stack([(each >= 0).sum(0).max() for each in ends]).max()
+    return Arranged(views=views, ends=ends, small=-(-len(ends[0]) // fraction), fullest=fullest)
+
+
 def one_update(
     static: StaticConfig, num_envs: int, vectors: Array, run: Run, state: TrainState
 ) -> tuple[TrainState, TrainMetrics]:
@@ -73,43 +130,20 @@ def one_update(
     Returns:
         The state after the update, and metrics of the batch.
     """
-    epsilon = run.hyper.anneal(state.episodes).epsilon
-    first = state.episodes
-    if static.first_to_finish:  # episodes that were thrown away are not played again
-        num_envs = static.first_to_finish
-        first = first // static.batch * numbers_used(static.batch, num_envs)
-    played = rollout(
-        run.train_env,
-        rollout_policy(static, state.actor, vectors, epsilon),
-        jax.random.fold_in(run.key, 1),
-        episodes=static.batch,
-        num_envs=num_envs,
-        first=first,
-        first_to_finish=static.first_to_finish > 0,
-    ).rows
-    lanes, fraction = _packing(num_envs, run.train_env.env.horizon)
-    # With one episode per environment, packing would change no lane.
-    arrange: Callable[..., Array] = as_played
-    if num_envs < static.batch:
-        arrange = partial(packed, episodes=static.batch, lanes=lanes)
-    views = batches.views_of(
-        static.network.shape, static.critic.shape, played, drop_unfinished=static.drop_unfinished
-    )
-    ends = [arrange(view, drop_unfinished=static.drop_unfinished) for view in views]
+    played = play(static, num_envs, vectors, run, state)
+    found = arranged(static, run, played)
 
     def learn(size: int) -> tuple[TrainState, UpdateMetrics]:
-        batch = batches.batch_of(views, [each[:size] for each in ends], run.hyper.gamma)
+        batch = found.batch(size, run.hyper.gamma)
         learnt = backbones.learn(static, run.hyper, run.correction, vectors, state, batch)
         return learnt[0], learnt[1].metrics()
 
-    size = len(ends[0])  # enough if every episode lasts to the horizon, which is rare
+    size = len(found.ends[0])  # enough if every episode lasts to the horizon, which is rare
     if size <= LARGE:
         state, metrics = learn(size)
     else:
-        small = -(-size // fraction)
-        fullest = jnp.stack([(each >= 0).sum(0).max() for each in ends]).max()
-        fits = max_over_runs(fullest) <= small
-        state, metrics = jax.lax.cond(fits, partial(learn, small), partial(learn, size))
+        fits = max_over_runs(found.fullest) <= found.small
+        state, metrics = jax.lax.cond(fits, partial(learn, found.small), partial(learn, size))
     return state, TrainMetrics(
         update=metrics,
         ticks=played.alive.sum().astype(jnp.float32),
