@@ -67,13 +67,13 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 def sample(size: int) -> list[Mutant]:
     """Return a fixed random sample of all mutants of the modules: most of it survives changes of the code."""
     paths = sorted(path for pattern in MODULES for path in ROOT.glob(pattern))
-    every = [
-        mutant
+    every = {
+        mutant.name: mutant
         for path in paths
         for mutant in mutants_of(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))
-    ]
+    }
     return sorted(
-        every, key=lambda mutant: hashlib.sha256(f"{SEED}{mutant.name}".encode()).digest()
+        every.values(), key=lambda one: hashlib.sha256(f"{SEED}{one.name}".encode()).digest()
     )[:size]
 
 
