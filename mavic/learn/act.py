@@ -180,13 +180,12 @@ def values(
         scale: The scales of their values.
         memory: Their memory before the coming decision.
         observed: The input of that decision.
-        context: [W, N] of each agent. A critic of the team has the largest.
+        context: [W, N] of each agent. One critic of the whole team has the largest.
         idle: bool [W, N], which agents decide.
     """
     heads, _ = _step(network, critics, memory, observed, idle)
-    own = context.max(-1, keepdims=True) if network.shape.hears_each else context
-    each = jnp.broadcast_to(own, (len(context), len(heads))).swapaxes(0, 1)
-    found = jax.vmap(networks.value)(heads, each, scale)
+    own = context if len(heads) == context.shape[-1] else context.max(-1, keepdims=True)
+    found = jax.vmap(networks.value)(heads, own.swapaxes(0, 1), scale)
     return found.swapaxes(0, 1)
 
 

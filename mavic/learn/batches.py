@@ -26,6 +26,7 @@ class Batch:
     # The team's rows in which the macro of each actor's row began and ended, as numbers among all J·L' of them.
     begun: Array | None = None  # [K, L, G]
     ended: Array | None = None  # [K, L, G]
+    contexts: Array | None = None  # [J, L', N] each agent's context in the team's rows
 
     @property
     def critic(self) -> MacroTransitions:
@@ -60,7 +61,9 @@ def batch_of(views: Sequence[Timestep], ends: Sequence[Array], gamma: Array | fl
     if len(rows) == 1:
         return Batch(rows=rows[0])
     begun, ended = _meet(views[0], *ends)
-    return Batch(rows=rows[0], team=rows[1], begun=begun, ended=ended)
+    at = jnp.maximum(ends[1][..., 0], 0)
+    contexts = views[0].context.reshape(-1, views[0].context.shape[-1])[at]
+    return Batch(rows=rows[0], team=rows[1], begun=begun, ended=ended, contexts=contexts)
 
 
 def _meet(ticks: Timestep, own: Array, team: Array) -> tuple[Array, Array]:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import jax
 import jax.numpy as jnp
 import jaxtyping
 import numpy as np
 import pytest
 
-from mavic.learn import losses, update
+from mavic.learn import act, backbones, batches, losses, update
 from mavic.learn.batches import Batch
 from mavic.learn.losses import ActorRows, ClippedRows
 from mavic.learn.values import Values
+from mavic.types import MacroTransitions
 
 
 @pytest.fixture(autouse=True)
@@ -168,3 +170,39 @@ def test_both_losses_by_hand():
     _, loss, _ = losses.clipped_actor_loss(plain, None, None, clipped, None)
     gain = np.array([min(2 * 2, 1.1 * 2), min(0.5 * -3, 0.9 * -3)])
     assert loss.item() == pytest.approx(-(np.array([0.25, 0.75]) * (gain + bonus)).sum(), abs=1e-5)
+
+
+def test_an_agents_own_critic_of_the_team_has_that_agents_context():
+    names = MacroTransitions.__dataclass_fields__
+    rows = MacroTransitions(**dict.fromkeys(names, jnp.zeros((3, 1, 2))))
+    team = MacroTransitions(**dict.fromkeys(names, jnp.zeros((5, 1, 1))))
+    contexts = jnp.arange(10).reshape(5, 1, 2)
+    place = jnp.zeros((3, 1, 2), int)
+    batch = Batch(rows=rows, team=team, begun=place, ended=place, contexts=contexts)
+    config = SimpleNamespace(backbone="mac-iaicc")
+    columns, axes = backbones._of_critics(config, batch)
+    found = jax.vmap(lambda batch: batch.critic.context, in_axes=(axes,))(columns)
+    assert found[:, :, 0].tolist() == [[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]]
+    one, _ = backbones._of_critics(SimpleNamespace(backbone="mac-naive-iacc"), batch)
+    assert one.critic.context.shape == (1, 5, 1)  # a critic of the whole team has the team's
+
+
+def test_the_contexts_of_the_teams_rows_are_those_of_the_ticks_in_which_they_end(monkeypatch):
+    ticks = SimpleNamespace(
+        context=jnp.arange(8).reshape(4, 1, 2), fresh=jnp.ones((4, 1, 2), bool), macro=jnp.zeros((4, 1, 2), int)
+    )  # fmt: skip
+    ends = jnp.asarray([0, 1, 3, -1])[:, None, None]
+    own = jnp.repeat(ends, 2, -1)
+    monkeypatch.setattr(batches, "macro_transitions", lambda *_: None)
+    made = batches.batch_of([ticks, ticks], [own, ends], 0.9)
+    assert made.contexts[:3, 0].tolist() == [[0, 1], [2, 3], [6, 7]]
+
+
+@pytest.mark.parametrize("heads, expected", [(2, [[10, 20]]), (1, [[20]])])
+def test_one_critic_of_the_team_has_the_largest_context_and_several_have_their_agents(
+    monkeypatch, heads, expected
+):
+    monkeypatch.setattr(act, "_step", lambda *_: (jnp.zeros((heads, 1)), None))
+    monkeypatch.setattr(act.networks, "value", lambda heads, context, scale: 10 * context)
+    found = act.values(None, None, jnp.zeros(heads), None, None, jnp.asarray([[1, 2]]), None)
+    assert found.tolist() == expected
