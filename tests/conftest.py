@@ -61,6 +61,12 @@ HEAVY = (
 gc.set_threshold(200_000, 20, 100)
 
 
+def pytest_configure(config):
+    """Servers of earlier tests may draw random numbers in their threads while hypothesis draws."""
+    category = "hypothesis.errors.HypothesisDeprecationWarning"
+    config.addinivalue_line("filterwarnings", f"ignore:Do not use the .random. module:{category}")
+
+
 def pytest_collection_modifyitems(items):
     """Bring the heavy files to the front. The order of a file's own tests stays."""
     place = {str(ROOT / "tests" / name): number for number, name in enumerate(HEAVY)}
