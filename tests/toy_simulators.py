@@ -56,8 +56,13 @@ class Crashing(Line):
 
     how = "raise"
 
-    def __init__(self, how="raise", tick=3, chance=1.0):
-        self.how, self.tick, self.chance = how, tick, chance
+    def __init__(self, how="raise", tick=3, chance=1.0, told=""):
+        self.how, self.tick, self.chance, self.told = how, tick, chance, told
+
+    def close(self):
+        if self.told:
+            with open(self.told, "a") as file:
+                file.write("closed ")
 
     def reset(self, seed):
         if self.how == "reset":
@@ -186,8 +191,8 @@ def broken():
     raise ValueError("no map")
 
 
-def crashing(how="raise", tick=3, chance=1.0):
-    return Crashing(how, tick, chance)
+def crashing(how="raise", tick=3, chance=1.0, told=""):
+    return Crashing(how, tick, chance, told)
 
 
 def clock():

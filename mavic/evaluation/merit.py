@@ -66,8 +66,8 @@ def parts(
 def merit(found: dict[str, np.ndarray], hears: np.ndarray, cells: int) -> np.ndarray:
     """Return the merit of each run: the mean of `base` and `under`, less what it does not follow.
 
-    One instruction in a hundred that is not followed counts as much as a hundredth of the largest base return in the
-    cell. Teams that hear nothing are judged by `base` alone.
+    One instruction in a hundred that is not followed counts as much as a hundredth of the best base return in the cell.
+    Teams that hear nothing are judged by `base` alone.
 
     Args:
         found: from `parts`.
@@ -76,6 +76,6 @@ def merit(found: dict[str, np.ndarray], hears: np.ndarray, cells: int) -> np.nda
     """
     base, under = found["base"], found["under"]
     followed = np.nan_to_num(found["followed"], nan=1.0)
-    unit = np.repeat(np.abs(base.reshape(cells, -1)).max(1), len(base) // cells)
+    unit = np.repeat(np.abs(base.reshape(cells, -1).max(1)), len(base) // cells)
     task = np.where(np.isnan(under), base, (base + under) / 2)
     return np.where(hears, task - unit * (1 - followed), base)

@@ -6,7 +6,6 @@ teams, free and enforced. An error is certain to spoil a training and stops it. 
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -159,14 +158,14 @@ def before_training(world: str, options: Mapping[str, Any]) -> Checked:
     built_in = world in api.BUILT_IN and world not in api.REGISTERED
     if built_in:
         return Checked(played=(), findings=())
-    return _checked(world, _hash(path), tuple(sorted(options.items())))
+    key = (world, _hash(path), repr(sorted(options.items())))
+    if key not in _CHECKED:
+        _CHECKED[key] = check(world, options=options, episodes=FEW_EPISODES)
+    return _CHECKED[key]
 
 
-@functools.lru_cache(64)
-def _checked(world: str, content: str, options: tuple[tuple[str, Any], ...]) -> Checked:
-    """Return a short check. A process makes it once for each content of the file."""
-    del content
-    return check(world, options=dict(options), episodes=FEW_EPISODES)
+_CHECKED: dict[tuple[str, str, str], Checked] = {}
+"""Short checks of this process: one for each content of a world's file."""
 
 
 def _hash(path: Path) -> str:

@@ -96,6 +96,8 @@ def play_kinds(
         free = jax.tree.map(lambda leaf: leaf[:, 0], snapshots)
         finished, ways = _try_again(env, rules, free, _resting(env, resting), key)
     found = {name: np.asarray(value) for name, value in counts.items()}
+    failed = np.isnan(found["paid"])  # the simulator failed, so the episode does not count
+    found = {name: np.where(failed, np.zeros_like(value), value) for name, value in found.items()}
     return Trial(**found, ways_round=np.asarray(ways), finished=np.asarray(finished))
 
 

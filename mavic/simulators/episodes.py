@@ -35,6 +35,12 @@ class Episodes:
         self.beside: dict[int, int] = {}  # how many lanes there are, by lane
         self._largest: Counter[int] = Counter()  # how many a call needed, by lane
 
+    def begin_call(self, numbers: np.ndarray, lane: int) -> None:
+        """Keep the simulators of a call [k]: none of them is given up for another of the same call."""
+        self.calls += 1
+        self._largest[lane] = max(self._largest[lane], len(numbers))
+        self.used[numbers] = self.calls
+
     def acquire(self, handles: np.ndarray, lane: int) -> np.ndarray:
         """Return simulators for new episodes: the one of a handle whose episode is over, or others that are free."""
         count = len(handles)
@@ -93,7 +99,7 @@ class Episodes:
         ]:
             self.past[int(number), int(self.episode[number])] = (
                 self.seed[number],
-                self.played[number].copy(),
+                self.played[number, : self.time[number]].copy(),
             )
             self.over[number] = True
         while len(self.past) > PAST:

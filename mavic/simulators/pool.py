@@ -26,7 +26,7 @@ from mavic.simulators.cluster import places_of
 from mavic.simulators.description import Description
 from mavic.simulators.episodes import Episodes
 from mavic.simulators.macro_simulator import Row
-from mavic.simulators.processes import Lost, Request, Workers
+from mavic.simulators.processes import Here, Lost, Request, Workers
 from mavic.simulators.worker import Answer
 
 FAILURES_IN_A_ROW = 20  # without an episode that ends well; then training stops
@@ -50,6 +50,8 @@ class Pool:
         )  # of the arrays; a call does not hold it while it waits for workers
         self._lanes: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
         self._workers = Workers(places_of(description))
+        self.is_here = isinstance(self._workers[0], Here)
+        """Whether simulators run in this process."""
         self._kept = Episodes(description, self._workers)
         self._pictures: OrderedDict[tuple[int, int, int], Any] = OrderedDict()
         self._in_a_row = 0
@@ -131,8 +133,9 @@ class Pool:
         front, agents = handles.shape[:-1], macro.shape[-1]
         handles = handles.reshape(-1, 3).copy()
         macro, fresh = macro.reshape(-1, agents), fresh.reshape(-1, agents)
-        with self._call(int(self._kept.lane[handles[0, 0]])):
-            self._kept.calls += 1
+        lane = int(self._kept.lane[handles[0, 0]])
+        with self._call(lane):
+            self._kept.begin_call(handles[:, 0], lane)
             places = self._to_step(handles, macro, fresh)
             numbers = handles[places, 0]
             self._step(numbers, macro[places], fresh[places], pictures=not front)
@@ -151,6 +154,10 @@ class Pool:
         """
         request = Request("alone", [], (count, ticks, macros))
         answers = self._workers.exchange(dict.fromkeys(range(len(self._workers)), request))
+        for number, answer in answers.items():
+            if isinstance(answer, Lost):
+                name = self.description.name
+                raise SimulatorError(f"{name}, worker {number}: {answer}, with random actions")
         return count * ticks * len(answers) / max(answers.values())
 
     def picture(self, handle: np.ndarray) -> Any:
@@ -165,14 +172,13 @@ class Pool:
     def _call(self, lane: int) -> Iterator[None]:
         """Hold what a call needs. Calls of one lane come one after another."""
         with self._lanes[lane], self._lock:
-            began = time.thread_time() + self._spent_here()
+            began = time.thread_time() - self._spent_here()
             yield
             self.seconds["asking"] += time.thread_time() - began - self._spent_here()
 
     def _spent_here(self) -> float:
         """Return what the simulators of this process took."""
-        here = self.description.workers == 0
-        return self.seconds["simulators"] + self.seconds["macros"] if here else 0.0
+        return self.seconds["simulators"] + self.seconds["macros"] if self.is_here else 0.0
 
     # What a call needs, with the locks held.
 

@@ -18,6 +18,7 @@ from mavic.simulators.description import Description
 from mavic.simulators.worker import Holder
 
 START_SECONDS = 120.0  # for a worker to import the user's module
+CLOSING_SECONDS = 2.0  # for a worker to close its simulators
 _START = (
     "from mavic.simulators.worker import main; main()"  # not -m: answers must name their module
 )
@@ -88,13 +89,16 @@ class Process:
             raise answer
         return answer
 
-    def stop(self) -> None:
-        """End the process."""
+    def stop(self, patience: float = CLOSING_SECONDS) -> None:
+        """End the process. It has so many seconds to close its simulators, which may have processes of their own."""
         if self.connection is not None:
             self.connection.close()
         if self.process is not None:
-            self.process.kill()
-            self.process.wait()
+            try:
+                self.process.wait(patience)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
         self.process = self.connection = None
 
     def _receive(self, seconds: float) -> Any:
@@ -111,7 +115,7 @@ class Process:
         return self._lost(f"died (exit status {self.process.wait()})")
 
     def _lost(self, why: str) -> Lost:
-        self.stop()
+        self.stop(patience=0)
         return Lost(why)
 
 
@@ -132,9 +136,7 @@ class Here:
 
     def stop(self) -> None:
         """Close the simulators."""
-        for simulator in self.holder.held.values():
-            simulator.close()
-        self.holder.held.clear()
+        self.holder.close()
 
 
 class Place(Protocol):

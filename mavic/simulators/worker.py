@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
@@ -20,6 +22,9 @@ from mavic.simulators import check
 from mavic.simulators.adapters import SimulatorError, SimulatorFailure
 from mavic.simulators.description import Description
 from mavic.simulators.macro_simulator import MacroSimulator, Row
+
+
+CLOSING_SECONDS = 10
 
 
 class Answer(NamedTuple):
@@ -85,15 +90,21 @@ class Holder:
             ticks: How many steps each of them makes.
             macros: Whether agents run random macros. Otherwise they take random primitive actions.
         """
-        players = [_Player(self.description, number, macros) for number in range(count)]
-        began = time.perf_counter()
-        for _ in range(ticks):
-            for player in players:
-                player.step()
-        seconds = time.perf_counter() - began
-        for player in players:
-            player.simulator.close()
-        return seconds
+        with ExitStack() as closing:
+            players = []
+            for number in range(count):
+                players.append(_Player(self.description, number, macros))
+                closing.callback(_close, players[-1].simulator)
+            began = time.perf_counter()
+            for _ in range(ticks):
+                for player in players:
+                    player.step()
+            return time.perf_counter() - began
+
+    def close(self) -> None:
+        """Close the simulators, which may have processes of their own."""
+        while self.held:
+            _close(self.held.popitem()[1])
 
     def difference(self) -> str:
         """Return where two episodes of the same seed and macros differ; empty if they agree or if one fails."""
@@ -122,7 +133,8 @@ class Holder:
                 failed[place] = f"crashed: {raised(error)}"
             if place in failed:
                 drawn += [None] if pictures else []
-                self.held.pop(number, None)
+                if number in self.held:
+                    _close(self.held.pop(number))
         busy = (
             time.thread_time() - busy
         )  # asking for it takes long, so parts are measured by the clock
@@ -130,6 +142,12 @@ class Holder:
         share = min(1.0, max(0.0, stepped / (time.perf_counter() - began)))
         spent = {"simulators": share * busy, "macros": (1 - share) * busy}
         return Answer(rows, failed, spent, drawn)
+
+
+def _close(simulator: Any) -> None:
+    """Close a simulator. One that crashed may not even do that."""
+    with contextlib.suppress(Exception):
+        simulator.close()
 
 
 class _Player:
@@ -184,6 +202,10 @@ class Server:
             found.spent["travelling"] = max(0.0, since - sum(found.spent.values()))
         return found
 
+    def close(self) -> None:
+        """Close the simulators."""
+        self._holder.close()
+
 
 def main() -> None:
     """Serve the pool over the connection whose file descriptor is the first argument."""
@@ -201,5 +223,7 @@ def main() -> None:
         try:
             request = connection.recv()
         except (EOFError, OSError):  # the pool is gone
+            signal.alarm(CLOSING_SECONDS)  # one that hangs does not keep this process
+            server.close()
             return
         connection.send(server.answer(*request))

@@ -160,7 +160,10 @@ def measure(
     }
     env = api.make(world)
     if isinstance(env, PythonEnv):
-        return _measure_simulators(env, found, seeds, repeats, changes, say, keep)
+        if len(networks) > 1 or len(backbones) > 1:
+            raise ValueError(f"{world} is a Python world: give one network and one backbone")
+        job = _training(world, backbones[0], networks[0], seeds, population, changes, updates=1)
+        return _measure_simulators(env, job, found, repeats, say, keep)
     with _empty_cache():
         jobs = {
             entry_of(network, backbone): _training(
@@ -344,10 +347,9 @@ def _parts(job: _Job, env: api.Env, repeats: int, say: Say) -> Iterator[tuple[st
 
 def _measure_simulators(
     env: PythonEnv,
+    job: _Job,
     found: dict[str, Any],
-    seeds: int,
     repeats: int,
-    changes: dict[str, Any],
     say: Say,
     keep: Keep,
 ) -> dict[str, Any]:
@@ -356,7 +358,6 @@ def _measure_simulators(
     Costs are processor time, so they hold on a busy machine too. What a training needs and its parts do not take, it
     waits for.
     """
-    job = _training(env.name, DEFAULT_BACKBONE, "residual", seeds, 1, changes, updates=1)
     say("training: compiling…")
     found["compile_seconds"] = _seconds(job)[0]
     say(f"training: compile and first call {found['compile_seconds']} s")
@@ -375,7 +376,7 @@ def _measure_simulators(
         spent = defaultdict(float, env.pool.seconds)
         for name, seconds in before.items():
             spent[name] -= seconds
-        here = 0.0 if env.description.workers else spent["simulators"] + spent["macros"]
+        here = spent["simulators"] + spent["macros"] if env.pool.is_here else 0.0
         shares = (
             spent["simulators"],
             spent["macros"],

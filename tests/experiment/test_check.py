@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import jax
+import numpy as np
 import pytest
 import toy_simulators as toys
 import yard
@@ -9,7 +11,9 @@ import yard
 from mavic.apps import cli
 from mavic.envs import api
 from mavic.experiment import check
+from mavic.instruct.reward import rules_of
 from mavic.instruct.spec import InstructionFile
+from mavic.rollout import trial
 from mavic.session import session
 from mavic.simulators.worlds import python_world
 
@@ -163,6 +167,30 @@ def test_our_own_files_have_no_mistake(world):
 def test_a_world_of_the_package_is_not_checked_at_every_training(monkeypatch):
     monkeypatch.setattr(check, "check", lambda *args, **more: pytest.fail("checked"))
     assert check.before_training("box_pushing", {}).findings == ()
+
+
+def test_a_short_check_is_made_once_for_options_of_any_type(mistaken, monkeypatch):
+    made = []
+    nothing = check.Checked(played=(), findings=())
+    monkeypatch.setattr(check, "check", lambda *_, options, **more: made.append(options) or nothing)
+    for options in ({"places": [1, 2]}, {"places": [1, 2]}, {"places": [1, 3]}):
+        check.before_training("yard", options)
+    assert made == [{"places": [1, 2]}, {"places": [1, 3]}]
+
+
+def test_episodes_whose_simulator_failed_do_not_count():
+    make = python_world("line", toys.crashing, horizon=6, actions=toys.ACTIONS, workers=0)
+    file = {
+        "world": "line",
+        "kinds": {"stay": {"rule": "replace", "allow": ["STAY"], "train": ["s"]}},
+    }
+    env = make(how="raise", chance=0.5)
+    rules = rules_of(env, InstructionFile.parse(file, "line.toml"))
+    found = trial.play_kinds(env, rules, gamma=0.9, episodes=8, key=jax.random.key(0))
+    assert np.isfinite(found.paid).all()
+    whole = found.paid[1] != 0
+    assert 0 < whole.sum() < whole.size
+    assert not found.decisions[1][~whole].any() and not found.obeyed[1][~whole].any()
 
 
 TOML = """

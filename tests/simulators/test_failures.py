@@ -24,6 +24,8 @@ from mavic.rollout.rollout import Policy, rollout
 from mavic.rollout.step import InstructedEnv
 from mavic.simulators.adapters import SimulatorError
 from mavic.simulators.controllers import Action, Controller, Status, Wait
+from mavic.simulators.processes import Lost
+from mavic.simulators.worker import Holder
 from mavic.simulators.worlds import python_world
 
 KEY = jax.random.key(1)
@@ -91,8 +93,9 @@ def test_dead_workers_are_replaced_and_only_their_episodes_are_dropped():
     env.pool.close()
 
 
-def test_a_worker_that_is_killed_is_replaced():
-    env = world(workers=2, chance=0.0)
+def test_a_worker_that_is_killed_is_replaced_and_one_that_is_ended_closes_its_simulators(tmp_path):
+    told = tmp_path / "told"
+    env = world(workers=2, chance=0.0, told=str(told))
     state = jax.vmap(env.reset)(jax.random.split(KEY, 4))
     tick = jax.jit(jax.vmap(env.tick, (None, 0, None, None, None)))
     args = jnp.zeros(2, jnp.int32), jnp.ones(2, bool), jnp.zeros(2, jnp.int32)
@@ -105,7 +108,35 @@ def test_a_worker_that_is_killed_is_replaced():
     assert dropped == 2 and "worker 1" in lines[0] and "died (exit status -9)" in lines[0]
     again = jax.vmap(env.reset)(jax.random.split(KEY, 4))
     assert np.array_equal(again.row, state.row)
+    told.write_text("")  # so far, those with which the world was described and tried
     env.pool.close()
+    assert told.read_text().split() == ["closed"] * 6  # four of worker 0, two of the new worker 1
+
+
+def test_a_simulator_that_fails_is_closed(tmp_path):
+    told = tmp_path / "told"
+    env = world(how="raise", told=str(told), tick=1)
+    holder = Holder(env.description)
+    holder.reset([5], [0], False)
+    told.write_text("")
+    answer = holder.tick([5], np.zeros((1, 2), int), np.ones((1, 2), bool), False)
+    assert "the floor is gone" in answer.failed[0] and told.read_text() == "closed "
+    assert not holder.held
+
+
+def test_a_lost_worker_is_named_also_where_speed_is_measured(monkeypatch):
+    env = world()
+    monkeypatch.setattr(env.pool._workers, "exchange", lambda asked: {0: Lost("hung")})
+    with pytest.raises(SimulatorError, match="line, worker 0: hung, with random actions"):
+        env.pool.alone(1, 1, macros=False)
+
+
+def test_what_simulators_of_this_process_take_is_not_counted_as_asking():
+    pool = world().pool
+    pool.seconds["simulators"] = 3.0
+    with pool._call(0):
+        pool.seconds["macros"] += 2.0
+    assert pool.seconds["asking"] == pytest.approx(-2.0, abs=0.5)  # no time passed here
 
 
 @pytest.mark.long
@@ -123,7 +154,9 @@ def test_on_a_ray_cluster_a_killed_worker_and_a_lost_node_are_replaced():
     found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     assert found["workers"] == found["nodes"] == 2 and found["same"] == [True, True]
     assert all(held == failed > 0 for held, failed in found["lost"])
-    assert all("died (its process or its node was lost)" in line for line in found["reports"])
+    assert all(
+        "died (its process, its node or its answer was lost)" in line for line in found["reports"]
+    )
     assert found["dropped"] >= sum(held for held, _ in found["lost"])
 
 

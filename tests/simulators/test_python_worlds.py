@@ -160,6 +160,28 @@ def test_a_state_can_be_returned_to_after_the_simulator_moved_on():
     assert np.array_equal(row, first.row)
 
 
+def test_a_state_can_be_left_in_more_ways_than_simulators_are_kept():
+    """None of the simulators of a call is given up for another of the same call."""
+    env = python_world("line", toys.line, horizon=9, actions=toys.ACTIONS, workers=0)()
+    more = jnp.ones(2, bool), jnp.zeros(2, jnp.int32)
+    state = env.tick(KEY, env.reset(KEY), jnp.array([1, 0]), *more).state
+    macro = jnp.array([[i % 3, i // 3 % 3] for i in range(100)])
+    rows = jax.vmap(env.tick, (None, None, 0, None, None))(KEY, state, macro, *more).state.row
+    for i in range(9):
+        expected = np.asarray(rows[i])
+        assert all(np.array_equal(row, expected) for row in np.asarray(rows[i::9]))
+    assert len(np.unique(np.asarray(rows), axis=0)) == 6  # the walls stop some
+
+
+def test_episodes_that_are_given_up_keep_only_what_was_played():
+    env = python_world("line", toys.line, horizon=500, actions=toys.ACTIONS, workers=0)()
+    key = np.asarray(jax.random.key_data(KEY)).view(np.int32)
+    for _ in range(100):
+        env.pool.reset(key)
+    past = env.pool._kept.past.values()
+    assert past and all(len(played) == 0 for _, played in past)
+
+
 def random_play(env, ticks=12):
     state, key, rows = env.reset(KEY), KEY, []
     for _ in range(ticks):

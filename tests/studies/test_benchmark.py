@@ -8,7 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy_simulators as toys
 
+from mavic.apps import cli
+from mavic.simulators.worlds import python_world
 from mavic.studies import benchmark
 from mavic.training import train
 
@@ -67,6 +70,25 @@ def test_a_comparison_has_a_ratio_for_every_figure_that_both_files_have():
     }
     assert benchmark.ratios(now, before) == {"x: compile_seconds": 1.5}
     assert benchmark.ratios({"x": 1}, {"x": 0}) == {}
+
+
+def test_measurements_of_two_worlds_are_not_compared(tmp_path, capsys):
+    (tmp_path / "b.json").write_text('{"world": "warehouse"}')
+    with pytest.raises(SystemExit):
+        cli.main(["bench", "box_pushing", "--against", str(tmp_path / "b.json")])
+    assert "it is of warehouse, not of box_pushing" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_python_world_is_measured_with_the_training_that_was_asked_for(monkeypatch):
+    env = python_world("line", toys.line, horizon=9, actions=toys.ACTIONS, workers=0)()
+    monkeypatch.setattr(benchmark.api, "make", lambda world: env)
+    asked = []
+    monkeypatch.setattr(benchmark, "_training", lambda *args, **more: asked.append(args))
+    monkeypatch.setattr(benchmark, "_measure_simulators", lambda *args: {})
+    benchmark.measure("line", networks=["shared"], backbones=["mac-cac"], seeds=2, population=3)
+    assert asked == [("line", "mac-cac", "shared", 2, 3, {})]
+    with pytest.raises(ValueError, match="line is a Python world: give one network"):
+        benchmark.measure("line", networks=["shared", "residual"])
 
 
 def test_compilation_is_measured_in_an_empty_cache_and_the_users_cache_comes_back(tmp_path):

@@ -68,6 +68,16 @@ def test_merit_counts_the_task_with_and_without_prohibitions_and_what_is_followe
     assert merit.merit(found, ~hears, 2).tolist() == found["base"].tolist()
 
 
+def test_a_member_that_collapsed_does_not_set_the_unit_of_obedience():
+    found = {
+        "base": np.array([20.0, 19.0, -500.0]),
+        "under": np.full(3, np.nan),
+        "followed": np.array([0.9, 1.0, 1.0]),
+    }
+    merits = merit.merit(found, np.ones(3, bool), 1)
+    assert merits.tolist() == pytest.approx([18.0, 19.0, -500.0])
+
+
 def test_parts_are_called_one_after_another_and_the_last_is_filled():
     sizes = []
 

@@ -52,7 +52,7 @@ class Bench(Command):
         from mavic.storage import files
         from mavic.studies import benchmark
 
-        earlier = _earlier(self.against) if self.against else None
+        earlier = _earlier(self.against, self.world) if self.against else None
         if self.json:
             files.check_writable(self.json.parent)
 
@@ -75,8 +75,8 @@ class Bench(Command):
                 _say(f"{name}: {ratio:.2f} × {self.against}")
 
 
-def _earlier(path: Path) -> dict[str, Any]:
-    """Return an earlier measurement."""
+def _earlier(path: Path, world: str) -> dict[str, Any]:
+    """Return an earlier measurement of a world."""
     from mavic.storage import files, json_shape
 
     try:
@@ -84,6 +84,8 @@ def _earlier(path: Path) -> dict[str, Any]:
         json_shape.check(found, {"world": str})
     except (OSError, ValueError) as error:
         raise UserError(f"--against {path}: no measurement of mavic bench: {error}") from None
+    if found["world"] != world:
+        raise UserError(f"--against {path}: it is of {found['world']}, not of {world}")
     return found
 
 

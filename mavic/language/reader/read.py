@@ -184,7 +184,7 @@ def _fitted(world: str, phrases: tuple[tuple[str, tuple[str, ...]], ...]) -> Own
 
     shipped = vectors.shipped_path("any", "does")
     facts = repr(
-        (FORMAT, own_file.VERSION, hashlib.sha256(shipped.read_bytes()).hexdigest(), phrases)
+        (FORMAT, own_file.VERSION, hashlib.sha256(shipped.read_bytes()).hexdigest(), world, phrases)
     )
     name = hashlib.sha256(facts.encode()).hexdigest()[:16]
     path = vectors.cache_folder() / "heads" / f"{name}.npz"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from mavic.reporting.formats import hundredths, number
 
 Json = Mapping[str, Any]
+RARE = "avoid-small-box-0@0.01+push@0.01"
 SHARED, PROTECTED = "tuned/shared/live/by-kind", "tuned/protected/live/by-kind"
 
 
@@ -71,10 +72,7 @@ def _single(found: Json) -> str:
 
 def _compliance(found: Json) -> str:
     early = {m: found[f"{SHARED} {m}"]["early"]["followed"] for m in ("mavic", "naive")}
-    return (
-        f"After a third of the training MAVIC follows {_share(early['mavic'])} %, naive {_share(early['naive'])} %: "
-        "obedience is learnt early with and without the correction."
-    )
+    return f"After a third of the training MAVIC follows {_share(early['mavic'])} %, naive {_share(early['naive'])} %."
 
 
 def _dual(found: Json) -> str:
@@ -110,9 +108,10 @@ def _rare(found: Json) -> str:
     mavic, naive = (
         found[f"rate=0.002 {method}"]["followed, all kinds"] for method in ("mavic", "naive")
     )
+    seldom = found[f"weights={RARE} mavic"]["followed, rare kinds"]
     return (
-        f"At a rate of 0.002 a tick MAVIC follows {_share(mavic)} %, naive {_share(naive)} %. Kinds a hundred times "
-        "rarer than the others are not learnt."
+        f"At a rate of 0.002 a tick MAVIC follows {_share(mavic)} %, naive {_share(naive)} %. Of kinds a hundred times "
+        f"rarer than the others MAVIC follows {_share(seldom)} %."
     )
 
 
@@ -129,7 +128,7 @@ def _agents(found: Json) -> str:
     mavic, naive = (found[f"box_pushing, one of them, {method}"] for method in ("mavic", "naive"))
     return (
         f"With one robot addressed MAVIC follows {_share(mavic['followed'])} % (naive {_share(naive['followed'])} %) "
-        f"but earns {_one(mavic['live'])} meanwhile (naive {_one(naive['live'])}): not solved."
+        f"and earns {_one(mavic['live'])} meanwhile (naive {_one(naive['live'])})."
     )
 
 
