@@ -94,8 +94,8 @@ def preset_of(name: str, world: str, backbone: str = "mac-iac", **changes: Any) 
     preset = presets.get(f"{name}/{backbone}")
     if preset is None:
         own = {n: p for n, p in presets.items() if "/" not in n}
-        general = {n: _with_facts(p, record) for n, p in GENERAL.items()}
-        preset = look_up({**general, **own}, name, "preset")
+        preset = look_up({**GENERAL, **own}, name, "preset")
+        preset = preset if name in own else _with_facts(preset, record)
         preset = dataclasses.replace(preset, **numbers)
     return changed(preset, changes)
 

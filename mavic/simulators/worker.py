@@ -23,7 +23,6 @@ from mavic.simulators.adapters import SimulatorError, SimulatorFailure
 from mavic.simulators.description import Description
 from mavic.simulators.macro_simulator import MacroSimulator, Row
 
-
 CLOSING_SECONDS = 10
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,7 +77,11 @@ class Training:
 
     def configs(self) -> list[ExperimentConfig]:
         """Return the configurations that it trains."""
-        return list(session.configs_of(self.world, condition=self.condition, **self.axes))
+        return list(self._configs)
+
+    @functools.cached_property
+    def _configs(self) -> tuple[ExperimentConfig, ...]:
+        return tuple(session.configs_of(self.world, condition=self.condition, **self.axes))
 
     def runs(self) -> int:
         """Return how many runs it trains."""
