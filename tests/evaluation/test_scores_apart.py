@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 import mavic
+from mavic.experiment.config import ExperimentConfig
 
 pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[2]
@@ -189,9 +190,9 @@ def agrees(mine: list[float], theirs: float | None, episodes: float, what: str) 
 
 
 @functools.cache
-def published(world: str, method: str, seed: int) -> dict:
+def published(world: str, name: str, seed: int) -> dict:
     """The score line of a shipped team's record, and the place of its seed."""
-    path = ROOT / f"results/{world}/{method}-tuned-residual-live-by-kind.jsonl.gz"
+    path = ROOT / f"results/{world}/{name}.jsonl.gz"
     lines = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
     return {"score": lines[-1], "place": lines[0]["seeds"].index(seed)}
 
@@ -199,7 +200,8 @@ def published(world: str, method: str, seed: int) -> dict:
 @pytest.mark.parametrize(("world", "method"), TEAMS)
 def test_a_plain_loop_finds_the_published_scores(world, method):
     loop = Loop(world, method)
-    found = published(world, method, loop.team.facts["seed"])
+    facts = loop.team.facts
+    found = published(world, ExperimentConfig(**facts["config"]).name(), facts["seed"])
     score, place = found["score"], found["place"]
 
     def theirs(*path: str) -> float | None:
