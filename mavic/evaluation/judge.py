@@ -264,7 +264,10 @@ class _Play:
             state=jax.tree.map(lambda leaf: leaf[place], shown_state),
             memory=memory,
         )
-        made = list(self.agent(seen))
+        found = self.agent(seen)
+        if isinstance(found, str) or not hasattr(found, "__iter__"):
+            raise ValueError(f"the agent returned {found!r}, not a macro for each agent")
+        made = list(found)
         if len(made) != len(self.macros):
             raise ValueError(f"the agent chose {len(made)} macros for {len(self.macros)} agents")
         return [
