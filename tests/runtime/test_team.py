@@ -226,6 +226,28 @@ def test_a_deadline_ends_an_instruction(cooks, clock):
         cooks.say(kind="stay", until=4.0)
 
 
+def test_a_refused_instruction_loses_no_command_of_its_moment(cooks, clock):
+    cooks.say(kind="avoid-left-board", until=5.0)
+    cooks.say(kind="avoid-plate-1", also=True)
+    cooks.observed("cook_0", sees(cooks))
+    clock.time = 5.0
+    with pytest.raises(EventError, match="avoid-plate-1 holds already"):
+        cooks.say(kind="avoid-plate-1", also=True)
+    assert cooks.tick() == (Cancel("cook_0"),) and cooks.instructions == ("avoid-plate-1",)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"reader": 42}, "reader must be an address, an Endpoint or an object with read, not int"),
+        ({"silent_after": float("nan")}, "silent_after must be seconds above 0, or None, not nan"),
+    ],
+)
+def test_wrong_settings_are_one_line(setting, said):
+    with pytest.raises(ValueError, match=said):
+        open_team(DATA / "overcooked", **setting)
+
+
 def test_two_instructions_at_once(cooks, clock):
     cooks.say(kind="avoid-left-board", until=5.0)
     cooks.say(kind="avoid-plate-1", also=True)
@@ -322,6 +344,18 @@ def test_a_training_phrase_needs_no_encoder_and_another_sentence_says_what_is_mi
         (lambda team: team.say(kind="stay", to="cook_0"), "to must be a list of agents"),
         (lambda team: team.say(kind="stay", to=[]), "to names no agent"),
         (lambda team: team.say(3), "text must be a sentence, not int"),
+        (lambda team: team.say("stay \ud800"), "text is no Unicode text (surrogates not allowed)"),
+        (lambda team: team.say(kind="stay", to=3), "to must be a list of agents, such as [3]"),
+        (lambda team: team.say(kind="stay", until=np.inf), "until is inf, but the team's clock"),
+        (lambda team: team.say(kind="stay", until=10**400), "until is 1000"),
+        (
+            lambda team: team.say(kind="stay", until="soon"),
+            "a time of the team's clock, not 'soon'",
+        ),
+        (lambda team: team.observed("cook_0", [1e300] * 63), "numbers that are not finite"),
+        (lambda team: team.observed("cook_0", [10**400] * 63), "observation must be numbers"),
+        (lambda team: team.observed("cook_0", [0] * 63, [[True], []]), "available must be 21"),
+        (lambda team: team.failed("cook_0", object()), "why must be a text, not object"),
     ],
 )
 def test_a_wrong_event_is_one_clear_line_and_the_rest_goes_on(cooks, event, said):
@@ -486,6 +520,23 @@ def test_a_log_that_a_killed_process_left_is_read_and_another_file_is_not(tmp_pa
     assert again(DATA / "overcooked", path) == (1, ())
     path.write_text('{"t": 1, "event": "say"}\n', encoding="utf-8")
     with pytest.raises(logs.LogError, match=r"log\.jsonl:1"):
+        list(logs.read(path))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"event": "say", "text": "stay", "kind": "stay", "to": [], "until": None}, "also is miss"),
+        ({"event": "end", "kinds": ["stay"], "by": 3}, "by must be a text"),
+        ({"event": "sing"}, "event 'sing' is unknown; did you mean"),
+    ],
+)
+def test_a_line_of_a_log_that_lacks_something_is_named(line, said, tmp_path):
+    path = tmp_path / "log.jsonl"
+    open_team(DATA / "overcooked", log=path).close()
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(json.dumps({"t": 1.0, **line}) + "\n")
+    with pytest.raises(logs.LogError, match=r"log\.jsonl:2: .*" + said):
         list(logs.read(path))
 
 
