@@ -8,11 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mavic.language.text import NONE
+from mavic.language.text import NONE, shown
+
+LONGEST_MESSAGE = 1000
 
 
 class EventError(ValueError):
-    """An event cannot be taken: an unknown agent, a wrong shape, or an event out of order."""
+    """An event cannot be taken: an unknown agent, a wrong shape, or an event out of order. It is one line."""
+
+    def __init__(self, why: str) -> None:
+        """Say why.
+
+        Args:
+            why: the message, which may hold what the caller gave, such as an array.
+        """
+        super().__init__(shown(why, LONGEST_MESSAGE))
 
 
 @dataclass(frozen=True)

@@ -198,6 +198,8 @@ class RobotTeam:
         """
         if (text is None) == (kind is None):
             raise EventError("say takes a text or a kind, one of the two")
+        if not isinstance(also, bool):
+            raise EventError(f"also must be True or False, not {also!r}")
         self._time = self.now()
         whom, until = self._whom(to), self._later(until)
         if reading is None:
@@ -221,7 +223,7 @@ class RobotTeam:
             self._held = [None, None]
         self._held[place] = _Instruction(kind=kinds, heard=heard, text=words, until=until)
         to_names = [name for name, its in zip(self.agents, meant, strict=True) if its]
-        line = dict(text=words, kind=reading.kind, to=to_names, until=until, also=bool(also))
+        line = dict(text=words, kind=reading.kind, to=to_names, until=until, also=also)
         if text is not None:
             line |= {"shares": reading.shares.tolist()}
             line |= {} if reading.vector is None else {"vector": reading.vector.tolist()}
@@ -439,6 +441,8 @@ class RobotTeam:
             )
             raise EventError(f"holds: {why}") from None
         try:
+            if np.iscomplexobj(observation):
+                raise TypeError
             with np.errstate(over="ignore"):  # a number that float32 cannot hold is not finite
                 seen = np.asarray(observation, np.float32)
         except (TypeError, ValueError, OverflowError):
@@ -500,7 +504,9 @@ class RobotTeam:
         place = self._agent(agent)
         robot, name = self._robots[place], self.agents[place]
         seen = None if sees[0] is None else self._checked(place, *sees)
-        if number is not None and number != robot.number:
+        if number is not None and not (
+            isinstance(number, int | np.integer) and number == robot.number
+        ):
             raise EventError(
                 f"{name} {event} number {number}, but its last start is number {robot.number}"
             )

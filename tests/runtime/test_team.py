@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,20 +19,11 @@ from mavic.runtime.folder import ExportError
 from mavic.runtime.reading import Reading
 from mavic.runtime.team import Cancel, EventError, RobotTeam, Start, open_team
 from mavic.storage import files
+from tools.runtime_cost import Clock, a_day, cost_of, growth_of
 
 DATA = Path(__file__).parent / "data"
 ROOT = Path(__file__).parents[2]
 RECORDED = sorted(DATA.glob("*.npz"))
-
-
-class Clock:
-    """A clock that goes when it is told to."""
-
-    def __init__(self) -> None:
-        self.time = 0.0
-
-    def __call__(self) -> float:
-        return self.time
 
 
 @pytest.fixture
@@ -352,6 +342,11 @@ def test_a_training_phrase_needs_no_encoder_and_another_sentence_says_what_is_mi
             lambda team: team.say(kind="stay", until="soon"),
             "a time of the team's clock, not 'soon'",
         ),
+        (lambda team: team.say(kind="stay", until=np.zeros((9, 99))), "a time of the team's clock"),
+        (lambda team: team.say(kind="stay", also=[0]), "also must be True or False, not [0]"),
+        (lambda team: team.observed(True, [0] * 63), "agent True is unknown"),
+        (lambda team: team.observed("cook_0", np.zeros(63, complex)), "observation must be numb"),
+        (lambda team: team.ended("cook_0", number=np.ones(2)), "but its last start is number 0"),
         (lambda team: team.observed("cook_0", [1e300] * 63), "numbers that are not finite"),
         (lambda team: team.observed("cook_0", [10**400] * 63), "observation must be numbers"),
         (lambda team: team.observed("cook_0", [0] * 63, [[True], []]), "available must be 21"),
@@ -445,42 +440,6 @@ def test_facts_that_contradict_each_other_are_one_clear_line(copied, changed, sa
     assert said in str(error.value) and "\n" not in str(error.value)
 
 
-def a_day(team: RobotTeam, clock: Clock, ticks: int, seed: int = 0) -> int:
-    """Let robots work, fail, fall silent and be instructed for many ticks. Return the number of decisions."""
-    rng, busy, decisions = np.random.default_rng(seed), {}, 0
-    size = team._size[1]
-    for _ in range(ticks):
-        clock.time += 1.0
-        commands = list(team.tick())
-        if rng.random() < 0.01:
-            kind = team.contract.kinds[rng.integers(1, len(team.contract.kinds))]
-            until = clock.time + float(rng.integers(3, 20))
-            commands += team.say(kind=kind, until=until).commands
-        for agent in [one for one, left in busy.items() if left <= clock.time]:
-            del busy[agent]
-            if rng.random() < 0.02:
-                commands += team.failed(agent, "stuck")
-            else:
-                commands += team.ended(agent)
-        while commands:
-            command = commands.pop()
-            if isinstance(command, Cancel):
-                busy.pop(command.agent, None)
-                if team.status(command.agent) == "cancelling":
-                    commands += team.ended(command.agent)
-            else:
-                decisions += 1
-                busy[command.agent] = clock.time + float(rng.integers(1, 30))
-        for agent in team.agents:
-            silent = team.status(agent) == "silent"
-            if agent not in busy and rng.random() < (0.05 if silent else 0.9):
-                for command in team.observed(agent, rng.integers(0, 2, size)):
-                    if isinstance(command, Start):
-                        decisions += 1
-                        busy[command.agent] = clock.time + float(rng.integers(1, 30))
-    return decisions
-
-
 def test_the_same_events_lead_to_the_same_decisions(tmp_path, clock):
     path = tmp_path / "day.jsonl"
     team = open_team(DATA / "warehouse", clock=clock, silent_after=20.0, log=path, seed=5)
@@ -554,74 +513,39 @@ def test_the_page_runs(tmp_path, monkeypatch):
     assert f"compare {counted} recorded ones" in page
 
 
-BLOCKED = """
-import sys
-for name in ("jax", "jaxlib", "optax", "scipy", "torch", "onnx", "fastapi"):
-    sys.modules[name] = None
-import time
-start = time.perf_counter()
-from mavic.runtime.team import open_team
-team = open_team(sys.argv[1])
-started = time.perf_counter() - start
-import numpy, pathlib
-for agent in team.agents:
-    team.observed(agent, numpy.zeros(team._size[1]))
-spent = time.process_time()
-for _ in range(300):
-    for agent in team.agents:
-        team.ended(agent, numpy.zeros(team._size[1]))
-spent = (time.process_time() - spent) / 300
-peak = next(line for line in pathlib.Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-memory = int(peak.split()[1]) / 1024
-others = {name.split(".")[0] for name in sys.modules if sys.modules[name] is not None}
-others -= set(sys.stdlib_module_names) | {"__main__"}
-print(started, spent, memory, *sorted(others))
-"""
-
-
-def measured(team: str) -> tuple[float, float, float, set[str]]:
-    """Seconds to start, seconds of one core for a decision of all agents, MB, and the packages that were imported."""
-    ran = subprocess.run(
-        [sys.executable, "-c", BLOCKED, str(DATA / team)],
-        capture_output=True, text=True, check=True, cwd=ROOT,
-    )  # fmt: skip
-    start, spent, memory, *others = ran.stdout.split()
-    return float(start), float(spent), float(memory), set(others)
-
-
 def test_it_runs_with_numpy_and_onnxruntime_alone_and_in_little_memory():
-    _, spent, memory, others = measured("warehouse")
-    assert {"mavic", "numpy", "onnxruntime"} <= others
-    assert not others & {"jax", "jaxlib", "optax", "scipy", "torch", "onnx", "fastapi", "rich"}
-    assert memory < 200
-    assert spent < 0.02  # 2 ms on a calm core; the long test checks that
+    cost = cost_of(DATA / "warehouse")
+    assert {"mavic", "numpy", "onnxruntime"} <= cost.packages
+    heavy = {"jax", "jaxlib", "optax", "scipy", "torch", "onnx", "fastapi", "rich"}
+    assert not cost.packages & heavy
+    assert cost.memory < 200
+    assert cost.decision < 0.02  # 2 ms on a calm core; the long test checks that
 
 
 @pytest.mark.long
 def test_start_up_and_decisions_are_fast():
     """The best of three, since other processes may use the core."""
-    found = [measured("warehouse") for _ in range(3)]
-    assert min(start for start, *_ in found) < 1.0
-    assert min(spent for _, spent, *_ in found) < 0.002
-
-
-def resident() -> float:
-    """The memory of this process now, in MB."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096 / 2**20
+    found = [cost_of(DATA / "warehouse") for _ in range(3)]
+    assert min(cost.start for cost in found) < 1.0
+    assert min(cost.decision for cost in found) < 0.002
 
 
 @pytest.mark.parametrize(
     "ticks",
     [pytest.param(20_000, marks=pytest.mark.long), pytest.param(1_000_000, marks=pytest.mark.slow)],
 )
-def test_a_day_of_operation_without_growth(ticks, clock):
-    team = open_team(DATA / "warehouse", clock=clock, silent_after=50.0)
-    a_day(team, clock, 5_000)
-    before = resident()
-    decisions = a_day(team, clock, ticks, seed=1)
+def test_a_day_of_operation_without_growth(ticks):
+    decisions, growth = growth_of(DATA / "warehouse", ticks)
     assert decisions > ticks / 20
-    assert resident() - before < 8
+    assert growth < 8
+
+
+def test_the_recorded_costs_are_within_the_aims():
+    found = json.loads((ROOT / "results" / "runtime.json").read_text(encoding="utf-8"))
+    three, day = found["warehouse/mavic"], found["day"]
+    assert three["agents"] == 3 and three["start_seconds_worst"] < 1
+    assert three["decision_ms_worst"] < 2 and three["memory_mb"] < 200
+    assert day["ticks"] == 1_000_000 and day["growth_mb"] < 8
 
 
 def test_the_shield_leaves_an_agent_something():
