@@ -1,6 +1,6 @@
 """Recurrent PPO with macro-actions in torch, in one file: what the correction changes at a change of instruction.
 
-    pip install 'mavic[interop]' torch
+    pip install 'mavic[torch]'
     python examples/ppo_torch.py --correction cut --seed 1
     python examples/ppo_torch.py --figure results/ppo_torch     # draws what the runs wrote there
 

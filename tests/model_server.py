@@ -6,15 +6,17 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @contextlib.contextmanager
-def serving(answer: Callable[[dict], bytes | str | int]) -> Iterator[tuple[str, list[dict]]]:
+def serving(
+    answer: Callable[[dict], Iterable[bytes] | bytes | str | int],
+) -> Iterator[tuple[str, list[dict]]]:
     """Serve answers, and yield the address and the requests.
 
-    A text is what a model says, bytes are the whole body, a number is a status.
+    A text is what a model says, bytes are the whole body, a number is a status, other things are parts of a body.
     """
     asked: list[dict] = []
 
@@ -28,7 +30,10 @@ def serving(answer: Callable[[dict], bytes | str | int]) -> Iterator[tuple[str, 
             with contextlib.suppress(OSError):  # who asked may be gone
                 self.send_response(made if isinstance(made, int) else 200)
                 self.end_headers()
-                self.wfile.write(made if isinstance(made, bytes) else b"")
+                for part in (
+                    [made] if isinstance(made, bytes) else [] if isinstance(made, int) else made
+                ):
+                    self.wfile.write(part)
 
         def log_message(self, *args) -> None:
             pass

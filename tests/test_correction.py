@@ -4,7 +4,9 @@ import math
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -154,8 +156,41 @@ def test_the_page_shows_what_it_says():
         assert float(shown[1]) == names["found"][name][0]
 
 
-def test_the_changed_lines_of_a_ppo_are_at_most_ten():
+def diff_of_the_page() -> str:
     page = (ROOT / "docs" / "correction.md").read_text(encoding="utf-8")
     (diff,) = re.findall(r"^```diff\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    return diff
+
+
+def test_the_changed_lines_of_a_ppo_run():
+    """Four environments: one goes on, one is told something, one truly ends, one is cut at its horizon."""
+    acting, after = (
+        "\n".join(line[1:] for line in part.splitlines() if not line.startswith("-"))
+        for part in diff_of_the_page().split(" # after the rollout\n")
+    )
+    rng, (ended, cut) = np.random.default_rng(0), np.zeros((2, 3, 4), bool)
+    seen, rewards = rng.normal(size=(2, 3, 4))
+    said = np.zeros((4, 4, 1))
+    said[2:, 1] = ended[1, 2] = cut[1, 3] = True
+    steps = zip(seen, rewards, ended, cut, said[1:], strict=True)
+    names = {name: np.zeros((3, 4)) for name in ("rewards", "discount", "v_same", "v_next")}
+    names |= {name: np.zeros((3, 4), bool) for name in ("switched", "last")}
+    names |= {
+        "env": SimpleNamespace(step=lambda action: next(steps)),
+        "critic": lambda seen, said, memory: (seen + 10 * said[:, 0], "memory of that pass"),
+        "gae": partial(gae, gae_lambda=1.0),
+        **dict(values=np.zeros((3, 4)), instruction=said[0], action=0, memory=0),
+        **dict(gamma=0.5, ticks=2),
+    }
+    for names["t"] in range(3):
+        exec(acting, names)
+    exec(after, names)
+    assert seen[2, 1] + 10 == names["v_next"][2, 1]
+    onward = [names["returns"][2, 0], seen[1, 1], 0, seen[1, 3]]  # told: its value under no words
+    np.testing.assert_allclose(names["returns"][1], rewards[1] + 0.25 * np.array(onward))
+
+
+def test_the_changed_lines_of_a_ppo_are_at_most_ten():
+    diff = diff_of_the_page()
     added = [line for line in diff.splitlines() if line.startswith("+")]
     assert 1 <= len(added) <= 10

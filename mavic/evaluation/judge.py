@@ -32,6 +32,7 @@ from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.environments import instructed_env
 from mavic.experiment.methods import JUDGED, preset_of
 from mavic.experiment.task import Task, task_of
+from mavic.language import text
 from mavic.rollout import step as steps
 from mavic.rollout import threefry
 from mavic.rollout.step import InstructedEnv
@@ -264,7 +265,12 @@ class _Play:
             state=jax.tree.map(lambda leaf: leaf[place], shown_state),
             memory=memory,
         )
-        made = list(self.agent(seen))
+        found = self.agent(seen)
+        if isinstance(found, str) or not hasattr(found, "__iter__"):
+            raise ValueError(
+                f"the agent returned {text.shown(repr(found), 60)}, not a macro for each agent"
+            )
+        made = list(found)
         if len(made) != len(self.macros):
             raise ValueError(f"the agent chose {len(made)} macros for {len(self.macros)} agents")
         return [
@@ -280,11 +286,12 @@ class _Play:
             self.unsure += told
             rest = [m for m in self.rest[agent] if m in available]
             return (rest or available)[0]
-        number = macros.index(choice) if choice in macros else choice
-        if isinstance(number, str) or number not in available:
+        number = macros.index(choice) if isinstance(choice, str) and choice in macros else choice
+        if isinstance(number, str) or np.ndim(number) or number not in available:
             offered = ", ".join(macros[m] for m in available)
             raise ValueError(
-                f"the agent chose {choice!r} for {seen.agents[agent]}, which is not available; available: {offered}"
+                f"the agent chose {text.shown(repr(choice), 60)} for {seen.agents[agent]}, which is not available; "
+                f"available: {offered}"
             )
         return int(number)
 

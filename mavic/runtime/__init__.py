@@ -3,6 +3,7 @@
 Events come in (`say`, `observed`, `ended`, `failed`, `tick`), commands go out (`Start`, `Cancel`).
 
     team       RobotTeam: events to commands
+    events     the commands, the answer to words, the error of a wrong event
     folder     the exported folder: read, checked by its hashes
     actors     the actors: what each agent chooses
     contract   what each kind allows, and which two instructions can hold together

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.parse
@@ -9,7 +10,8 @@ import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
-from mavic.runtime.team import Answer, Cancel, Command, EventError, Start
+from mavic.language.reader.endpoint import SCHEMES
+from mavic.runtime.events import Answer, Cancel, Command, EventError, Start, listed
 
 
 class ServerError(ConnectionError):
@@ -27,6 +29,8 @@ class Client:
             token: what the server printed when it started.
             seconds: how long to wait for an answer.
         """
+        if not str(url).startswith(SCHEMES):
+            raise ValueError(f"url {url!r} is no address; it begins with http:// or https://")
         self.url, self._token, self._seconds = url.rstrip("/"), token, seconds
 
     def state(self) -> dict[str, Any]:
@@ -43,7 +47,8 @@ class Client:
         also: bool = False,
     ) -> Answer:
         """Give an instruction in words or by its kind, as `RobotTeam.say` does; it holds for `seconds`."""
-        body = dict(text=text, kind=kind, to=to and list(to), seconds=seconds, also=also)
+        whom = None if to is None else listed(to)
+        body = dict(text=text, kind=kind, to=whom, seconds=seconds, also=also)
         found = self._ask("POST", "/say", body)
         return Answer(
             commands=_commands(found),
@@ -101,16 +106,21 @@ class Client:
         self, agent: str, event: str, observation: Any, available: Any, holds: Any, **more: Any
     ) -> tuple[Command, ...]:
         body = {
-            "observation": _plain(observation, float),
-            "available": _plain(available, bool),
-            "holds": holds and {name: list(macros) for name, macros in holds.items()},
+            "observation": _plain(observation, float, "observation must be numbers"),
+            "available": _plain(available, bool, "available must be booleans"),
+            "holds": _predicates(holds),
         }
         path = f"/agents/{urllib.parse.quote(agent, safe='')}/{event}"
         return _commands(self._ask("POST", path, body | more))
 
     def _ask(self, method: str, path: str, body: Any = None, seconds: float | None = None) -> Any:
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
-        data = json.dumps(body if body is not None else {}).encode() if method == "POST" else None
+        try:
+            data = (
+                json.dumps(body if body is not None else {}).encode() if method == "POST" else None
+            )
+        except (TypeError, ValueError) as error:
+            raise EventError(f"the event cannot be sent as JSON ({error})") from None
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=seconds or self._seconds) as reply:
@@ -118,7 +128,7 @@ class Client:
         except urllib.error.HTTPError as error:
             with error:
                 raise _refusal(error) from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             why = getattr(error, "reason", None) or error
             raise ServerError(f"{self.url}: the server cannot be reached ({why})") from None
 
@@ -135,8 +145,18 @@ def _refusal(error: urllib.error.HTTPError) -> Exception:
     return ServerError(f"{error.url}: {detail} (HTTP {error.code})")
 
 
-def _plain(values: Any, kind: type) -> list[Any] | None:
-    return None if values is None else [kind(value) for value in values]
+def _plain(values: Any, kind: type, wanted: str) -> list[Any] | None:
+    try:
+        return None if values is None else [kind(value) for value in values]
+    except (TypeError, ValueError, OverflowError):
+        raise EventError(wanted) from None
+
+
+def _predicates(holds: Any) -> dict[str, list[str]] | None:
+    try:
+        return None if holds is None else {name: list(macros) for name, macros in holds.items()}
+    except (TypeError, AttributeError):
+        raise EventError("holds: it must map predicates to macros") from None
 
 
 def _commands(found: dict[str, Any]) -> tuple[Command, ...]:

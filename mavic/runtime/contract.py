@@ -61,11 +61,11 @@ class Contract:
 
     def agent(self, name: str | int) -> int:
         """Return the number of an agent, from its name or number."""
-        if isinstance(name, int) and 0 <= name < len(self.agents):
+        if isinstance(name, int) and not isinstance(name, bool) and 0 <= name < len(self.agents):
             return name
-        if name not in self.agents:
+        if not isinstance(name, str) or name not in self.agents:
             raise ValueError(f"agent {name!r} is unknown; {suggest(str(name), self.agents)}")
-        return self.agents.index(str(name))
+        return self.agents.index(name)
 
     def kind(self, name: str) -> int:
         """Return the number of a kind."""

@@ -11,7 +11,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
+from mavic.hints import look_up
 from mavic.storage import json_shape
+
+OR_NONE = type(None)
+ROBOT = {"agent": str}
+SHAPES: dict[str, dict[str, Any]] = {
+    "open": {"world": str, "agents": [str], "kinds": [str], "greedy": bool, "shield": bool},
+    "begin": {},
+    "say": {"text": str, "kind": str, "to": [str], "until": (float, OR_NONE), "also": bool},
+    "end": {"kinds": [str], "by": str},
+    "observed": {**ROBOT, "observation": [float]},
+    "ended": ROBOT,
+    "failed": {**ROBOT, "why": str},
+    "silent": ROBOT,
+    "back": ROBOT,
+    "start": {**ROBOT, "macro": str, "number": int, "draw": float, "complies": (bool, OR_NONE)},
+    "cancel": ROBOT,
+    "refused": {"text": str, "why": str},
+}
+"""What a line has beside its time, by its event. What else it has is for people."""
 
 
 class LogError(ValueError):
@@ -64,9 +83,9 @@ def _line(path: str | Path, number: int, text: str) -> dict[str, Any]:
     try:
         line = json_shape.parse(text)
         json_shape.check(line, {"t": float, "event": str}, "the line")
-        if number == 1:
-            json_shape.check(line, {"world": str, "agents": [str], "kinds": [str]}, "the line")
-    except json_shape.ShapeError as error:
+        shape = look_up(SHAPES, line["event"], "event")
+        json_shape.check(line, shape, "the line")
+    except ValueError as error:
         raise LogError(f"{path}:{number}: {error}") from None
     if (number == 1) != (line["event"] == "open"):
         raise LogError(f"{path}:{number}: a log has one line `open`, the first")

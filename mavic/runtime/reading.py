@@ -145,4 +145,10 @@ def reader_of(
         reader = Endpoint(
             reader, {kind: (phrases.get(kind) or [kind])[0] for kind in contract.kinds[1:]}
         )
-    return RemoteReader(reader, contract) if isinstance(reader, Endpoint) else reader
+    if isinstance(reader, Endpoint):
+        return RemoteReader(reader, contract)
+    if not callable(getattr(reader, "read", None)):
+        raise ValueError(
+            f"reader must be an address, an Endpoint or an object with read, not {type(reader).__name__}"
+        )
+    return reader

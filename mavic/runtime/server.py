@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +17,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import Depends, FastAPI, Header, HTTPException, Query, WebSocket, WebSocketDisconnect
-from fastapi.responses import JSONResponse
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from mavic.runtime.folder import ExportError
@@ -176,6 +178,13 @@ def make_app(team: RobotTeam, token: str) -> FastAPI:
     async def refuse(request: Any, error: Exception) -> JSONResponse:
         del request
         return JSONResponse({"detail": str(error)}, 409)
+
+    @app.exception_handler(RequestValidationError)
+    async def misshapen(request: Any, error: RequestValidationError) -> Response:
+        """Say what is wrong without the wrong value, which JSON may be unable to hold (inf, half a character)."""
+        del request
+        detail = [{name: one[name] for name in ("loc", "msg", "type")} for one in error.errors()]
+        return Response(json.dumps({"detail": detail}), 422, media_type="application/json")
 
     @app.get("/state", dependencies=guarded)
     async def state() -> State:

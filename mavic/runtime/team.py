@@ -24,44 +24,13 @@ from mavic.language.reader.endpoint import Endpoint
 from mavic.language.text import END, NONE
 from mavic.runtime import actors
 from mavic.runtime.contract import Contract
+from mavic.runtime.events import Answer, Cancel, Command, EventError, Start, listed
 from mavic.runtime.folder import ACTORS, Export, ExportError, open_export
 from mavic.runtime.log import Log
 from mavic.runtime.reading import Reading, Reads, reader_of
 
 IDLE, RUNNING, CANCELLING, SILENT = "idle", "running", "cancelling", "silent"
-
-
-class EventError(ValueError):
-    """An event cannot be taken: an unknown agent, a wrong shape, or an event out of order."""
-
-
-@dataclass(frozen=True)
-class Start:
-    """The robot starts a macro. `number` counts decisions; a robot gives it back with `ended` or `failed`."""
-
-    agent: str
-    macro: str
-    number: int
-
-
-@dataclass(frozen=True)
-class Cancel:
-    """The robot stops what it does and reports `ended`."""
-
-    agent: str
-
-
-Command = Start | Cancel
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What became of words: the commands, and how they were understood."""
-
-    commands: tuple[Command, ...] = ()
-    kind: str = NONE  # the kind that was given, "end", or "none"
-    unsure: bool = False  # nothing was changed: ask the person
-    note: str = ""  # why, if a reason is known
+LATEST = 1e300  # a time that a log can hold
 
 
 @dataclass
@@ -113,6 +82,10 @@ class RobotTeam:
     ) -> None:
         """Begin an episode. `open_team` describes the arguments."""
         facts = export.facts
+        if silent_after is not None and not (
+            isinstance(silent_after, float | int) and 0 < silent_after < LATEST
+        ):
+            raise ValueError(f"silent_after must be seconds above 0, or None, not {silent_after!r}")
         try:
             self.contract = Contract.of(facts)
         except ValueError as error:
@@ -225,10 +198,10 @@ class RobotTeam:
         """
         if (text is None) == (kind is None):
             raise EventError("say takes a text or a kind, one of the two")
+        if not isinstance(also, bool):
+            raise EventError(f"also must be True or False, not {also!r}")
         self._time = self.now()
-        whom = self._whom(to)
-        if until is not None and not until > self._time:
-            raise EventError(f"until is {until}, but the team's clock is at {self._time}")
+        whom, until = self._whom(to), self._later(until)
         if reading is None:
             reading = self.read(text) if text is not None else self._named(str(kind))
         words = text if text is not None else str(kind)
@@ -242,10 +215,10 @@ class RobotTeam:
         if not meant.any():
             raise EventError(f"{reading.kind} addresses none of these agents")
         kinds = np.where(meant, number, 0)
-        commands = self._pass_time()  # what is over by now is no conflict
         place = self._place(kinds, also)
         vectors = np.where(meant[:, None], self._vector(reading, number)[None], 0)
         heard = actors.Heard(vectors.astype(np.float32), meant)
+        commands = self._pass_time()  # after all errors, which would lose its commands
         if not also:
             self._held = [None, None]
         self._held[place] = _Instruction(kind=kinds, heard=heard, text=words, until=until)
@@ -265,6 +238,10 @@ class RobotTeam:
         """
         if not isinstance(text, str):
             raise EventError(f"text must be a sentence, not {type(text).__name__}")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise EventError(f"text is no Unicode text ({error.reason})") from None
         return self._reader.read(text)
 
     def end(self) -> tuple[Command, ...]:
@@ -339,6 +316,8 @@ class RobotTeam:
             holds: as in `observed`.
             number: as in `ended`.
         """
+        if not isinstance(why, str):
+            raise EventError(f"why must be a text, not {type(why).__name__}")
         return self._over("failed", agent, (observation, available, holds), number, why=why)
 
     def tick(self) -> tuple[Command, ...]:
@@ -359,22 +338,35 @@ class RobotTeam:
     def _pass_time(self) -> tuple[Command, ...]:
         now = self._time
         commands: tuple[Command, ...] = ()
-        past = [
-            one is not None and one.until is not None and one.until <= now for one in self._held
-        ]
-        if any(past):
-            over = [
-                self.contract.kinds[one.kind.max()]
-                for one, is_past in zip(self._held, past, strict=True)
-                if one and is_past
-            ]
-            self._held = [None if its else one for one, its in zip(self._held, past, strict=True)]
-            self._write("end", kinds=over, by="deadline")
+        left = self._in_time()
+        if over := [one for one, its in zip(self._held, left, strict=True) if one and not its]:
+            self._held = left
+            kinds = [self.contract.kinds[one.kind.max()] for one in over]
+            self._write("end", kinds=kinds, by="deadline")
             commands = self._cancel_all()
         for number, robot in enumerate(self._robots):
             if self._silent_after is not None and now - robot.heard_of > self._silent_after:
                 commands += self._lose(number)
         return commands
+
+    def _in_time(self) -> list[_Instruction | None]:
+        """Return the instructions that hold, without those whose deadline is over."""
+        return [
+            None if one is None or (one.until is not None and one.until <= self._time) else one
+            for one in self._held
+        ]
+
+    def _later(self, until: Any) -> float | None:
+        """Return the time at which an instruction ends, or raise."""
+        if until is None:
+            return None
+        if not isinstance(until, float | int | np.number):
+            raise EventError(f"until must be a time of the team's clock, not {until!r}")
+        if not self._time < until < LATEST:
+            raise EventError(
+                f"until is {until}, but the team's clock is at {self._time}; None stands for no end"
+            )
+        return float(until)
 
     def _end(self) -> tuple[Command, ...]:
         if not any(self._held):
@@ -403,9 +395,7 @@ class RobotTeam:
 
     def _whom(self, to: Sequence[str | int] | None) -> np.ndarray:
         whom = np.full(len(self.agents), to is None)
-        if isinstance(to, str):
-            raise EventError(f"to must be a list of agents, such as [{to!r}]")
-        for agent in to or ():
+        for agent in () if to is None else listed(to):
             whom[self._agent(agent)] = True
         if not whom.any():
             raise EventError("to names no agent")
@@ -431,14 +421,15 @@ class RobotTeam:
 
     def _place(self, kinds: np.ndarray, also: bool) -> int:
         """Return whether an instruction becomes the first (0) or the second (1)."""
-        if not also or not any(self._held):
+        held = self._in_time()  # what is over by now is no conflict
+        if not also or not any(held):
             return 0
-        if all(self._held):
+        if all(held):
             raise EventError("two instructions hold already; end them first, or replace both")
-        other = next(one for one in self._held if one is not None)
+        other = next(one for one in held if one is not None)
         if why := self.contract.conflict(other.kind, kinds):
             raise EventError(why)
-        return int(self._held[0] is not None)
+        return int(held[0] is not None)
 
     def _checked(self, agent: int, observation: Any, available: Any, holds: Any) -> _Seen:
         """Return what an agent sees, or raise."""
@@ -450,8 +441,11 @@ class RobotTeam:
             )
             raise EventError(f"holds: {why}") from None
         try:
-            seen = np.asarray(observation, np.float32)
-        except (TypeError, ValueError):
+            if np.iscomplexobj(observation):
+                raise TypeError
+            with np.errstate(over="ignore"):  # a number that float32 cannot hold is not finite
+                seen = np.asarray(observation, np.float32)
+        except (TypeError, ValueError, OverflowError):
             raise EventError("observation must be numbers") from None
         if seen.shape != self._size[1:]:
             raise EventError(
@@ -461,11 +455,13 @@ class RobotTeam:
             raise EventError("observation has numbers that are not finite")
         if available is None:
             return _Seen(seen, None, holding, holds)
-        offered = np.asarray(available)
-        if offered.shape != self.contract.exists.shape[1:] or offered.dtype != bool:
-            raise EventError(
-                f"available must be {self.contract.exists.shape[1]} booleans, one for each macro"
-            )
+        wanted = self.contract.exists.shape[1:]
+        try:
+            offered = np.asarray(available)
+        except ValueError:  # lists of different lengths
+            offered = np.zeros(())
+        if offered.shape != wanted or offered.dtype != bool:
+            raise EventError(f"available must be {wanted[0]} booleans, one for each macro")
         if not offered.any():
             raise EventError("available offers no macro")
         return _Seen(seen, offered, holding, holds)
@@ -508,7 +504,9 @@ class RobotTeam:
         place = self._agent(agent)
         robot, name = self._robots[place], self.agents[place]
         seen = None if sees[0] is None else self._checked(place, *sees)
-        if number is not None and number != robot.number:
+        if number is not None and not (
+            isinstance(number, int | np.integer) and number == robot.number
+        ):
             raise EventError(
                 f"{name} {event} number {number}, but its last start is number {robot.number}"
             )

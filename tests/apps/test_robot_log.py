@@ -54,6 +54,14 @@ def test_the_ordinary_command_draws_it(log, tmp_path, capsys):
     assert "cook_1" in page and '"stay"' in page and "wrote" in capsys.readouterr().out
 
 
+def test_a_log_with_an_endless_time_is_one_line(log, tmp_path, capsys):
+    text = log.read_text(encoding="utf-8")
+    log.write_text(text.replace('"until":9.0', '"until":Infinity'), encoding="utf-8")
+    with pytest.raises(SystemExit):
+        main(["replay", str(log), "--out", str(tmp_path / "page.html")])
+    assert "until must be a finite number or null, not inf" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "wrong, said",
     [

@@ -185,6 +185,9 @@ def test_the_agent_sees_what_is_asked_and_has_a_memory_of_its_own():
 @pytest.mark.parametrize(
     "agent, said",
     [
+        (lambda seen: None, "the agent returned None, not a macro for each agent"),
+        (lambda seen: "STAY", "the agent returned 'STAY', not a macro for each agent"),
+        (lambda seen: np.full((2, 8), 0.125), "chose array([0.125, 0.125"),
         (lambda seen: ["STAY"], "the agent chose 1 macros for 2 agents"),
         (lambda seen: ["DANCE", "STAY"], "chose 'DANCE' for robot_0, which is not available; av"),
         (lambda seen: [0, 99], "chose 99 for robot_1"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,18 @@ def test_timeouts_and_nonsense_are_unsure(answer, why):
         endpoint = Endpoint(url, KINDS, seconds=0.3)
         assert endpoint.read("hold it") == "unsure"
         assert why in endpoint.why and "\n" not in endpoint.why
+
+
+def test_an_answer_that_comes_byte_by_byte_has_one_deadline():
+    def drip(body):
+        for byte in json.dumps({"choices": [{"message": {"content": "stay"}}]}).encode()[:8]:
+            yield bytes([byte])
+            time.sleep(0.1)
+
+    with serving(drip) as (url, _):
+        endpoint, begun = Endpoint(url, KINDS, seconds=0.2), time.monotonic()
+        assert endpoint.read("hold it") == "unsure" and "did not answer in time" in endpoint.why
+        assert time.monotonic() - begun < 0.6
 
 
 def test_a_reader_that_is_down_is_unsure_and_is_asked_again_later(monkeypatch):

@@ -112,6 +112,17 @@ def test_commands_arrive_on_the_websocket(client, server):
         (lambda one: one.say("an unknown sentence"), "without its reader"),
         (lambda one: one.commands("nobody"), "agent 'nobody' is unknown"),
         (lambda one: one.say(kind="stay", seconds=-1), "greater than 0"),
+        (
+            lambda one: one.say(kind="stay", seconds=float("inf")),
+            "less than or equal to 1000000000",
+        ),
+        (lambda one: one.say("stay \ud800"), "text: Input should be a valid string"),
+        (lambda one: one.say(kind="stay", to="cook_0"), "to must be a list of agents"),
+        (lambda one: one.say(kind=object()), "cannot be sent as JSON"),
+        (lambda one: one.observed("cook_0", "north"), "observation must be numbers"),
+        (lambda one: one.observed("cook_0", [SEES]), "observation must be numbers"),
+        (lambda one: one.observed("cook_0", SEES, [[True]], 3), "holds: it must map predicates"),
+        (lambda one: one.observed("cook_0", SEES, None, ["LEFT"]), "holds: it must map predicates"),
     ],
 )
 def test_a_wrong_event_is_one_clear_line_and_the_server_goes_on(client, ask, said):
@@ -132,6 +143,41 @@ def test_without_the_token_nothing_is_answered(server):
 
     with pytest.raises(websockets.exceptions.InvalidStatus):
         asyncio.run(listen())
+
+
+@pytest.mark.parametrize("path, body", [
+    ("say", b'{"kind": "stay", "seconds": Infinity}'),
+    ("say", b'{"text": "\\ud800"}'),
+    ("say", b'{"\\ud800": NaN}'),
+    ("say", b"[" * 100_000),
+    ("agents/cook_0/observed", b'{"observation": [[0.0]]}'),
+    ("agents/cook_0/observed", b'{"observation": [0.0], "holds": ["LEFT"]}'),
+])  # fmt: skip
+def test_a_message_of_the_wrong_shape_is_the_senders_error(server, path, body):
+    url, token, _ = server
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    with pytest.raises(urllib.error.HTTPError) as error:
+        urllib.request.urlopen(urllib.request.Request(url + path, body, headers), timeout=10)
+    with error.value:
+        assert error.value.code in (400, 422) and json.loads(error.value.read())["detail"]
+
+
+def test_the_client_needs_the_standard_library_alone_and_an_address():
+    code = "import sys; sys.modules |= dict.fromkeys(['numpy', 'onnxruntime']); import mavic.runtime.client"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    with pytest.raises(
+        ValueError, match=r"url '127\.0\.0\.1:8643' is no address; it begins with http"
+    ):
+        Client("127.0.0.1:8643", "t")
+
+
+def test_without_the_web_packages_the_command_says_what_to_install():
+    code = CODE.replace("['jax']", "['fastapi']")
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(TEAM)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert ran.returncode == 1 and "pip install" in ran.stderr and ran.stderr.count("\n") == 1
+    assert "fastapi is missing" in ran.stderr and "fastapi uvicorn websockets" in ran.stderr
 
 
 def test_a_server_that_is_down_is_one_line():

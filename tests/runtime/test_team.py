@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,20 +19,11 @@ from mavic.runtime.folder import ExportError
 from mavic.runtime.reading import Reading
 from mavic.runtime.team import Cancel, EventError, RobotTeam, Start, open_team
 from mavic.storage import files
+from tools.runtime_cost import Clock, a_day, cost_of, growth_of
 
 DATA = Path(__file__).parent / "data"
 ROOT = Path(__file__).parents[2]
 RECORDED = sorted(DATA.glob("*.npz"))
-
-
-class Clock:
-    """A clock that goes when it is told to."""
-
-    def __init__(self) -> None:
-        self.time = 0.0
-
-    def __call__(self) -> float:
-        return self.time
 
 
 @pytest.fixture
@@ -226,6 +216,28 @@ def test_a_deadline_ends_an_instruction(cooks, clock):
         cooks.say(kind="stay", until=4.0)
 
 
+def test_a_refused_instruction_loses_no_command_of_its_moment(cooks, clock):
+    cooks.say(kind="avoid-left-board", until=5.0)
+    cooks.say(kind="avoid-plate-1", also=True)
+    cooks.observed("cook_0", sees(cooks))
+    clock.time = 5.0
+    with pytest.raises(EventError, match="avoid-plate-1 holds already"):
+        cooks.say(kind="avoid-plate-1", also=True)
+    assert cooks.tick() == (Cancel("cook_0"),) and cooks.instructions == ("avoid-plate-1",)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"reader": 42}, "reader must be an address, an Endpoint or an object with read, not int"),
+        ({"silent_after": float("nan")}, "silent_after must be seconds above 0, or None, not nan"),
+    ],
+)
+def test_wrong_settings_are_one_line(setting, said):
+    with pytest.raises(ValueError, match=said):
+        open_team(DATA / "overcooked", **setting)
+
+
 def test_two_instructions_at_once(cooks, clock):
     cooks.say(kind="avoid-left-board", until=5.0)
     cooks.say(kind="avoid-plate-1", also=True)
@@ -322,6 +334,23 @@ def test_a_training_phrase_needs_no_encoder_and_another_sentence_says_what_is_mi
         (lambda team: team.say(kind="stay", to="cook_0"), "to must be a list of agents"),
         (lambda team: team.say(kind="stay", to=[]), "to names no agent"),
         (lambda team: team.say(3), "text must be a sentence, not int"),
+        (lambda team: team.say("stay \ud800"), "text is no Unicode text (surrogates not allowed)"),
+        (lambda team: team.say(kind="stay", to=3), "to must be a list of agents, such as [3]"),
+        (lambda team: team.say(kind="stay", until=np.inf), "until is inf, but the team's clock"),
+        (lambda team: team.say(kind="stay", until=10**400), "until is 1000"),
+        (
+            lambda team: team.say(kind="stay", until="soon"),
+            "a time of the team's clock, not 'soon'",
+        ),
+        (lambda team: team.say(kind="stay", until=np.zeros((9, 99))), "a time of the team's clock"),
+        (lambda team: team.say(kind="stay", also=[0]), "also must be True or False, not [0]"),
+        (lambda team: team.observed(True, [0] * 63), "agent True is unknown"),
+        (lambda team: team.observed("cook_0", np.zeros(63, complex)), "observation must be numb"),
+        (lambda team: team.ended("cook_0", number=np.ones(2)), "but its last start is number 0"),
+        (lambda team: team.observed("cook_0", [1e300] * 63), "numbers that are not finite"),
+        (lambda team: team.observed("cook_0", [10**400] * 63), "observation must be numbers"),
+        (lambda team: team.observed("cook_0", [0] * 63, [[True], []]), "available must be 21"),
+        (lambda team: team.failed("cook_0", object()), "why must be a text, not object"),
     ],
 )
 def test_a_wrong_event_is_one_clear_line_and_the_rest_goes_on(cooks, event, said):
@@ -411,42 +440,6 @@ def test_facts_that_contradict_each_other_are_one_clear_line(copied, changed, sa
     assert said in str(error.value) and "\n" not in str(error.value)
 
 
-def a_day(team: RobotTeam, clock: Clock, ticks: int, seed: int = 0) -> int:
-    """Let robots work, fail, fall silent and be instructed for many ticks. Return the number of decisions."""
-    rng, busy, decisions = np.random.default_rng(seed), {}, 0
-    size = team._size[1]
-    for _ in range(ticks):
-        clock.time += 1.0
-        commands = list(team.tick())
-        if rng.random() < 0.01:
-            kind = team.contract.kinds[rng.integers(1, len(team.contract.kinds))]
-            until = clock.time + float(rng.integers(3, 20))
-            commands += team.say(kind=kind, until=until).commands
-        for agent in [one for one, left in busy.items() if left <= clock.time]:
-            del busy[agent]
-            if rng.random() < 0.02:
-                commands += team.failed(agent, "stuck")
-            else:
-                commands += team.ended(agent)
-        while commands:
-            command = commands.pop()
-            if isinstance(command, Cancel):
-                busy.pop(command.agent, None)
-                if team.status(command.agent) == "cancelling":
-                    commands += team.ended(command.agent)
-            else:
-                decisions += 1
-                busy[command.agent] = clock.time + float(rng.integers(1, 30))
-        for agent in team.agents:
-            silent = team.status(agent) == "silent"
-            if agent not in busy and rng.random() < (0.05 if silent else 0.9):
-                for command in team.observed(agent, rng.integers(0, 2, size)):
-                    if isinstance(command, Start):
-                        decisions += 1
-                        busy[command.agent] = clock.time + float(rng.integers(1, 30))
-    return decisions
-
-
 def test_the_same_events_lead_to_the_same_decisions(tmp_path, clock):
     path = tmp_path / "day.jsonl"
     team = open_team(DATA / "warehouse", clock=clock, silent_after=20.0, log=path, seed=5)
@@ -489,6 +482,23 @@ def test_a_log_that_a_killed_process_left_is_read_and_another_file_is_not(tmp_pa
         list(logs.read(path))
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"event": "say", "text": "stay", "kind": "stay", "to": [], "until": None}, "also is miss"),
+        ({"event": "end", "kinds": ["stay"], "by": 3}, "by must be a text"),
+        ({"event": "sing"}, "event 'sing' is unknown; did you mean"),
+    ],
+)
+def test_a_line_of_a_log_that_lacks_something_is_named(line, said, tmp_path):
+    path = tmp_path / "log.jsonl"
+    open_team(DATA / "overcooked", log=path).close()
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(json.dumps({"t": 1.0, **line}) + "\n")
+    with pytest.raises(logs.LogError, match=r"log\.jsonl:2: .*" + said):
+        list(logs.read(path))
+
+
 def test_the_page_runs(tmp_path, monkeypatch):
     """The block of docs/robots.md, with a team that was exported without its reader."""
     page = (ROOT / "docs" / "robots.md").read_text(encoding="utf-8")
@@ -503,74 +513,39 @@ def test_the_page_runs(tmp_path, monkeypatch):
     assert f"compare {counted} recorded ones" in page
 
 
-BLOCKED = """
-import sys
-for name in ("jax", "jaxlib", "optax", "scipy", "torch", "onnx", "fastapi"):
-    sys.modules[name] = None
-import time
-start = time.perf_counter()
-from mavic.runtime.team import open_team
-team = open_team(sys.argv[1])
-started = time.perf_counter() - start
-import numpy, pathlib
-for agent in team.agents:
-    team.observed(agent, numpy.zeros(team._size[1]))
-spent = time.process_time()
-for _ in range(300):
-    for agent in team.agents:
-        team.ended(agent, numpy.zeros(team._size[1]))
-spent = (time.process_time() - spent) / 300
-peak = next(line for line in pathlib.Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-memory = int(peak.split()[1]) / 1024
-others = {name.split(".")[0] for name in sys.modules if sys.modules[name] is not None}
-others -= set(sys.stdlib_module_names) | {"__main__"}
-print(started, spent, memory, *sorted(others))
-"""
-
-
-def measured(team: str) -> tuple[float, float, float, set[str]]:
-    """Seconds to start, seconds of one core for a decision of all agents, MB, and the packages that were imported."""
-    ran = subprocess.run(
-        [sys.executable, "-c", BLOCKED, str(DATA / team)],
-        capture_output=True, text=True, check=True, cwd=ROOT,
-    )  # fmt: skip
-    start, spent, memory, *others = ran.stdout.split()
-    return float(start), float(spent), float(memory), set(others)
-
-
 def test_it_runs_with_numpy_and_onnxruntime_alone_and_in_little_memory():
-    _, spent, memory, others = measured("warehouse")
-    assert {"mavic", "numpy", "onnxruntime"} <= others
-    assert not others & {"jax", "jaxlib", "optax", "scipy", "torch", "onnx", "fastapi", "rich"}
-    assert memory < 200
-    assert spent < 0.02  # 2 ms on a calm core; the long test checks that
+    cost = cost_of(DATA / "warehouse")
+    assert {"mavic", "numpy", "onnxruntime"} <= cost.packages
+    heavy = {"jax", "jaxlib", "optax", "scipy", "torch", "onnx", "fastapi", "rich"}
+    assert not cost.packages & heavy
+    assert cost.memory < 200
+    assert cost.decision < 0.02  # 2 ms on a calm core; the long test checks that
 
 
 @pytest.mark.long
 def test_start_up_and_decisions_are_fast():
     """The best of three, since other processes may use the core."""
-    found = [measured("warehouse") for _ in range(3)]
-    assert min(start for start, *_ in found) < 1.0
-    assert min(spent for _, spent, *_ in found) < 0.002
-
-
-def resident() -> float:
-    """The memory of this process now, in MB."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096 / 2**20
+    found = [cost_of(DATA / "warehouse") for _ in range(3)]
+    assert min(cost.start for cost in found) < 1.0
+    assert min(cost.decision for cost in found) < 0.002
 
 
 @pytest.mark.parametrize(
     "ticks",
     [pytest.param(20_000, marks=pytest.mark.long), pytest.param(1_000_000, marks=pytest.mark.slow)],
 )
-def test_a_day_of_operation_without_growth(ticks, clock):
-    team = open_team(DATA / "warehouse", clock=clock, silent_after=50.0)
-    a_day(team, clock, 5_000)
-    before = resident()
-    decisions = a_day(team, clock, ticks, seed=1)
+def test_a_day_of_operation_without_growth(ticks):
+    decisions, growth = growth_of(DATA / "warehouse", ticks)
     assert decisions > ticks / 20
-    assert resident() - before < 8
+    assert growth < 8
+
+
+def test_the_recorded_costs_are_within_the_aims():
+    found = json.loads((ROOT / "results" / "runtime.json").read_text(encoding="utf-8"))
+    three, day = found["warehouse/mavic"], found["day"]
+    assert three["agents"] == 3 and three["start_busy_seconds"]["most"] < 1
+    assert three["decision_ms"]["most"] < 2 and three["memory_mb"]["most"] < 200
+    assert day["ticks"] == 1_000_000 and day["growth_mb"] < 8
 
 
 def test_the_shield_leaves_an_agent_something():

@@ -9,6 +9,8 @@ from __future__ import annotations
 import http.client
 import json
 import math
+import queue
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -18,6 +20,7 @@ from typing import Any
 from mavic.language.text import END, NONE, shown
 
 UNSURE = "unsure"
+LATE = "the reader did not answer in time"
 LONGEST_ANSWER = 1 << 16  # bytes
 CACHED_SENTENCES = 256
 RETRY_SECONDS = 30.0  # after which a sentence that was not understood is asked again
@@ -44,7 +47,7 @@ class Endpoint:
             kinds: what each kind means, by its name; an example sentence will do.
             model: the model's name, which the server may ignore.
             key: sent as a bearer token if it is not empty.
-            seconds: how long to wait for an answer.
+            seconds: how long to wait for the whole answer.
         """
         if not url.startswith(SCHEMES):
             raise ValueError(f"reader {url!r} is no address; it begins with http:// or https://")
@@ -73,15 +76,26 @@ class Endpoint:
         return answer
 
     def _read(self, text: str) -> str:
+        """Return an answer in time. A timeout of the socket holds for each read alone, so a thread does the asking."""
+        made: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+        threading.Thread(target=lambda: made.put(self._answer(text)), daemon=True).start()
+        try:
+            answer, self.why = made.get(timeout=self.seconds)
+        except queue.Empty:
+            answer, self.why = UNSURE, LATE
+        return answer
+
+    def _answer(self, text: str) -> tuple[str, str]:
+        """Return the answer and, if it is unsure, why."""
         try:
             answer = self._ask(shown(text, 400))
         except _FAULTS as error:
-            self.why = _why(error)
-            return UNSURE
+            return UNSURE, _why(error)
         allowed = (*self.kinds, END, NONE, UNSURE)
         word = answer.strip().strip("\"'`.").strip()
-        self.why = "" if word in allowed else f"the reader answered {shown(answer, 60)!r}"
-        return word if word in allowed else UNSURE
+        if word in allowed:
+            return word, ""
+        return UNSURE, f"the reader answered {shown(answer, 60)!r}"
 
     def _ask(self, text: str) -> str:
         lines = "\n".join(f"- {name}: {meaning}" for name, meaning in self.kinds.items())
@@ -120,7 +134,7 @@ def _why(error: Exception) -> str:
     if isinstance(error, urllib.error.HTTPError):
         return f"the reader answered with HTTP status {error.code}"
     if isinstance(error, TimeoutError) or "timed out" in str(error):
-        return "the reader did not answer in time"
+        return LATE
     if isinstance(error, OSError):
         return f"the reader cannot be reached ({getattr(error, 'reason', None) or error})"
     return "the reader's answer was not what an OpenAI-compatible server sends"
