@@ -6,6 +6,7 @@ import importlib
 import re
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import mkdocs_hooks as site
 from mavic.apps import cli
 from mavic.envs import api
 from mavic.evaluation import evaluate
+from mavic.instruct.spec import KEYS, InstructionFile, InstructionFileError
 from mavic.session import session
 from tools import cited, headline
 
@@ -191,6 +193,30 @@ def test_every_command_of_the_guide_runs(folder, monkeypatch, capsys):
                 pytest.fail(f"{page}: mavic {shlex.join(args)}: {capsys.readouterr().err}")
     assert len(done) >= 24
     assert (folder / "replay.html").is_file() and (folder / "team").is_dir()
+
+
+def test_the_instruction_file_of_the_page_loads_and_needs_what_is_called_required():
+    page = text_of("instructions.md")
+    ((_, block),) = BLOCK.findall(page)
+    file = InstructionFile.parse(tomllib.loads(block), "my_world.toml")
+    assert set(file.names()) == {"avoid-left-door", "avoid-right-door", "stay"}
+    rows = re.findall(r"^\| (`.*?) \|.*\| (.*?) \|$", page, re.MULTILINE)
+    required = {
+        k for row, default in rows if "required" in default for k in re.findall(r"`(\w+)`", row)
+    }
+    assert {key for row, _ in rows for key in re.findall(r"`(\w+)`", row)} == set(KEYS)
+
+    def needed(kind, key):
+        raw = tomllib.loads(block)
+        del raw["kinds"][kind][key]
+        try:
+            InstructionFile.parse(raw, "my_world.toml")
+        except InstructionFileError:
+            return True
+        return False
+
+    kinds = tomllib.loads(block)["kinds"]
+    assert {key for kind in kinds for key in kinds[kind] if needed(kind, key)} == required
 
 
 @pytest.mark.long

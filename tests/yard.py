@@ -18,6 +18,7 @@ class Macro(IntEnum):
     KNOCK = 4  # makes the bell ring too
     DIG = 5  # available at the far end alone
     FLY = 6  # never available
+    PATROL = 7  # digs where it comes by, and never ends by itself
 
 
 @record
@@ -47,13 +48,14 @@ class Yard:
         del key, fresh, effect
         step = (macro == Macro.WALK).astype(jnp.int32) - (macro == Macro.BACK)
         x = jnp.clip(state.x + step, 0, self.length - 1)
-        dug = state.dug | ((macro == Macro.DIG) & (state.x == self.length - 1))
+        digs = (macro == Macro.DIG) | (macro == Macro.PATROL)
+        dug = state.dug | (digs & (state.x == self.length - 1))
         solved = dug.all()
         bell = ((macro == Macro.RING) | (macro == Macro.KNOCK)).sum()
         return Tick(
             state=Places(x=x, dug=dug),
             reward=jnp.full(2, -0.1) + 100.0 * solved,
-            ended=jnp.ones(2, bool),
+            ended=macro != Macro.PATROL,
             terminal=solved,
             events=jnp.stack([solved, bell]).astype(jnp.float32),
             effective_macro=macro,
@@ -67,7 +69,8 @@ class Yard:
 
     def available(self, state):
         offered = jnp.ones((2, len(Macro)), bool).at[:, Macro.FLY].set(False)
-        return offered.at[:, Macro.DIG].set(state.x == self.length - 1)
+        at_the_end = (state.x == self.length - 1)[:, None]
+        return offered.at[:, (Macro.DIG, Macro.PATROL)].set(at_the_end)
 
     def scene(self, state, macro):
         del macro

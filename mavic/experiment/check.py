@@ -7,7 +7,8 @@ teams, free and enforced. An error is certain to spoil a training and stops it. 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -23,7 +24,7 @@ from mavic.experiment.task import instructions_of
 from mavic.instruct import pairs
 from mavic.instruct.reward import rules_of
 from mavic.instruct.spec import RULES, InstructionFile, Kind
-from mavic.language.reader.spelling import correct, words_of
+from mavic.language.reader.alike import alike
 from mavic.rollout import trial
 from mavic.types import Rules
 
@@ -36,23 +37,11 @@ ENOUGH = 5  # instructions, episodes or decisions from which a share says someth
 FEW_PHRASES = 3
 STUCK = (0.02, 0.5)  # shares of decisions without an allowed macro: a warning, an error
 RARELY = 0.25  # an enforced random team fulfils less: a warning
+SAFELY = 1.1  # times the least penalty that makes obeying best
 MOSTLY = 0.9  # an enforced team should follow more, if no event has to happen
-COURTESY = {
-    "please",
-    "the",
-    "an",
-    "now",
-    "ok",
-    "okay",
-    "just",
-    "you",
-    "hey",
-    "guys",
-    "team",
-    "everyone",
-    "both",
-    "kindly",
-}
+ASKED = (
+    "rule", "allow", "forbid", "when", "unless", "agents", "given_if", "effect", "resolved_by",
+)  # fmt: skip
 
 ERROR, WARNING = "error", "warning"
 
@@ -139,7 +128,12 @@ def check(
         resting=record.resting_macros,
     )
     case = _Case(
-        file=file, env=env, rules=rules, trial=played, optimum=_optimum(record, env, gamma)
+        file=file,
+        env=env,
+        rules=rules,
+        trial=played,
+        optimum=_optimum(record, env, gamma, file),
+        impossible=[set(pair) for pair in record.impossible_together],
     )
     by_kind = [one for kind in file.kinds for test in BY_KIND for one in test(kind, case)]
     together = [one for test in TOGETHER for one in test(case)]
@@ -184,6 +178,7 @@ class _Case:
     rules: Rules
     trial: trial.Trial
     optimum: Callable[[str | None], float | None]
+    impossible: Sequence[set[str]]
 
     def number(self, kind: Kind) -> int:
         return self.rules.names.index(kind.name)
@@ -194,10 +189,28 @@ class _Case:
         return int(rows.sum() if shield is None else rows[int(shield)].sum())
 
 
-def _optimum(record: api.World, env: api.Env, gamma: float) -> Callable[[str | None], float | None]:
+def _optimum(
+    record: api.World, env: api.Env, gamma: float, file: InstructionFile
+) -> Callable[[str | None], float | None]:
+    """Return the best return under a kind of a file. The world's plans obey the kinds of its own file."""
     if record.optimum is None:
         return lambda kind: None
-    return lambda kind: api.best_return(env, gamma, kind)
+    own = InstructionFile.read(record.instructions).kinds if record.instructions else ()
+    planned = {
+        kind.name: same.name for kind in file.kinds for same in own if _asked(kind) == _asked(same)
+    }
+
+    def best(kind: str | None) -> float | None:
+        if kind is not None and kind not in planned:
+            return None
+        return api.best_return(env, gamma, kind and planned[kind])
+
+    return best
+
+
+def _asked(kind: Kind) -> list[Any]:
+    """Return what a kind asks for, whatever it is called and pays."""
+    return [getattr(kind, key) for key in ASKED]
 
 
 def _played(number: int, case: _Case) -> Played:
@@ -369,31 +382,46 @@ def _obeying_costs(kind: Kind, case: _Case) -> Iterator[Finding]:
     if not RULES[kind.rule].task or kind.penalty > 0:
         return
     best, obedient = case.optimum(None), case.optimum(kind.name)
-    change = "use rule replace, or a penalty of {0:.0f} or less"
     if best is not None and obedient is not None:
         gain = best - obedient
         if gain > -kind.penalty and not kind.resolved_by:
             yield _finding(
                 ERROR,
                 kind,
-                f"the best plan earns {gain:.1f} more by disobeying, which costs {-kind.penalty:g}",
-                change.format(-1.1 * gain),
+                f"the best plan earns {_short(gain)} more by disobeying, which costs {-kind.penalty:g}",
+                _costlier(-gain),
             )
         return
     number, rows = case.number(kind), case.trial
-    held, obeyed, paid = (getattr(rows, n)[number] for n in ("from_start", "obeyed", "paid"))
+    held, obeyed, paid, broken = (
+        getattr(rows, n)[number] for n in ("from_start", "obeyed", "paid", "broken")
+    )
     obeying, disobeying = paid[held & obeyed], paid[held & ~obeyed]
     if len(obeying) < ENOUGH or len(disobeying) < ENOUGH:
         return
     better = np.sort(disobeying)[-2] - obeying.max()  # one episode may be luck
     if better > 0:
+        # With this penalty an episode that disobeyed would have earned what the best that obeyed did.
+        fair = kind.penalty + (obeying.max() - disobeying) / broken[held & ~obeyed]
         yield _finding(
             WARNING,
             kind,
-            f"of {held.sum()} random episodes the best two that disobeyed earned {better:.1f} more than the best "
-            "that obeyed",
-            change.format(kind.penalty - 1.5 * better),
+            f"of {held.sum()} random episodes the best two that disobeyed earned {_short(float(better))} more than "
+            "the best that obeyed",
+            _costlier(float(np.sort(fair)[1])),
         )
+
+
+def _costlier(penalty: float) -> str:
+    """Return the advice to charge more than a penalty, in two digits that are not rounded towards 0."""
+    unit = 10.0 ** (math.floor(math.log10(-SAFELY * penalty)) - 1)
+    enough = unit * math.floor(SAFELY * penalty / unit)
+    return f"use rule replace, or a penalty of {_short(enough)} or less"
+
+
+def _short(number: float) -> str:
+    """Return a number in three digits."""
+    return f"{float(f'{number:.3g}'):g}"
 
 
 BY_KIND = (
@@ -410,26 +438,15 @@ BY_KIND = (
 
 
 def _say_the_same(case: _Case) -> Iterator[Finding]:
-    """Return phrases of two kinds that differ only in courtesy, articles or the order of words."""
-    seen: dict[tuple[str, ...], tuple[Kind, str]] = {}
-    for kind in case.file.kinds:
-        for phrase in kind.train + kind.held_out:
-            words = _content(phrase)
-            other, said = seen.setdefault(words, (kind, phrase))
-            if words and other is not kind:
-                yield _finding(
-                    ERROR,
-                    f"{other.name} and {kind.name}",
-                    f"{said!r} and {phrase!r} are nearly the same",
-                    "say in each phrase what sets its kind apart",
-                )
-
-
-def _content(phrase: str) -> tuple[str, ...]:
-    """Return the words of a phrase that carry its meaning, in alphabetical order."""
-    words = words_of(correct(phrase, {}))[0]
-    articles = {"a"} if words[-1:] != ["a"] else set()
-    return tuple(sorted(w for w in words if w not in COURTESY | articles))
+    """Return phrases of two kinds that hardly differ."""
+    phrases = {kind.name: kind.train + kind.held_out for kind in case.file.kinds}
+    for one, other, said, also, same in alike(phrases):
+        yield _finding(
+            ERROR if same else WARNING,
+            f"{one} and {other}",
+            f"{said!r} and {also!r} are nearly the same",
+            "say in each phrase what sets its kind apart",
+        )
 
 
 def _ask_the_same(case: _Case) -> Iterator[Finding]:
@@ -452,21 +469,24 @@ def _ask_the_same(case: _Case) -> Iterator[Finding]:
 
 
 def _leave_nothing(case: _Case) -> Iterator[Finding]:
-    """Return pairs of prohibitions under which an agent has no macro left."""
+    """Return pairs of kinds that may hold together, and under which an agent has no macro left.
+
+    Those are the kinds under which the task goes on, and all that forbid. Of two commands that replace the task, the
+    later one ends the earlier.
+    """
     rules = case.rules
-    forbid = [kind for kind in case.file.kinds if kind.forbid is not None and RULES[kind.rule].task]
-    for one, other in combinations(forbid, 2):
-        kinds = (
-            np.asarray(rules.addressed[number]) * number
-            for number in (case.number(one), case.number(other))
+    held = [k for k in case.file.kinds if k.forbid is not None or RULES[k.rule].task]
+    for one, other in combinations(held, 2):
+        numbers = (case.number(one), case.number(other))
+        why = pairs.conflict(
+            case.env, rules, *(np.asarray(rules.addressed[n]) * n for n in numbers)
         )
-        why = pairs.conflict(case.env, rules, *kinds)
-        if "nothing to do" in why:
+        if "nothing to do" in why and {one.name, other.name} not in case.impossible:
             yield _finding(
                 WARNING,
                 f"{one.name} and {other.name}",
                 f"together they {why.split(' together ')[-1]}",
-                "forbid less, so that one macro is left under both",
+                "forbid less, so that one macro is left under both, or name the pair in impossible_together",
             )
 
 

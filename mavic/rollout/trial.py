@@ -45,6 +45,7 @@ class Trial(NamedTuple):
     tempted: np.ndarray  # decisions at which a forbidden macro was available
     obeyed: np.ndarray  # bool: every decision under it was allowed
     paid: np.ndarray  # discounted reward, mean over the addressed agents
+    broken: np.ndarray  # discounted decisions that were not allowed, mean over the addressed agents
     finished: np.ndarray
     """[C, E, M] bool: the forbidden macro that brought about an event in a tick which was then tried again."""
     ways_round: np.ndarray
@@ -133,7 +134,7 @@ def _play(instructed: InstructedEnv, kind: Array, key: Array, gamma: Array) -> A
     snapshot = _Snapshot(first.state, zeros, zeros > 0, jnp.int32(0), jnp.asarray(False))
 
     def tick(carry: Any, time: Array) -> Any:
-        state, alive, counts, obeyed, paid, given, snapshot = carry
+        state, alive, counts, obeyed, paid, broken, given, snapshot = carry
         draws = draws_for(state)
         choice = _at_random(state.available, draws[:agents])
         after, row = step(instructed, state, choice, draws[agents:])
@@ -150,24 +151,27 @@ def _play(instructed: InstructedEnv, kind: Array, key: Array, gamma: Array) -> A
             "tempted": (decides & row.forbidden.any(-1)).sum(),
         }
         counts = {name: counts[name] + now[name] for name in counts}
-        obeyed &= ~(decides & ~row.complied).any()
-        mean = jnp.where(meant, row.reward, 0).sum() / meant.sum().clip(1)
-        paid += jnp.where(alive, mean * gamma**time, 0)
+        disobeys = decides & ~row.complied
+        obeyed &= ~disobeys.any()
+        weight = jnp.where(alive, gamma**time / meant.sum().clip(1), 0)
+        paid += jnp.where(alive, weight * jnp.where(meant, row.reward, 0).sum(), 0)
+        broken += weight * disobeys.sum()
         given = jnp.where(alive, after.instruction.given, given)
         over = row.terminal | row.truncated
-        broke = asked & ~row.complied & row.ended & ~row.switched
+        by_itself = row.ended & ~row.switched & ~row.unfinished
+        broke = asked & ~row.complied & by_itself
         found = alive & (row.events > 0).any() & broke.any()
         own = jnp.argmax(broke).astype(jnp.int32)
         here = _Snapshot(state.state, row.macro, row.fresh, own, jnp.asarray(True))
         snapshot = jax.tree.map(lambda a, b: jnp.where(found, a, b), here, snapshot)
-        return (after, alive & ~over, counts, obeyed, paid, given, snapshot), None
+        return (after, alive & ~over, counts, obeyed, paid, broken, given, snapshot), None
 
     true, zero = jnp.asarray(True), jnp.float32(0)
-    carry = (first, true, counts, true, zero, jnp.int32(0), snapshot)
+    carry = (first, true, counts, true, zero, zero, jnp.int32(0), snapshot)
     ticks = jnp.arange(min(env.horizon, MOST_TICKS))
-    (_, _, counts, obeyed, paid, given, snapshot), _ = jax.lax.scan(tick, carry, ticks)
+    (_, _, counts, obeyed, paid, broken, given, snapshot), _ = jax.lax.scan(tick, carry, ticks)
     held = (first.instruction.kind > 0).any()
-    counts |= {"given": given, "from_start": held, "obeyed": obeyed, "paid": paid}
+    counts |= {"given": given, "from_start": held, "obeyed": obeyed, "paid": paid, "broken": broken}
     return counts, snapshot
 
 

@@ -28,12 +28,12 @@ def difference(description: Description, ticks: int = TICKS) -> str:
         if np.array_equal(one, two):
             continue
         rows = [Row(vector, description.sizes) for vector in (one, two)]
-        parts = ("observation", "reward", "ended", "over", "events", "available", "facts")
+        parts = ("observation", "reward", "ended", "over", "events", "available", "facts", "holds")
         part = next(
             name for name in parts if not np.array_equal(*(getattr(row, name) for row in rows))
         )
         whose = ""
-        if part in ("observation", "reward", "ended", "available"):
+        if part in ("observation", "reward", "ended", "available", "holds"):
             both = [getattr(row, part).reshape(len(description.agents), -1) for row in rows]
             agent = int(np.flatnonzero((both[0] != both[1]).any(-1))[0])
             whose = f" of {description.agents[agent]}"

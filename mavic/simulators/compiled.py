@@ -6,7 +6,7 @@ The words are those of `mavic.simulators.controllers`. Functions are pure. A con
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from mavic.simulators import grids
 from mavic.simulators.controllers import Status, macro_enum
 from mavic.types import Array, ArrayLike, Scene, Tick, record, static
 
+Predicate = Callable[[Any, int, str], Array]
 MEMORY = 8  # whole numbers that a controller may keep between ticks
 FAILED = "macro-failed"
 
@@ -286,6 +287,7 @@ class MacroEnv:
     """The primitive environment: a `PrimitiveEnv`."""
     controllers: tuple[tuple[tuple[str, Controller], ...], ...] = static()
     """For each agent, its macros in order: name and controller. `macro_env` makes this of mappings."""
+    predicate_functions: tuple[tuple[str, Predicate], ...] = static(default=())
     horizon_ends: bool = static(default=False)
 
     @property
@@ -317,6 +319,11 @@ class MacroEnv:
     def preconditions(self) -> tuple[str, ...]:
         """The primitive environment's preconditions, if it has any."""
         return getattr(self.world, "preconditions", ())
+
+    @property
+    def predicates(self) -> tuple[str, ...]:
+        """The names of what may hold of a choice."""
+        return tuple(name for name, _ in self.predicate_functions)
 
     @property
     def effects(self) -> tuple[str, ...]:
@@ -362,6 +369,18 @@ class MacroEnv:
         own = getattr(self.world, "check", None)
         return jnp.zeros(0, bool) if own is None else own(state.world)
 
+    def holds(self, state: MacroState) -> Array:
+        """Return which predicates hold of each choice, [N, M, Q]."""
+        most = max(len(own) for own in self.controllers)
+        held = jnp.zeros((len(self.agents), most, len(self.predicates)), bool)
+        for agent, own in enumerate(self.controllers):
+            for number, (macro, _) in enumerate(own):
+                of_choice = [
+                    function(state.world, agent, macro) for _, function in self.predicate_functions
+                ]
+                held = held.at[agent, number].set(jnp.stack(of_choice))
+        return held
+
     def observe(self, state: MacroState) -> Array:
         """Return what each agent sees, [N, O]."""
         return self.world.observe(state.world)
@@ -395,18 +414,31 @@ class MacroEnv:
         return _of_macro(self.controllers[agent], macro, act)
 
 
-def macro_env(world: Any, macros: Any, *, horizon_ends: bool = False) -> MacroEnv:
+def macro_env(
+    world: Any,
+    macros: Any,
+    *,
+    predicates: Mapping[str, Predicate] | None = None,
+    horizon_ends: bool = False,
+) -> MacroEnv:
     """Return the macro world of a primitive JAX environment.
 
     Args:
         world: The primitive environment, as `PrimitiveEnv` says. It is a pytree.
         macros: Macro name → `Controller`, for all agents alike; or agent → such a mapping.
+        predicates: Facts about a choice, on which `when` and `unless` of a kind depend: functions of the primitive
+            state, the agent's number and the macro's name. They return bool [].
         horizon_ends: Whether reaching the horizon is a true end.
     """
     by_agent = all(not isinstance(value, Controller) for value in macros.values())
     chosen = [macros[agent] if by_agent else macros for agent in world.agents]
     controllers = tuple(tuple(own.items()) for own in chosen)
-    return MacroEnv(world=world, controllers=controllers, horizon_ends=horizon_ends)
+    return MacroEnv(
+        world=world,
+        controllers=controllers,
+        predicate_functions=tuple((predicates or {}).items()),
+        horizon_ends=horizon_ends,
+    )
 
 
 def _of_macro(own: Any, macro: Array, function: Callable[[Controller], Any]) -> Any:

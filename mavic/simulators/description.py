@@ -16,19 +16,20 @@ Controllers = Mapping[str, Controller]
 
 
 class Sizes(NamedTuple):
-    """The shapes of a world's arrays: agents, macros (of the agent with most), observation, events, preconditions."""
+    """The shapes of a world's arrays. Macros are those of the agent with most."""
 
     agents: int
     macros: int
     observation: int
     events: int
     preconditions: int
+    predicates: int
 
     @property
     def row(self) -> int:
         """The length of a row: all that one tick returns, as one vector (`mavic.simulators.macro_simulator`)."""
         return (
-            self.agents * (self.observation + self.macros + 2)
+            self.agents * (self.observation + self.macros * (1 + self.predicates) + 2)
             + 2
             + self.events
             + self.preconditions
@@ -52,6 +53,8 @@ class Description:
     event_functions: Mapping[str, Callable[[Any, Any], Any]]
     """Name → function of the simulator and of what `step` returned as info; it returns how often the event happened."""
     precondition_functions: Mapping[str, Callable[[Any], Any]]
+    predicate_functions: Mapping[str, Callable[[Any, int, str], Any]]
+    """Name → function of the simulator, an agent's number and a macro's name: whether it holds of that choice."""
     see: Callable[[Any, int], Any] | None
     """Returns what an agent sees, from the simulator and the agent's number. None: what the simulator returns."""
     picture: Callable[[Any], Any] | None
@@ -80,6 +83,11 @@ class Description:
         """The names of facts that a kind of instruction may require."""
         return tuple(self.precondition_functions)
 
+    @property
+    def predicates(self) -> tuple[str, ...]:
+        """The names of what may hold of a choice."""
+        return tuple(self.predicate_functions)
+
     @functools.cached_property
     def sizes(self) -> Sizes:
         """The shapes of the world's arrays."""
@@ -89,6 +97,7 @@ class Description:
             observation=self.observation,
             events=len(self.events),
             preconditions=len(self.preconditions),
+            predicates=len(self.predicates),
         )
 
     def simulator(self) -> adapters.Adapter:

@@ -84,6 +84,11 @@ class PythonEnv:
         return self.description.preconditions
 
     @property
+    def predicates(self) -> tuple[str, ...]:
+        """The names of what may hold of a choice."""
+        return self.description.predicates
+
+    @property
     def effects(self) -> tuple[str, ...]:
         """None: an instruction changes nothing in a Python world."""
         return ()
@@ -127,6 +132,10 @@ class PythonEnv:
     def check(self, state: SimulatorState) -> Array:
         """Return a bool for each precondition."""
         return Row(state.row, self.description.sizes).facts > 0
+
+    def holds(self, state: SimulatorState) -> Array:
+        """Return which predicates hold of each choice, [N, M, Q]."""
+        return Row(state.row, self.description.sizes).holds > 0
 
     def observe(self, state: SimulatorState) -> Array:
         """Return what each agent sees, [N, O]."""

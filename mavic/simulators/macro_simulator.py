@@ -1,7 +1,7 @@
 """One simulator with its controllers, tick by tick. A worker process holds many of them.
 
 A tick returns one vector, the row: observations [N, O], rewards [N], which macros ended [N], terminated, truncated,
-events [V], available macros [N, M], preconditions [P].
+events [V], available macros [N, M], preconditions [P], predicates [N, M, Q].
 """
 
 from __future__ import annotations
@@ -117,6 +117,7 @@ class MacroSimulator:
         parts += self._events(terminated, info, failed)
         parts += self._available()
         parts += [bool(f(self.world)) for f in self.description.precondition_functions.values()]
+        parts += self._holds()
         vector = np.array(parts, np.float32)
         if not np.isfinite(vector).all():
             self._name_what_is_not_finite(Row(vector, sizes))
@@ -159,6 +160,15 @@ class MacroSimulator:
             found += own + [False] * (self.description.sizes.macros - len(own))
         return found
 
+    def _holds(self) -> list[bool]:
+        """Return which predicates hold of each choice, for all agents in order, padded."""
+        found: list[bool] = []
+        functions = self.description.predicate_functions.values()
+        for agent, own in enumerate(self.description.controllers):
+            found += [bool(f(self.world, agent, macro)) for macro in own for f in functions]
+            found += [False] * (self.description.sizes.macros - len(own)) * len(functions)
+        return found
+
 
 class Row:
     """The parts of a row, as views of one vector. Rows of many simulators have further axes in front."""
@@ -170,9 +180,16 @@ class Row:
             vector: A NumPy or JAX array.
             sizes: The shapes of the world's arrays.
         """
-        n, m, o, v, p = sizes
+        n, m, o, v, p, q = sizes
         lengths = dict(
-            observation=n * o, reward=n, ended=n, over=2, events=v, available=n * m, facts=p
+            observation=n * o,
+            reward=n,
+            ended=n,
+            over=2,
+            events=v,
+            available=n * m,
+            facts=p,
+            holds=n * m * q,
         )
         parts, start = {}, 0
         for name, length in lengths.items():
@@ -184,3 +201,4 @@ class Row:
         self.reward, self.ended = parts["reward"], parts["ended"]
         self.over, self.events, self.facts = parts["over"], parts["events"], parts["facts"]
         self.available = parts["available"].reshape(*front, n, m)
+        self.holds = parts["holds"].reshape(*front, n, m, q)

@@ -53,6 +53,7 @@ def python_world(
     macros: Mapping[str, Any] | Callable[..., Mapping[str, Any]] | None = None,
     events: Mapping[str, Callable[[Any, Any], Any]] | None = None,
     preconditions: Mapping[str, Callable[[Any], Any]] | None = None,
+    predicates: Mapping[str, Callable[[Any, int, str], Any]] | None = None,
     observe: Callable[[Any, int], Any] | None = None,
     scene: Callable[[Any], Any] | None = None,
     workers: int | None = None,
@@ -78,6 +79,8 @@ def python_world(
         events: Event → function of the simulator and of the info that `step` returned. It returns a count or a bool.
             "solved" is by default that the simulator terminated.
         preconditions: Facts about a state that a kind of instruction may require.
+        predicates: Facts about a choice, on which `when` and `unless` of a kind depend: functions of the simulator, the
+            agent's number and the macro's name.
         observe: What an agent sees, from the simulator and the agent's number. None: the simulator's observations.
         scene: A picture of the simulator as a `mavic.types.Scene`. None: its `rgb_array` if it renders one.
         workers: Processes that step simulators. 0: this process; None: one for each core.
@@ -97,6 +100,7 @@ def python_world(
             macros=_Late(macros) if callable(macros) else macros,
             events=events or {},
             preconditions=preconditions or {},
+            predicates=predicates or {},
             see=observe,
             picture=scene,
             workers=_cores() if workers is None else workers,
@@ -141,6 +145,7 @@ def _describe(
     macros: Mapping[str, Any] | None,
     events: Mapping[str, Any],
     preconditions: Mapping[str, Any],
+    predicates: Mapping[str, Any],
     **more: Any,
 ) -> Description:
     """Return a description with the sizes of a simulator that is made here, looked at and closed."""
@@ -166,6 +171,7 @@ def _describe(
             controllers=_controllers(name, found, counts, macros, actions),
             event_functions=dict(events),
             precondition_functions=dict(preconditions),
+            predicate_functions=dict(predicates),
             observation=0,
             **more,
         )

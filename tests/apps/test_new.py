@@ -14,8 +14,10 @@ from mavic.apps import cli
 from mavic.envs import api
 from mavic.envs.conformance import check_env
 from mavic.evaluation import evaluate
+from mavic.experiment import check
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.task import task_of
+from mavic.instruct.spec import KEYS
 from mavic.session import session
 from mavic.simulators.check import difference
 
@@ -44,9 +46,22 @@ def test_a_skeleton_is_a_world(folder, sort, capsys):
     env = api.make("lamps")
     assert [macro.name for macro in env.macros[0]] == ["GO_WEST", "GO_EAST", "WAIT"]
     assert task_of(ExperimentConfig(world="lamps")).file.names() == ("not-west", "wait")
+    said = sys.modules["lamps"].__doc__
+    assert f"replay runs/lamps/{ExperimentConfig(world='lamps').short_name()} " in said
+    (page,) = re.findall(r"docs/\S+\.md", (folder / "lamps.toml").read_text())
+    assert all(f"`{key}`" in (ROOT / page).read_text() for key in KEYS)
     compile((folder / "test_lamps.py").read_text(), "test_lamps.py", "exec")
     if sort == "python":
         assert difference(env.description) == ""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sort", ["python", "jax"])
+def test_nothing_is_found_in_a_skeleton(folder, sort):
+    cli.main(["new", "lamps", f"--{sort}"])
+    __import__("lamps")
+    found = check.check("lamps")
+    assert [str(one) for one in found.findings] == []
 
 
 @pytest.mark.long

@@ -47,3 +47,9 @@ BEST = {
 def test_the_best_plans(rescue, kind):
     found = plan(rescue.Rescue(), kind, gamma=0.99, most=rescue.most)
     assert found.exact and found.value == pytest.approx(BEST[kind], abs=1e-4)
+
+
+@pytest.mark.long
+def test_a_number_only_bounds_the_best_plan(rescue):
+    found = plan(rescue.Rescue(), gamma=0.99, most=60.0, width=500)
+    assert not found.exact and found.bound > found.value == pytest.approx(BEST[None], abs=1e-4)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import types
+
 import pytest
 from sample_records import KINDS, only_row, score_of
 
+from mavic.apps import cli
 from mavic.apps.commands.train import _summary
 from mavic.evaluation import collapse
+from mavic.experiment.config import ExperimentConfig
 from mavic.reporting.tables import group_tables
+from mavic.session import session
 
 FIRST = KINDS[0]  # earns a quarter of the base return; the others replace the task
 
@@ -41,6 +46,33 @@ def test_the_last_line_of_a_training_tells_the_task_under_instructions():
     assert line.endswith(f"task under an instruction 50% of what is possible (worst {FIRST} 50%)")
     said = collapse.sentence(FIRST, 0.25)
     assert said.startswith(f"under {FIRST} the task collapses to 25%") and collapse.HELP in said
+
+
+@pytest.mark.parametrize(
+    ("base", "share", "said"),
+    [
+        ([100.0, 60.0], 0.5, True),  # earns an eighth
+        ([100.0, 60.0], 2.2, False),  # earns more than half
+        ([0.0, 0.0], 0.5, False),
+        ([-5.0, 1.0], 0.5, False),
+        ([None, 100.0], 0.5, True),  # a seed that diverged
+    ],
+)
+def test_mavic_train_prints_a_collapse(base, share, said, tmp_path, monkeypatch, capsys):
+    """Of a base return that is not positive, no share is told, and so no collapse."""
+    known = [value for value in base if value is not None]
+    score = score_of(known, [1] * len(known), [0] * len(known), optimum=None)
+    score["base"]["discounted"] = base
+    score["under"][FIRST]["task"] = [v and share * v / 4 for v in base]
+    result = types.SimpleNamespace(
+        config=ExperimentConfig(world="box_pushing"), score=score, diverged=[None]
+    )
+    monkeypatch.setattr(session, "run", lambda *args, **options: iter([result]))
+    cli.main(["train", "box_pushing", "--method", "mavic", "--seeds", "1", "--out", str(tmp_path)])
+    out = capsys.readouterr().out
+    assert (f"  under {FIRST} the task collapses to" in out) == said
+    assert ("task under an instruction" in out) == (sum(known) > 0)
+    assert "mavic-default-residual-live-by-kind: base" in out
 
 
 def test_tables_say_what_a_share_is_of_and_mark_a_collapse(tmp_path):

@@ -30,6 +30,8 @@ SOUND = {
     "forward": kind(forbid=["BACK"]),
     "quiet": kind(forbid=["RING", "KNOCK"], penalty=-60),
     "ring": kind("replace", allow=["RING", "KNOCK"], resolved_by={"bell": 1}),
+    # Where the last hole is dug on patrol, the episode is over, and so is the patrol. DIG would have done the same.
+    "no-patrol": kind(forbid=["PATROL"], penalty=-300),
 }
 # By what the line says: the kinds with the mistake, and how grave it is.
 PLANTED = {
@@ -68,7 +70,7 @@ PLANTED = {
     "together they leave left nothing to do": (
         {
             "no-noise": kind(forbid=["RING", "KNOCK", "STAY", "FLY"], penalty=-300),
-            "no-work": kind("add", forbid=["WALK", "BACK", "DIG", "FLY"], penalty=-300),
+            "no-work": kind("add", forbid=["WALK", "BACK", "DIG", "FLY", "PATROL"], penalty=-300),
         },
         check.WARNING,
     ),
@@ -85,7 +87,7 @@ PLANTED = {
         check.WARNING,
     ),
     "even when enforced; allow the macros that lead there": (
-        {"finish": kind(forbid=["DIG"], resolved_by={"solved": 1}, penalty=-300)},
+        {"finish": kind(forbid=["DIG", "PATROL"], resolved_by={"solved": 1}, penalty=-300)},
         check.ERROR,
     ),
     "KNOCK does the work of RING in one tick": (
@@ -93,7 +95,7 @@ PLANTED = {
         check.WARNING,
     ),
     "random episodes the best two that disobeyed earned": (
-        {"no-digging": kind(forbid=["DIG"], penalty=-10)},
+        {"no-digging": kind(forbid=["DIG", "PATROL"], penalty=-10)},
         check.WARNING,
     ),
     "only 1 training phrase; write at least 3": (
@@ -132,6 +134,75 @@ def test_sound_kinds_have_no_finding(found):
     assert not named & set(SOUND)
     rows = {row.kind: row for row in found.played}
     assert rows["stay"].enforced == 1.0 and rows["stay"].followed < 0.2
+
+
+def test_the_plans_of_a_world_judge_kinds_of_another_file_that_ask_for_the_same(
+    monkeypatch, tmp_path
+):
+    """A plan knows the kinds of the registered file by their names. Those of another file it may not know."""
+    (tmp_path / "yard.toml").write_text(
+        'world = "yard"\nkinds.quiet = { rule = "add", forbid = ["RING"], train = ["hush"] }'
+    )
+    monkeypatch.setattr(api, "REGISTERED", {})
+    plans = {None: 10.0, "quiet": 9.6}
+    api.register(
+        "yard",
+        yard.Yard,
+        instructions=tmp_path / "yard.toml",
+        optimum=lambda env, gamma, kind: plans[kind],
+    )
+    kinds = {"hush": kind(forbid=["RING"], penalty=-9), "quiet": kind(forbid=["KNOCK"])}
+    file = InstructionFile.parse({"world": "yard", "kinds": kinds}, "other.toml")
+    best = check._optimum(api.world("yard"), yard.Yard(), 1.0, file)
+    assert (best(None), best("hush"), best("quiet")) == (10.0, 9.6, None)
+
+
+def case_of(kinds, best=None, impossible=(), **rows):
+    """What the tests of a check look at, without a play: best returns by kind, and rows of the first kind's trial."""
+    file = InstructionFile.parse({"world": "yard", "kinds": kinds}, "yard.toml")
+    none = np.zeros((2, 2, 6))
+    played = trial.Trial(*[none] * len(trial.Trial._fields))
+    return check._Case(
+        file=file,
+        env=yard.Yard(),
+        rules=rules_of(yard.Yard(), file),
+        trial=played._replace(**{k: np.stack([v, v]).reshape(2, 2, 6) for k, v in rows.items()}),
+        optimum=(best or {}).get,
+        impossible=impossible,
+    )
+
+
+def costs(penalty, best, paid, broken):
+    """What to change about a kind with a penalty. The first six of twelve random episodes obeyed."""
+    obeyed = np.arange(12) < 6
+    rows = dict(from_start=obeyed | True, obeyed=obeyed, paid=paid, broken=broken)
+    case = case_of({"quiet": kind(forbid=["RING"], penalty=penalty)}, best, **rows)
+    return [one.change for one in check._obeying_costs(case.file.kinds[0], case)]
+
+
+@pytest.mark.parametrize("gain", [0.0031, 0.4, 1.0, 47.3, 2345.0])
+def test_the_penalty_that_is_advised_makes_obeying_best(gain):
+    """Also where an agent pays it late, and so discounted, and alone, so that half of it counts in the mean."""
+    broken = np.where(np.arange(12) < 6, 0.0, np.linspace(0.2, 1, 12))
+    task = np.where(np.arange(12) < 6, 0.0, gain)
+    for best in ({None: gain, "quiet": 0.0}, {}):
+        (change,) = costs(-gain / 10, best, task - broken * gain / 10, broken)
+        advised = float(change.split("penalty of ")[1].split()[0])
+        assert -12 * gain < advised < -gain
+        assert costs(advised, best, task + broken * advised, broken) == []
+
+
+def test_any_two_kinds_that_may_hold_together_must_leave_a_macro():
+    """Of two commands the later ends the earlier. A kind that lists what is allowed may leave the task on too."""
+    kinds = {
+        "only-walk": kind(allow=["WALK"], agents=["right"]),
+        "still": kind("replace", forbid=["WALK", "BACK", "PATROL"]),
+        "ring": kind("replace", allow=["RING"]),
+        "knock": kind("replace", allow=["KNOCK"]),
+    }
+    (found,) = check._leave_nothing(case_of(kinds))
+    assert str(found).startswith("only-walk and still: together they leave right nothing to do")
+    assert [*check._leave_nothing(case_of(kinds, impossible=[{"still", "only-walk"}]))] == []
 
 
 @pytest.mark.long
@@ -193,9 +264,10 @@ def test_episodes_whose_simulator_failed_do_not_count():
     assert not found.decisions[1][~whole].any() and not found.obeyed[1][~whole].any()
 
 
-TOML = """
+LONG = "finish-the-work-at-the-far-end-of-the-yard"
+TOML = f"""
 world = "yard"
-[kinds.finish]
+[kinds.{LONG}]
 rule = "add"
 forbid = ["DIG"]
 penalty = 50
@@ -217,6 +289,8 @@ def test_an_error_stops_the_training_and_the_command_says_every_line(mistaken, c
         session.train("yard", seeds=1, episodes=64)
     with pytest.raises(SystemExit):
         cli.main(["check", "yard", "--episodes", "16"])
-    said = " ".join(capsys.readouterr().out.split())
-    assert "error finish: penalty = 50 pays for disobeying; write penalty = -50" in said
-    assert "warning finish: only 1 training phrase" in said
+    out, said = capsys.readouterr()
+    assert f"│ {LONG} │" in out and "1 error in the instructions of yard" in said
+    out = " ".join(out.split())
+    assert f"error {LONG}: penalty = 50 pays for disobeying; write penalty = -50" in out
+    assert f"warning {LONG}: only 1 training phrase" in out

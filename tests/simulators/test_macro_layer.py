@@ -10,12 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mavic.envs import api
+from mavic.envs.api import effective_macros
 from mavic.envs.box_pushing import BoxPushing, Macro
 from mavic.envs.box_pushing.env import NORTH
 from mavic.envs.box_pushing.state import CELL
+from mavic.instruct.reward import allowed_macros, predicates_in, rules_of
+from mavic.instruct.schedule import no_instruction
+from mavic.instruct.spec import InstructionFile
 from mavic.simulators import compiled, controllers, grids
 from mavic.simulators.compiled import Controller, Step, macro_env
 from mavic.simulators.controllers import Status
+from mavic.simulators.worlds import python_world
 from mavic.types import Array, record, replace, static
 
 
@@ -399,3 +405,83 @@ def test_a_macro_keeps_its_memory_and_is_judged_where_it_came_to():
     )
     assert there.ended.tolist() == [True, True] and there.state.world.tolist() == [2, 12]
     assert there.events.tolist() == [0, 0]
+
+
+class PythonLine:
+    """The same line as a simulator in plain Python."""
+
+    agents = Line.agents
+
+    def reset(self, seed):
+        self.places = [0, 10]
+        return self.places
+
+    def step(self, actions):
+        self.places = [place + action for place, action in zip(self.places, actions, strict=True)]
+        return self.places, 0.0, False, False
+
+
+def far_off(places, agent, macro):
+    return places[agent] > 5
+
+
+def goes(places, agent, macro):
+    return macro != "WAIT"
+
+
+def of_simulator(function):
+    return lambda world, agent, macro: function(world.places, agent, macro)
+
+
+FACTS = {"far-off": far_off, "goes": goes}
+OF_SIMULATOR = {name: of_simulator(function) for name, function in FACTS.items()}
+BY_FACTS = InstructionFile.parse(
+    {
+        "world": "line",
+        "kinds": {
+            "rest-there": {"rule": "add", "forbid": ["GO"], "when": "far-off", "train": ["rest"]},
+            "stand": {"rule": "add", "forbid": ["*"], "when": "goes", "train": ["stand"]},
+            "stay-here": {"rule": "add", "forbid": ["*"], "unless": "far-off", "train": ["stay"]},
+        },
+    },
+    "line.toml",
+)
+
+
+def line_of(words, make):
+    """A line whose right agent can also run, with the same macros in both sorts of world."""
+    own = {"WAIT": words.Action(0), "GO": words.Action(1)}
+    return make({"left": own, "right": own | {"RUN": words.Wait(2, 2)}})
+
+
+LINES = [
+    line_of(compiled, lambda macros: macro_env(Line(), macros, predicates=FACTS)),
+    line_of(
+        controllers,
+        lambda macros: python_world(
+            "line",
+            PythonLine,
+            horizon=9,
+            actions=("STAY", "STEP", "LEAP"),
+            macros=macros,
+            predicates=OF_SIMULATOR,
+            workers=0,
+        )(),
+    ),
+]
+
+
+@pytest.mark.parametrize("env", LINES, ids=["jax", "python"])
+def test_a_kind_may_depend_on_what_holds_of_a_choice(env):
+    assert api.predicates_of(env) == ("far-off", "goes")
+    rules, state = rules_of(env, BY_FACTS), env.reset(jax.random.key(0))
+    holds = predicates_in(env, state, rules)
+    assert holds.dtype == bool and holds.shape == (2, 3, 2)
+    allowed = {}
+    for number, name in enumerate(rules.names):
+        asked = replace(no_instruction(2), kind=jnp.full(2, number))
+        allowed[name] = allowed_macros(asked, effective_macros(env, state), rules, holds).tolist()
+    # Of WAIT, GO and RUN. The left agent cannot run.
+    assert allowed["rest-there"] == [[True, True, True], [True, False, True]]
+    assert [row[:2] for row in allowed["stand"]] == [[True, False]] * 2
+    assert [row[:2] for row in allowed["stay-here"]] == [[False, False], [True, True]]

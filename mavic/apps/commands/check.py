@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 from tyro.conf import Positional
 
 from mavic.apps import console
@@ -46,7 +46,8 @@ class Check(Command):
         found = check.check(
             self.world, file=file, options=options_from(self.options), episodes=self.episodes
         )
-        table = Table("kind", "given", "followed at random", "followed when enforced")
+        kind = Column("kind", no_wrap=True)
+        table = Table(kind, "given", "followed at random", "followed when enforced")
         for row in found.played:
             shares = ("—" if x is None else f"{x:.0%}" for x in (row.followed, row.enforced))
             table.add_row(row.kind, str(row.given), *shares)
@@ -55,6 +56,7 @@ class Check(Command):
             colour = "red" if one.level == check.ERROR else "yellow"
             console.OUT.print(f"[{colour}]{one.level}[/] {escape(str(one))}", soft_wrap=True)
         if found.errors:
-            raise UserError(f"{len(found.errors)} errors in the instructions of {self.world}")
+            count = len(found.errors)
+            raise UserError(f"{count} error{'s' * (count > 1)} in the instructions of {self.world}")
         if not found.warnings:
             console.OUT.print("nothing to change")
