@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 from test_playground import catalog, folder  # noqa: F401
-from test_playground_browser import PUSHING, open_page, say, server, shows  # noqa: F401
+from test_playground_browser import BOTH, PUSHING, open_page, say, server, shows  # noqa: F401
 from test_replay_browser import browser  # noqa: F401
 
 pytestmark = pytest.mark.browser
 KITCHEN = "#world=overcooked&teams=mavic"
-sizes = pytest.mark.parametrize("width, height", [(390, 844), (1280, 800)])
+sizes = pytest.mark.parametrize("width, height", [(390, 844), (1280, 800), (1920, 1080)])
+SHORT = [(844, 390), (640, 400)]  # a phone held sideways, and 1280 by 800 at 200 %
 
 
 def holds(page) -> list[str]:
@@ -49,6 +50,52 @@ def test_each_instruction_is_a_chip_that_can_be_removed(open_page, width, height
     until(page, "push")
     say(page, "never mind")
     page.locator("#holds").wait_for(state="hidden")
+
+
+COVERED = """() => {
+  const bar = document.querySelector("#bar").getBoundingClientRect();
+  const hints = document.querySelector(".hints").getBoundingClientRect();
+  return [...document.querySelectorAll(".picture canvas")].some((canvas) => {
+    const box = canvas.getBoundingClientRect();
+    const meets = (other) => box.bottom > other.top + 1 && box.right > other.left + 1 && box.left < other.right;
+    return box.bottom > bar.top + 1 || meets(hints);
+  });
+}"""
+CLIPPED = "e => e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1"
+
+
+@pytest.mark.parametrize("width, height", [(390, 844), (1280, 800), (1920, 1080), *SHORT])
+@pytest.mark.parametrize(
+    "address, first, second",
+    [
+        (KITCHEN, "stay away from the left board, please", "and don't use the right oven either"),
+        (BOTH, "please keep away from the left small box", "and also don't push any big box"),
+    ],
+)
+def test_what_is_said_back_is_read_and_covers_no_picture(
+    open_page,  # noqa: F811
+    width,
+    height,
+    address,
+    first,
+    second,
+):
+    page = open_page(width, height, address=address)
+    page.locator(".picture canvas").nth(address.count(",")).wait_for()
+    say(page, first)
+    shows(page, "#answer", "Understood: ")
+    assert not page.locator("#answer").evaluate(CLIPPED)
+    say(page, second)
+    page.locator("#holds .hold").nth(1).wait_for()
+    for chip in page.locator("#holds button").all():
+        assert chip.bounding_box()["x"] + 44 <= page.locator("#holds").bounding_box()["x"] + width
+    assert page.locator("#text").bounding_box()["width"] >= 190
+    rows = page.locator(".agents li").all()
+    assert all(row.bounding_box()["height"] < 70 for row in rows)  # no letters one under another
+    say(page, "make me a coffee")
+    shows(page, "#answer", "Nothing to do.")
+    page.locator("#answer .closest button").first.wait_for()
+    page.wait_for_function(f"() => !({COVERED})()")
 
 
 @sizes

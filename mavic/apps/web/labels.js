@@ -16,11 +16,12 @@ const MavicLabels = (() => {
   };
 
   // Writes what people call a thing below its picture: the whole name, or its first word if there is no more room.
-  function called(brush, sprite, middle, box) {
+  function called(brush, sprite) {
     const { pen, unit, small } = brush;
+    const [middle, width, bottom] = [(sprite.x + sprite.width / 2) * unit, sprite.width * unit, (sprite.y + sprite.height) * unit];
     const size = clamp(0.17 * unit, 0.9 * small, 1.3 * small);
     pen.font = "bold " + size + "px " + FONT;
-    const fits = (text) => pen.measureText(text).width <= Math.max(box.width, unit) - 2;
+    const fits = (text) => pen.measureText(text).width <= Math.max(width, unit) - 2;
     const parts = sprite.name.split(" ");
     const lines = fits(sprite.name) ? [sprite.name] : unit > 4 * small && parts.length < 3 ? parts : parts.slice(0, 1);
     if (!lines.every(fits) || (sprite.shape === "food" && unit < 4 * small)) return;
@@ -31,9 +32,9 @@ const MavicLabels = (() => {
     pen.strokeStyle = brush.look.paper;
     pen.fillStyle = EDGE;
     lines.forEach((text, i) => {
-      const y = Math.min(box.y + box.height, pen.canvas.height) - 0.06 * unit - size * (lines.length - 1 - i);
-      pen.strokeText(text, middle.x, y);
-      pen.fillText(text, middle.x, y);
+      const y = Math.min(bottom, pen.canvas.height) - 0.06 * unit - size * (lines.length - 1 - i);
+      pen.strokeText(text, middle, y);
+      pen.fillText(text, middle, y);
     });
   }
 
@@ -97,13 +98,13 @@ const MavicLabels = (() => {
     const above = middle.y - 1.35 * middle.radius - height;
     const hits = (top) =>
       taken.some(
-        (t) => left < t.right && t.left < left + width + marked && Math.abs(t.top - top) < height,
+        (t) => left < t.right && t.left < left + width + marked && top < t.bottom && t.top < top + height,
       );
-    const tops = [below, below + height, below + 2 * height, above, above - height].map((top) =>
+    const tops = [below, above, below + height, below + 2 * height, above - height].map((top) =>
       clamp(top, 1, canvas.height - height - 1),
     );
     const top = tops.find((t) => !hits(t)) ?? below;
-    taken.push({ left, top, right: left + width + marked });
+    taken.push({ left, top, right: left + width + marked, bottom: top + height });
     const [fill, ink] = agent.decided ? [EDGE, look.paper] : [look.paper, EDGE];
     pill(brush, text, left + marked, top, width, height, fill, ink);
     if (marked) mark(brush, agent.complies, left + marked / 2, top + height / 2, height / 2);

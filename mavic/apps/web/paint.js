@@ -107,7 +107,10 @@ const MavicPaint = (() => {
         if (sprite.name && (marks.forbids || []).includes(sprite.name)) flag(brush, sprite, false);
         if (sprite.name && (marks.wants || []).includes(sprite.name)) flag(brush, sprite, true);
       }
-      const tags = [];
+      for (const sprite of scene.sprites) { // not struck out
+        if (sprite.name && MavicIcons.known(sprite.picture)) called(brush, sprite);
+      }
+      const tags = robots.map(face); // nobody's face is covered
       agents.forEach((agent, i) => {
         if (robots[i]) tag(brush, canvas, agent, robots[i], tags);
       });
@@ -132,6 +135,7 @@ const MavicPaint = (() => {
     else picture.addEventListener("load", () => canvas.dataset.image === scene.image && again(), { once: true });
   }
 
+  const face = ({ x, y, radius }) => ({ left: x - 0.55 * radius, right: x + 0.55 * radius, top: y - 0.8 * radius, bottom: y + 0.35 * radius });
   const place = (sprite) => sprite.x.toFixed(3) + " " + sprite.y.toFixed(3);
 
   function grid({ pen, unit, look }, scene) {
@@ -186,9 +190,7 @@ const MavicPaint = (() => {
     } else if (figured) figure(brush, sprite, middle, fill);
     else SHAPES[sprite.shape](brush, box, middle, sprite, fill);
     pen.restore();
-    if (pictured && sprite.name) {
-      called(brush, sprite, middle, box);
-    } else if (sprite.label && !figured) {
+    if (!(pictured && sprite.name) && sprite.label && !figured) {
       const open = OPEN.includes(sprite.shape);
       const ground = open ? look.paper : fill;
       const colour = open ? EDGE : look.ink[sprite.colour];

@@ -522,9 +522,11 @@
   narrow.addEventListener("change", fold);
   fold();
 
-  // The page gets as much room below as the bar is tall, so that everything can be scrolled into sight.
+  // The page gets as much room below as the bar is tall, so that everything can be scrolled into sight, and the picture
+  // what is left.
   new ResizeObserver(() => {
     document.body.style.setProperty("--bar", element("bar").offsetHeight + 8 + "px");
+    redraw();
   }).observe(element("bar"));
 
   connect();
