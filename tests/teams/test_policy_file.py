@@ -159,7 +159,7 @@ def test_of_two_sentences_its_critics_hear_the_sum(team):
     )
     wanted = act.values(
         team.networks.critic, critics, team.weights.scale, carry.critic, observed,
-        jnp.array([2]), jnp.ones((1, 2), bool),
+        jnp.array([[2, 2]]), jnp.ones((1, 2), bool),
     )  # fmt: skip
     found = team.values(carry, observation, [texts[0], None], [texts[1], texts[1]])
     np.testing.assert_allclose(found["text"], wanted[0], rtol=1e-4, atol=1e-3)
