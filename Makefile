@@ -79,7 +79,7 @@ test: $(VENV)/dev  ## Lint, types, import rules, fast tests
 	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest $(TWO) --durations=10
 
 test-long: $(VENV)/dev $(VENV)/sentence $(VENV)/worlds  ## Further cases and proofs that the fast tests leave out
-	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest $(TWO) -m 'long and not slow'
+	MAVIC_GOLDEN=$(GOLDEN) JAX_PLATFORMS=cpu $(BIN)/python -m pytest $(TWO) -m 'long and not slow' --durations=15
 
 .venv-runtime/ready:
 	$(PYTHON) -m venv .venv-runtime

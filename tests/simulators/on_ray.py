@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes steps simulators; a worker is killed, then a node. Prints what happened as JSON."""
+"""On a Ray cluster of two nodes a worker is killed, then a node is lost. Prints what happened as JSON."""
 
 from __future__ import annotations
 
@@ -34,27 +34,36 @@ def main() -> None:
     count = cluster.use(nodes.address, workers=2)
     pool = python_world("line", toys.line, horizon=9, actions=toys.ACTIONS, workers=1)().pool
     _, rows = pool.reset(KEYS)
-    actors = [worker.actor for worker in pool._workers._places]
-    places = [ask(actor, lambda _: ray.get_runtime_context().get_node_id()) for actor in actors]
-    far = places.index(second.node_id)
-    found = {"workers": count, "nodes": len(set(places)), "lost": [], "same": []}
 
-    def lose(number, kill):
-        """Lose a worker between two ticks. Note how many episodes it held, how many failed, and that all goes on."""
+    def actors():
+        return [worker.actor for worker in pool._workers._places]
+
+    def places():
+        return [ask(one, lambda _: ray.get_runtime_context().get_node_id()) for one in actors()]
+
+    at_first = places()
+    found = {"workers": count, "nodes": len(set(at_first)), "lost": [], "same": []}
+
+    def lose(numbers, kill):
+        """Lose workers between two ticks. Note how many episodes they held, how many failed, and that all goes on."""
         handles = pool.tick(pool.reset(KEYS)[0], STAY, FRESH)[0]
-        held = int((pool._kept.home[handles[:, 0]] == number).sum())
+        held = int(np.isin(pool._kept.home[handles[:, 0]], numbers).sum())
+        lost = [actors()[number] for number in numbers]
         kill()
-        with contextlib.suppress(ray.exceptions.RayActorError):
-            while True:  # until it is gone
-                ask(actors[number], lambda _: None)
-                time.sleep(0.2)
+        for actor in lost:
+            with contextlib.suppress(ray.exceptions.RayActorError):
+                while True:  # until it is gone
+                    ask(actor, lambda _: None)
+                    time.sleep(0.2)
         failed = np.isnan(pool.tick(handles, STAY, FRESH)[1]).any(-1).sum()
         found["lost"].append([held, int(failed)])
         found["same"].append(bool(np.array_equal(pool.reset(KEYS)[1], rows)))
 
-    process = ask(actors[1 - far], lambda _: os.getpid())
-    lose(1 - far, lambda: os.kill(process, signal.SIGKILL))
-    lose(far, lambda: nodes.remove_node(second, allow_graceful=False))
+    near = 1 - at_first.index(second.node_id)
+    process = ask(actors()[near], lambda _: os.getpid())
+    lose([near], lambda: os.kill(process, signal.SIGKILL))
+    there = [number for number, node in enumerate(places()) if node == second.node_id]
+    lose(there, lambda: nodes.remove_node(second, allow_graceful=False))
     found["reports"], found["dropped"] = pool.reports()
     print(json.dumps(found))
     pool.close()
