@@ -16,7 +16,7 @@ from mavic.types import record, replace
 GAMMA = 0.9
 KINDS = {
     "no-ringing": {"rule": "add", "forbid": ["RING"], "train": ["no ringing"]},
-    "no-digging": {"rule": "add", "forbid": ["DIG"], "train": ["no digging"]},
+    "no-digging": {"rule": "add", "forbid": ["DIG", "PATROL"], "train": ["no digging"]},
     "stay": {"rule": "replace", "allow": ["STAY"], "train": ["stay"]},
     "ring-first": {
         "rule": "add",
