@@ -2,11 +2,11 @@
 // Suggestions while one types, and what was said before.
 const MavicSuggest = (() => {
   const SUGGESTIONS = 8;
-  const { words } = MavicPaint;
   const { make } = MavicStage;
 
-  // `page` is {text, options: elements, asks(): the kinds, said(): earlier sentences, speak(words)}.
-  function start({ text, options, asks, said, speak }) {
+  // `page` is {text, options: elements, kindWord(kind): what it is called, asks(): the kinds, said(): earlier sentences,
+  // speak(words)}.
+  function start({ text, options, kindWord, asks, said, speak }) {
     const state = { picked: -1, recalled: -1 };
 
     function suggest() {
@@ -21,7 +21,7 @@ const MavicSuggest = (() => {
       state.picked = -1;
       const shown = found.filter(({ phrase }) => phrase.toLowerCase() !== text.value.toLowerCase()).slice(0, SUGGESTIONS);
       options.replaceChildren(...shown.map(({ phrase, kind }, i) => {
-        const item = make("li", { role: "option", id: "option-" + i, "aria-selected": "false" }, make("span", { text: phrase }), make("small", { text: words(kind) }));
+        const item = make("li", { role: "option", id: "option-" + i, "aria-selected": "false" }, make("span", { text: phrase }), make("small", { text: kindWord(kind) }));
         item.addEventListener("pointerdown", (event) => {
           event.preventDefault();
           speak(phrase);
