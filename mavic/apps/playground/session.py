@@ -163,7 +163,7 @@ class Session(Conversation):
                     kind=kind.name,
                     meaning=kind.meaning,
                     phrases=list(kind.train + kind.held_out),
-                    phrase=_offered(kind.train, things[kind.name]),
+                    phrase=_offered(kind.train + kind.held_out, things[kind.name]),
                     things=things[kind.name],
                     agents=np.flatnonzero(addressed[self.stage.kinds.index(kind.name)]).tolist(),
                     wants=kind.allow is not None,

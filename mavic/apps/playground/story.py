@@ -38,6 +38,7 @@ class Chapter:
 
     recording: Recording
     at: int  # the tick at which the sentence is said
+    note: str  # what a visitor must know of the team
     opening: str  # before it is said
     asking: str  # when it is said
     choices: tuple[tuple[str, bool], ...]  # what a visitor may guess, and whether it is right
@@ -189,6 +190,7 @@ def obeying_chapter(
     return Chapter(
         recording=told,
         at=at,
+        note="",
         opening=api.known(told.world).job,
         asking=f"{who} is carrying a {load} to {the(thing)}. Now a person says:",
         choices=(
@@ -231,16 +233,18 @@ def failing_chapter(
         if before.finished
         else "Not told anything, this team does not do the job either."
     )
+    never = "" if before.finished else ", told or not told"
     left = [step["name"] for step in told.frames[-1]["scene"]["steps"] if step["done"] < step["of"]]
     where = "" if agent is None else f"{_called(told, agent)} is on its way to {the(thing)}. "
     return Chapter(
         recording=told,
         at=at,
-        opening=f"The same job, and a team without the correction. {CORRECTION}",
+        note=CORRECTION,
+        opening="The same job, and a team without the correction.",
         asking=f"{where}The same person says the same sentence:",
         choices=(("It takes a detour and does the job", False), ("It never does the job", True)),
         lines=(),
-        ending=f"It obeys{obeys}. It never does the job.",
+        ending=f"It obeys{obeys}. It never does the job{never}.",
         detail=" ".join(
             [
                 f"After {seen.ticks} moves left undone: {', '.join(left)}. {alone}",

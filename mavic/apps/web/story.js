@@ -30,6 +30,9 @@
     state.board.legend();
     element("scrub").max = lastOf();
     element("race").replaceChildren(...chapter().race.map(([who]) => make("li", {}, make("span", { class: "who", text: who }), make("span", { class: "lane" }, make("i")), make("span", { class: "time" }))));
+    element("chapter").textContent = "The team " + recording.name;
+    element("note").textContent = chapter().note;
+    scrollTo(0, 0);
     redraw();
     play(!calm.matches);
   }
@@ -69,7 +72,6 @@
     const over = index >= lastOf();
     const later = lines.filter(([tick]) => tick <= index && index > at).at(-1);
     const ask = asking(index);
-    element("chapter").textContent = "The team " + chapter().recording.name;
     element("line").textContent = over ? ending : ask || index === at ? question : later ? later[1] : index > at ? "They have been told." : opening;
     element("speech").hidden = index < at || over;
     element("speech").textContent = "“" + data.words + "”";
