@@ -219,9 +219,11 @@ def test_the_kitchens_things_and_cooks_have_one_name(open_page):  # noqa: F811
 def test_two_cooks_orders_are_told_apart(open_page):  # noqa: F811
     page = open_page(address=KITCHEN)
     say(page, "the blue cook should stay and the orange cook should not use the left board")
-    shows(page, "#answer", "Stay where you are to blue cook")
+    shows(page, "#answer", "Understood: Stay where you are")
     told = page.locator("#answer").inner_text().split()
-    assert " ".join(told).endswith("Do not use the left board to orange cook")
+    assert " ".join(told).endswith(
+        "Stay where you are to blue cook and: Do not use the left board to orange cook"
+    )
 
 
 def test_what_a_reload_or_a_wrong_address_loses_is_said(open_page):  # noqa: F811

@@ -14,7 +14,8 @@ const MavicSuggest = (() => {
       const found = [];
       if (typed.length) {
         for (const ask of asks()) {
-          const fitting = ask.phrases.filter((phrase) => typed.every((part) => phrase.toLowerCase().includes(part)));
+          const phrases = [ask.phrase, ...ask.phrases.filter((phrase) => phrase !== ask.phrase)];
+          const fitting = phrases.filter((phrase) => typed.every((part) => phrase.toLowerCase().includes(part)));
           found.push(...fitting.slice(0, 2).map((phrase) => ({ phrase, kind: ask.kind })));
         }
       }

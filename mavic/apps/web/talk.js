@@ -14,9 +14,15 @@ const MavicTalk = (() => {
     const bold = (text) => make("b", { text });
     const meanings = (kinds) => "“" + kinds.map(meaningOf).join("” and “") + "”";
 
+    // A person's own words, or for any of the phrases that a kind is trained with the one that is offered.
+    function wordsOf(one) {
+      const ask = opened().asks.find(({ kind }) => kind === one.kind);
+      return ask && [ask.kind, ...ask.phrases].includes(one.text) ? ask.phrase : one.text;
+    }
+
     // A button for each offer; the server knows what they stand for.
     function buttons(offers) {
-      const labelOf = (one) => (one.agents ? toWhom(one.agents) + ": " : "") + brief(one.text);
+      const labelOf = (one) => (one.agents ? toWhom(one.agents) + ": " : "") + brief(wordsOf(one));
       return make("span", { class: "closest" }, ...offers.map((offer, number) => {
         const title = offer.all.map((one) => meaningOf(one.kind)).join(", and ");
         const button = make("button", { type: "button", text: offer.all.map(labelOf).join(" + "), title });
@@ -46,7 +52,7 @@ const MavicTalk = (() => {
         remember({ text: message.text, note: "asks for nothing", state: "heard" });
       } else {
         const percent = Math.round(100 * message.probability) + " %";
-        const why = message.note || (message.probability < 0.3 || message.kind === "none" ? "it seems to ask for nothing that the team can do" : "best guess: " + meaningOf(message.kind) + ", " + percent);
+        const why = message.note || (message.probability < 0.3 || message.kind === "none" ? "it seems to ask for nothing that the team can do" : "best guess: " + (message.kind === "end" ? "what holds is to end" : meaningOf(message.kind)) + ", " + percent);
         answer("unsure", line(bold("I'm not sure what you mean by " + said + "."), " (" + why + ")"), ...offers);
         remember({ text: message.text, note: "not understood", state: "unsure" });
       }
