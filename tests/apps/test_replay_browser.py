@@ -197,7 +197,7 @@ def test_every_control_is_reached_by_tab_and_works(open_page):
     assert {"scrub", "first", "back", "play", "next", "last", "speed", "summary"} <= set(seen)
     page.locator("#scrub").focus()
     page.keyboard.press("ArrowRight")
-    assert clock(page) == "tick 1 of 9"  # once, not by the slider and by the page
+    assert clock(page) == "move 1 of 9"  # once, not by the slider and by the page
     page.locator("#next").focus()
     page.keyboard.press("Enter")
     assert clock(page) == "move 2 of 9"
