@@ -23,7 +23,7 @@ NOTEBOOKS = ("train_and_break_a_team", "your_own_world")
 SOURCES = {  # pages that are made here, and the files of the repository to which pages in docs/ link in their place
     **PAGES,
     **{f"notebooks/{name}.md": f"examples/notebooks/{name}.ipynb" for name in NOTEBOOKS},
-    "playground/index.html": "mavic/apps/playground/export.py",
+    "index.html": "mavic/apps/playground/export.py",
     "presets.md": "mavic/preset.py",
     "commands.md": "mavic/apps/cli.py",
 }
@@ -100,10 +100,19 @@ def on_files(files: Any, *, config: Any, **_: Any) -> Any:
     for name in NOTEBOOKS:
         add(f"notebooks/{name}.md", content=_notebook(name))
     for path in _episodes():
-        add(f"playground/{path.relative_to(EPISODES).as_posix()}", abs_src_path=str(path))
+        name = path.relative_to(EPISODES).as_posix()
+        if name == "index.html":
+            add(name, content=first_page(path.read_text(encoding="utf-8")))
+        else:
+            add(name, abs_src_path=str(path))
     add("commands.md", content=_commands())
     add("presets.md", content=_presets())
     return files
+
+
+def first_page(text: str) -> str:
+    """Return the first of the recorded episodes as the site's first page: it leads to the guide."""
+    return text.replace("</header>", '<a href="install/">Documentation</a></header>', 1)
 
 
 def _notebook(name: str) -> str:

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 RECORD = sorted(str(path.relative_to(DOCS)) for path in (DOCS / "record").glob("*.md"))
 LONGEST = {  # words of text and tables, without code
-    "index.md": 500, "concepts.md": 900, "train.md": 500, "extend.md": 1200, "simulator.md": 670,
+    "install.md": 500, "concepts.md": 900, "train.md": 500, "extend.md": 1200, "simulator.md": 670,
     "not-learning.md": 400, "correction.md": 450, "robots.md": 575, "words.md": 525, "play.md": 600, "people.md": 300,
     "worlds/box-pushing.md": 420, "worlds/overcooked.md": 420, "worlds/warehouse.md": 420, "methods.md": 750,
     "results.md": 1520, "studies.md": 650, "paper.md": 600, "instructions.md": 400, "definitions.md": 800,
@@ -88,6 +88,13 @@ def test_every_figure_shows_on_the_site():
             assert (ROOT / path).is_file() or (ROOT / beside).is_file()
 
 
+def test_the_sites_first_page_leads_to_the_guide():
+    template = (ROOT / "mavic/apps/web/story.html").read_text(encoding="utf-8")
+    shown = site.first_page(template)
+    assert shown.count('<a href="install/">Documentation</a></header>') == 1
+    assert (DOCS / "install.md").is_file() and site.SOURCES["index.html"]
+
+
 def test_a_link_out_of_the_pages_becomes_text_or_its_page():
     text = "[a](../mavic/x.py), [b](../CHANGELOG.md), ![c](../results/heatmap.png), [d](faq.md)"
     assert (
@@ -103,7 +110,7 @@ def test_every_number_of_the_guide_has_its_record(page):
     assert not list(cited.uncited((DOCS / page).resolve()))
 
 
-@pytest.mark.parametrize("page", ["../README.md", "index.md", "results.md", "studies.md"])
+@pytest.mark.parametrize("page", ["../README.md", "install.md", "results.md", "studies.md"])
 def test_the_blocks_of_the_guide_are_those_that_the_records_make(page):
     text = text_of(page)
     assert headline.BLOCK.findall(text)

@@ -24,7 +24,7 @@ from mavic.apps.frames import Frame
 from mavic.apps.recording import Recording
 from mavic.envs import painting
 from mavic.envs.api import plain
-from mavic.experiment.talk import names_of
+from mavic.experiment.talk import kind_words, names_of
 from mavic.storage import files
 from mavic.types import Scene, Sprite
 
@@ -83,6 +83,7 @@ def pack(recording: Recording) -> dict[str, Any]:
         )
     facts = {name.name: getattr(recording, name.name) for name in dataclasses.fields(recording)}
     facts["agent_words"] = names_of(recording.world, recording.agents)
+    facts["kind_words"] = kind_words(recording.world, recording.kinds)
     return {**facts, "frames": frames, "pool": [json.loads(part) for part in pool]}
 
 
@@ -316,7 +317,7 @@ def _still(recording: Recording, ground: _Ground, index: int) -> Any:
         doing = "–" if frame["over"] else agent.get("doing") or plain(agent["macro"])
         text = f"{called[row]}: {doing}{MARKS[agent['complies']]}"
         figure.text(0.05, bottom - 0.24 * (row + 0.7) / height, text, fontsize=9.5, va="center")
-    done = f"{recording.name}   tick {frame['time']}   return {frame['earned']:.1f}"
+    done = f"{recording.name}   move {frame['time']}   return {frame['earned']:.1f}"
     counted = f"   followed {frame['followed']} of {frame['judged']}" if frame["judged"] else ""
     figure.text(0.05, 0.18 / height, done + counted, fontsize=9.5, va="center")
     figure.canvas.draw()
@@ -333,5 +334,6 @@ def _caption(recording: Recording, index: int) -> tuple[str, bool | None]:
         if earlier["verdicts"]:
             verdict = earlier["verdicts"][-1]
             word = "followed" if verdict["followed"] else "not followed"
-            return f"{word}: {plain(verdict['kind'])}", verdict["followed"]
+            (kind,) = kind_words(recording.world, [verdict["kind"]])
+            return f"{word}: {kind}", verdict["followed"]
     return "no instruction", None

@@ -30,6 +30,18 @@ def names_of(world: str, agents: Sequence[str]) -> tuple[str, ...]:
     return tuple(record.agent_word(agent, number) for number, agent in enumerate(agents))
 
 
+def kind_words(world: str, kinds: Sequence[str]) -> tuple[str, ...]:
+    """Return what people call kinds of instructions.
+
+    Args:
+        world: Their world. Of one that is not installed, only the names are known.
+        kinds: Their names in the instruction file.
+    """
+    files = [InstructionFile.read(instructions_of(world))] if world in api.names() else []
+    told = {k.name: k.meaning for file in files for k in file.kinds if k.meaning != k.name}
+    return tuple(told.get(kind, api.plain(kind)) for kind in kinds)
+
+
 def agents_of(world: str) -> dict[str, int]:
     """Return the numbers of a world's agents by their names in its environment."""
     return {agent: number for number, agent in enumerate(api.make(world).agents)}

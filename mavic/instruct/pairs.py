@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import combinations
 
 import numpy as np
@@ -14,7 +14,14 @@ from mavic.types import ArrayLike, Rules
 JOINED = "+"  # between the kinds in the name of a pair
 
 
-def conflict(env: Env, rules: Rules, kinds: ArrayLike, also: ArrayLike) -> str:
+def conflict(
+    env: Env,
+    rules: Rules,
+    kinds: ArrayLike,
+    also: ArrayLike,
+    *,
+    called: Callable[[str], str] = str,
+) -> str:
     """Return why two instructions cannot hold together, as a clause; "" if they can.
 
     Only agents that both instructions address can have a conflict. Their kinds must differ and leave the agent a macro
@@ -25,13 +32,14 @@ def conflict(env: Env, rules: Rules, kinds: ArrayLike, also: ArrayLike) -> str:
         rules: What each kind asks for.
         kinds: [N] the kind of the first instruction for each agent; 0 if it is not addressed.
         also: [N] the same of the second instruction.
+        called: Returns what the reader calls a kind; its name if it is left out.
     """
     allowed, effect = sometimes_allowed(rules), np.asarray(rules.effect)
     for number, pair in enumerate(zip(np.asarray(kinds), np.asarray(also), strict=True)):
         if not all(pair):
             continue
-        one, other = (rules.names[kind] for kind in pair)
-        if one == other:
+        one, other = (called(rules.names[kind]) for kind in pair)
+        if pair[0] == pair[1]:
             return f"{one} holds already"
         if effect[list(pair)].all():
             return f"{one} and {other} both change what the world does"

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mavic.envs import api
+from mavic.experiment import talk
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.environments import instructed_env
 from mavic.experiment.methods import METHODS
@@ -177,13 +178,17 @@ class Stage:
             other = episode.also if episode.also is not None and held[1] else episode.instruction
             rules = self.instructed_env.rules
             asked = np.where(whom & np.asarray(rules.addressed)[kind], kind, 0)
-            if why := pairs.conflict(self.env, rules, other.kind, asked):
+            if why := pairs.conflict(self.env, rules, other.kind, asked, called=self._called):
                 raise StageError(why)
             return _given(self, episode, phrase, text, *given, lasts, also=held[0])
         if held[1]:  # the new one replaces both
             zero = jnp.int32(0)
             episode = _given(self, episode, 0, "", zero, zero, given[2], zero, also=True)
         return _given(self, episode, phrase, text, *given, lasts, also=False)
+
+    def _called(self, kind: str) -> str:
+        """Return what people call a kind."""
+        return "“" + talk.kind_words(self.env.name, [kind])[0] + "”"
 
     def end(self, episode: Episode, kind: str, agents: Sequence[int] | None = None) -> Episode:
         """Return the episode without one of the instructions that hold. The other one holds on.

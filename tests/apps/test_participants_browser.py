@@ -9,6 +9,7 @@ import pytest
 from studies_with_people import StudyServer, write_plan
 from test_playground import catalog, folder  # noqa: F401
 from test_replay_browser import browser  # noqa: F401
+from test_talk_browser import MICROPHONE
 
 from mavic.apps.participants import plan
 
@@ -42,7 +43,7 @@ def open_page(browser):  # noqa: F811
     """Open a person's link in a browser of its own; complaints of the page are failures at the end of the test."""
     contexts, troubles = [], []
 
-    def opened(server, number=0, width=1280, height=900, scheme="light"):
+    def opened(server, number=0, width=1280, height=900, scheme="light", init=""):
         context = browser.new_context(
             viewport={"width": width, "height": height},
             color_scheme=scheme,
@@ -51,6 +52,7 @@ def open_page(browser):  # noqa: F811
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(20_000)
+        page.add_init_script(init)
         page.on("console", lambda message: troubles.append(message.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("dialog", lambda dialog: troubles.append("dialog " + dialog.message))
@@ -117,6 +119,16 @@ def test_a_person_walks_through_a_study(study, open_page, width, height, scheme)
     assert page.locator("#code").inner_text() == code
     answers = [line["answers"] for line in server.record(0).lines if line["what"] == "answers"]
     assert answers == [{"obeyed": 4}, {"obeyed": 4}, {"best": "B", "remarks": EVIL}]
+
+
+def test_what_a_person_speaks_is_said_to_the_team(study, open_page):
+    page = open_page(study(), init=MICROPHONE)
+    agree(page)
+    press(page, "Start")
+    page.locator("#prompt[data-asks]").wait_for()
+    page.locator("#mic").click()
+    page.evaluate("listening.hear('do not push', true)")
+    page.locator(".said", has_text="“do not push”").wait_for()
 
 
 def test_a_reload_and_a_lost_connection_keep_the_place(study, open_page):

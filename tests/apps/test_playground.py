@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import http.client
 import json
 import shutil
@@ -65,9 +66,22 @@ def test_the_shipped_teams_are_found():
 
 
 def test_a_team_that_collapses_under_a_kind_says_so(tmp_path):
-    path = untrained(tmp_path, "box_pushing", collapsed={"avoid-small-box-0": 0.12})
+    collapsed = {"avoid-small-box-0": 0.12, "dont-push": 0.0}
+    path = untrained(tmp_path, "box_pushing", collapsed=collapsed)
     said = open_catalog(tmp_path).about("box_pushing", path.stem)
-    assert "under avoid-small-box-0 the task collapses to 12% of what it earns" in said
+    assert said.endswith(
+        "It gives up its job when it is told: Keep away from the left small box; Do not push anything."
+    )
+
+
+def test_teams_of_different_settings_say_so():
+    shipped = open_catalog()
+    assert shipped.apart("overcooked", ["mavic"]) == ""
+    assert shipped.apart("overcooked", ["mavic-paper", "naive-paper"]) == ""
+    apart = shipped.apart("overcooked", ["mavic", "naive-paper"])
+    assert "different settings" in apart
+    one = dataclasses.replace(IDLE, name="one")
+    assert export.Episode("stay", [one, one], apart).caption.endswith(f"alike here. {apart}")
 
 
 def test_a_wheel_carries_every_shipped_team():
@@ -348,6 +362,8 @@ def test_two_agents_get_an_instruction_each(catalog):
     frame = frame_of(session.tick())
     held = [frame["instruction"], frame["also"]]
     assert [(one["kind"], one["agents"]) for one in held] == [("stay", [0]), ("push", [1])]
+    told = answer(session, "robot 0 push, robot 1 stay")
+    assert (told.kind, told.agents, told.also, told.also_agents) == ("push", [0], "stay", [1])
     tell(session, "never mind")
     frame = frame_of(session.tick())
     assert frame["instruction"] is None and "also" not in frame
@@ -408,6 +424,22 @@ def test_what_an_instruction_is_about_is_named(catalog):
         assert (active["forbids"], active["wants"]) == (forbids, wants)
         assert {*forbids, *wants} <= {sprite["name"] for sprite in frame["scene"]["sprites"]}
         assert frame["scene"]["steps"] and all(agent["doing"] for agent in frame["agents"])
+
+
+def test_things_and_kinds_are_called_what_the_picture_calls_them(catalog):
+    for world in catalog.teams:
+        opened = open_session(catalog, world, ["mavic"], 1, None).opened()
+        named = {word for ask in opened.asks for thing in ask.things for word in thing.split()}
+        for ask in opened.asks:
+            assert {word for word in ask.phrase.split() if word.isdigit()} <= named
+        (team,) = opened.recordings
+        meanings = {ask.kind: ask.meaning for ask in opened.asks}
+        assert [meanings.get(kind, "none") for kind in team.kinds] == team.kind_words
+    kitchen = open_session(catalog, "overcooked", ["mavic"], 1, None)
+    offered = {ask.kind: ask.phrase for ask in kitchen.opened().asks}
+    assert "left board" in offered["avoid-left-board"]
+    read = {kitchen.hear(example).decision.now[0].kind for example in kitchen.opened().examples}
+    assert read <= {*kitchen.learnt}  # no example asks for what teams do not learn by default
 
 
 @pytest.mark.parametrize("shield", [True, False])

@@ -114,9 +114,9 @@ def test_an_instruction_has_its_time_and_its_scope(open_page):
     unfold(page)
     page.get_by_role("checkbox", name="blue robot").uncheck()
     page.locator("#hold").select_option("40")
-    assert page.locator("#scope-words").inner_text() == "to orange robot, for 40 ticks"
+    assert page.locator("#scope-words").inner_text() == "to orange robot, for 40 moves"
     say(page, "stay")
-    shows(page, ".said", "ticks left")
+    shows(page, ".said", "moves left")
     assert "to orange robot" in page.locator(".said").inner_text()
     shows(page, ".doing", "stay")
     assert page.locator(".agents .chip").count() == 1

@@ -156,7 +156,7 @@ def test_the_robot_is_where_the_frame_says(open_page):
 
 def test_the_keyboard_alone_suffices(open_page):
     page = open_page(instructed())
-    assert clock(page) == "tick 0 of 9"
+    assert clock(page) == "move 0 of 9"
     for key, tick in [
         ("ArrowRight", 1),
         ("ArrowRight", 2),
@@ -166,10 +166,10 @@ def test_the_keyboard_alone_suffices(open_page):
         ("Home", 0),
     ]:
         page.keyboard.press(key)
-        assert clock(page) == f"tick {tick} of 9", key
+        assert clock(page) == f"move {tick} of 9", key
     page.keyboard.press("Space")
     assert page.locator("#play").get_attribute("aria-label") == "Pause"
-    wait_for(page, "tick [2-8] of 9")
+    wait_for(page, "move [2-8] of 9")
     page.keyboard.press("Space")
     assert page.locator("#play").get_attribute("aria-label") == "Play"
     held = clock(page)
@@ -197,10 +197,10 @@ def test_every_control_is_reached_by_tab_and_works(open_page):
     assert {"scrub", "first", "back", "play", "next", "last", "speed", "summary"} <= set(seen)
     page.locator("#scrub").focus()
     page.keyboard.press("ArrowRight")
-    assert clock(page) == "tick 1 of 9"  # once, not by the slider and by the page
+    assert clock(page) == "move 1 of 9"  # once, not by the slider and by the page
     page.locator("#next").focus()
     page.keyboard.press("Enter")
-    assert clock(page) == "tick 2 of 9"
+    assert clock(page) == "move 2 of 9"
     page.locator("#play").focus()
     page.keyboard.press("Space")
     assert page.locator("#play").get_attribute("aria-label") == "Pause"
@@ -209,17 +209,17 @@ def test_every_control_is_reached_by_tab_and_works(open_page):
 def test_the_replay_plays_by_itself_to_the_end_and_again(open_page):
     page = open_page(instructed(), motion="no-preference")
     page.locator("#speed").select_option("8")
-    wait_for(page, "tick 9 of 9")
+    wait_for(page, "move 9 of 9")
     assert page.locator("#play").get_attribute("aria-label") == "Play"
     page.locator("#speed").select_option("0.5")
     page.locator("#play").click()
-    wait_for(page, "tick [1-8] of 9")
+    wait_for(page, "move [1-8] of 9")
 
 
 def test_with_reduced_motion_the_replay_starts_paused(open_page):
     page = open_page(instructed(), motion="reduce")
     page.wait_for_timeout(700)
-    assert clock(page) == "tick 0 of 9"
+    assert clock(page) == "move 0 of 9"
     assert page.locator("#play").get_attribute("aria-label") == "Play"
 
 
@@ -227,7 +227,7 @@ def test_dragging_the_slider_seeks(open_page):
     page = open_page(instructed())
     box = page.locator("#scrub").bounding_box()
     page.mouse.click(box["x"] + box["width"] * 0.55, box["y"] + box["height"] / 2)
-    assert clock(page) == "tick 5 of 9"
+    assert clock(page) == "move 5 of 9"
 
 
 @pytest.mark.parametrize("recordings", [1, 2])
@@ -253,7 +253,7 @@ def test_an_instruction_is_seen_from_word_to_verdict(open_page, followed, chip, 
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     assert "“stay where you are”" in said.inner_text()
-    assert "to everybody · 3 ticks left · stay" in said.inner_text()
+    assert "to everybody · 3 moves left · stay" in said.inner_text()
     assert page.locator("#spoken").inner_text() == "“stay where you are”"
     assert page.locator(".agents .chip").inner_text() == chip
     assert "go right" in page.locator("canvas").first.get_attribute("aria-label")
@@ -264,7 +264,7 @@ def test_an_instruction_is_seen_from_word_to_verdict(open_page, followed, chip, 
     assert f"{int(followed)} of 1" in page.locator(".facts").text_content()
     page.keyboard.press("End")
     assert "The task is solved" in said.inner_text()
-    assert "Last event: solved (tick 9)" in page.locator(".event").inner_text()
+    assert "Last event: solved (move 9)" in page.locator(".event").inner_text()
     span = page.locator(".span")
     assert span.inner_text() == verdict[:2] + "stay"
     track, box = page.locator(".track").bounding_box(), span.bounding_box()

@@ -210,7 +210,7 @@ def test_a_third_instruction_is_refused_and_a_new_one_replaces_both(task, env):
     episode = played.start(KEY)
     episode = played.say(episode, "avoid-small-box-0", also=True)  # nothing to be beside
     assert episode.also is None and episode.given == 1
-    with pytest.raises(StageError, match="avoid-small-box-0 holds already"):
+    with pytest.raises(StageError, match="“Keep away from the left small box” holds already"):
         played.say(episode, "avoid-small-box-0", also=True)
     episode = played.say(episode, "avoid-small-box-1", also=True)
     with pytest.raises(StageError, match="two instructions hold already"):
@@ -220,7 +220,9 @@ def test_a_third_instruction_is_refused_and_a_new_one_replaces_both(task, env):
     assert [v.kind for v in episode.verdicts] == ["avoid-small-box-1", "avoid-small-box-0"]
     assert (episode.given, episode.numbers[0], episode.judged) == (3, 3, 2)
     assert not episode.also.kind.any()
-    with pytest.raises(StageError, match="stay and push together leave robot_0 nothing to do"):
+    with pytest.raises(
+        StageError, match="“Stay where you are” and “Push” together leave robot_0 nothing to do"
+    ):
         played.say(episode, "push", also=True)
 
 

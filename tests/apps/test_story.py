@@ -130,10 +130,20 @@ def test_an_episode_that_does_not_show_it_is_no_first_chapter(told):
 
 def test_the_second_chapter_is_told_of_a_team_that_obeys_and_does_nothing():
     made = story.failing_chapter(IDLE, IDLE, LEFT, 0, 1)
-    assert made is not None and made.ending == "It obeys. It never does the job."
+    assert made is not None and made.ending == "It obeys. It never does the job, told or not told."
     assert "left undone: chop. Not told anything, this team does not do the job" in made.detail
-    beside = story.failing_chapter(IDLE, IDLE, LEFT, 0, 1, "The control does.")
-    assert beside is not None and beside.detail == f"{made.detail} The control does."
+    assert made.note.startswith("The correction keeps what a team learns")
+    beside = story.failing_chapter(IDLE, IDLE, LEFT, 0, 1, (seen.see(FREE), seen.see(IDLE)))
+    assert beside is not None and beside.detail.startswith(f"{made.detail} Another team, trained")
+    assert (
+        "told nothing, it does the job in 4 moves; told the sentence, it does not" in beside.detail
+    )
+    assert [(who, done) for who, _, done in beside.race] == [
+        ("not told", False),
+        ("told", False),
+        ("corrected, not told", True),
+        ("corrected, told", False),
+    ]
     assert "does the job in 4 moves" in story.failing_chapter(IDLE, FREE, LEFT, None, 1).detail
     assert story.failing_chapter(TOLD, FREE, LEFT, 0, 1) is None  # it does its job
     assert story.failing_chapter(DISOBEYING, FREE, LEFT, 0, 1) is None

@@ -97,6 +97,9 @@ def test_the_first_minute(open_story, width, height):
     )
     assert page.locator(".chip").count() == 0
     in_sight(page, ".picture canvas", "#line", "#speech", "#choices button")
+    assert (
+        page.locator("#track .followed, #track .mark").count() == 0
+    )  # the time line gives nothing away
     assert page.evaluate("[scrollY, document.documentElement.scrollWidth <= innerWidth]") == [
         0,
         True,

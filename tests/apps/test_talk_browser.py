@@ -41,6 +41,7 @@ def test_each_instruction_is_a_chip_that_can_be_removed(open_page, width, height
     assert page.locator(".picture canvas").bounding_box() == before  # nothing jumps
     page.locator("#holds button").first.click()
     until(page, "also don't push")
+    assert page.locator("#answer").inner_text() == ""  # it told of what held before
     say(page, "push")
     until(page, "push")
     shows(page, "#answer", "instead of “Do not push anything”")
@@ -156,6 +157,8 @@ def test_the_menu_works_by_keyboard(open_page):  # noqa: F811
     page.keyboard.press("Escape")
     assert menu.is_hidden()
     page.locator("#about").press("Enter")
+    box, bar = menu.bounding_box(), page.locator("#bar").bounding_box()
+    assert box["y"] >= 0 and box["y"] + box["height"] <= bar["y"]
     page.keyboard.press("End")
     page.keyboard.press("Enter")
     menu.locator("button", has_text="orange robot, stay").press("Enter")
@@ -211,3 +214,26 @@ def test_the_kitchens_things_and_cooks_have_one_name(open_page):  # noqa: F811
     shows(page, "#answer", "to orange cook")
     assert "orange cook" in page.locator(".picture canvas").get_attribute("aria-label")
     assert page.locator("button.who").all_inner_texts() == ["blue cook", "orange cook"]
+
+
+def test_two_cooks_orders_are_told_apart(open_page):  # noqa: F811
+    page = open_page(address=KITCHEN)
+    say(page, "the blue cook should stay and the orange cook should not use the left board")
+    shows(page, "#answer", "Understood: Stay where you are")
+    told = page.locator("#answer").inner_text().split()
+    assert " ".join(told).endswith(
+        "Stay where you are to blue cook and: Do not use the left board to orange cook"
+    )
+
+
+def test_what_a_reload_or_a_wrong_address_loses_is_said(open_page):  # noqa: F811
+    page = open_page(address=PUSHING)
+    say(page, "stay")
+    until(page, "stay")
+    page.wait_for_url("**say=*")
+    page.reload()
+    shows(page, "#answer", "The page was loaded again. The episode begins anew, and what was said")
+    until(page, "stay")
+    shows(open_page(address="#world=moon"), "#answer", "no team here for the world “moon”")
+    stranger = open_page(address="#world=box_pushing&teams=clever")
+    shows(stranger, "#answer", "No team is called “clever” here")

@@ -31,7 +31,7 @@ from mavic.teams.stage import StageError
 
 LOG = logging.getLogger(__name__)
 STATIC = {
-    **{f"{name}.js": "text/javascript" for name in (*replay.SCRIPTS, "pad", "study")},
+    **{f"{name}.js": "text/javascript" for name in (*replay.SCRIPTS, "mic", "pad", "study")},
     **{f"{name}.css": "text/css" for name in ("stage", "play", "study")},
 }
 UNKNOWN = 4004  # the code with which a line for an unknown link is closed

@@ -57,7 +57,7 @@ class Understood(BaseModel):
     nearest: list[_Near] = []
     note: str = ""
     refused: list[str] = []
-    agents: list[int] | None = None  # the addressed agents; None: all
+    agents: list[int] | None = None  # whom the first instruction addresses; None: all
     ends: bool = False  # it ends something
     ended: list[str] = []  # the kinds that were ended
     left: list[str] = []  # the kinds that go on
@@ -68,6 +68,7 @@ class Understood(BaseModel):
         _Offer
     ] = []  # what the person may choose: the answers, or the nearest things that can be done
     also: str = ""  # the kind of a second instruction in the same sentence
+    also_agents: list[int] | None = None  # whom that one addresses
     joins: list[str] = []  # the kinds that held before and go on
     replaced: list[str] = []  # the kinds that held before and are over
     unlearnt: bool = False  # the first team was not trained with it
@@ -101,17 +102,13 @@ class Understood(BaseModel):
         if not decision.now:
             return cls(text=text, queued=queued)
         first, *more = decision.now
-        told = (
-            None
-            if any(one.agents is None for one in decision.now)
-            else {a for one in decision.now for a in one.agents or ()}
-        )
         now = {one.kind for one in decision.now}
         return cls(
             **{**read, "text": text, "kind": first.kind, "nothing": False, "note": ""},
+            agents=listed(first.agents),
             also=more[0].kind if more else "",
+            also_agents=listed(more[0].agents) if more else None,
             refused=refused,
-            agents=None if told is None else sorted(told),
             queued=queued,
             joins=[kind for kind in kinds if kind not in now],
             replaced=[one.kind for one in settled.replaced],

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +18,8 @@ from mavic.apps.playground import seen
 from mavic.apps.playground.limits import RequestError
 from mavic.apps.playground.messages import Hello
 from mavic.envs import api
-from mavic.evaluation import collapse
+from mavic.experiment import talk
 from mavic.experiment.methods import METHODS
-from mavic.experiment.talk import names_of
 from mavic.experiment.task import instructions_of
 from mavic.hints import suggest, unknown
 from mavic.instruct import schedule
@@ -52,6 +52,7 @@ class _Entry:
     agents: tuple[str, ...]
     guest: bool  # a person can join as one more agent
     method: str  # how it was trained
+    setting: Mapping[str, Any]  # what else its training was configured with
     collapsed: Mapping[str, float]  # kinds under which it hardly does its task
     gamma: float  # the discount of its training
 
@@ -81,6 +82,7 @@ def _entry_of(path: Path, name: str) -> _Entry:
         agents=tuple(facts["agents"]),
         guest=Stage.guest_options(facts) is not None,
         method=facts["config"]["method"],
+        setting={k: v for k, v in facts["config"].items() if k not in ("method", "population")},
         collapsed=facts.get("collapsed", {}),
         gamma=float(facts["preset"]["gamma"]),
     )
@@ -119,9 +121,14 @@ class Catalog:
     def about(self, world: str, name: str) -> str:
         """Return what sort of team it is, and under which kinds it hardly does its task."""
         entry = self.entry(world, name)
-        said = [collapse.sentence(*one) for one in entry.collapsed.items()]
-        lines = [f"Beware: {one}." for one in said]
-        return " ".join([METHODS[entry.method].about, *lines])
+        told = "; ".join(talk.kind_words(world, list(entry.collapsed)))
+        beware = [f"It gives up its job when it is told: {told}."] if told else []
+        return " ".join([METHODS[entry.method].about, *beware])
+
+    def apart(self, world: str, names: Sequence[str]) -> str:
+        """Return that teams were trained in different settings; empty if they were not."""
+        first, *others = (self.entry(world, name).setting for name in names)
+        return seen.APART if any(other != first for other in others) else ""
 
     def stage(self, world: str, name: str, guest: bool = False) -> Stage:
         """Return a team's stage. Its schedule gives no instructions: people give them."""
@@ -196,7 +203,7 @@ class Catalog:
                 teams=list(teams),
                 team_words=[self.called(world, name) for name in teams],
                 agents=list(_agents(teams)),
-                agent_words=list(names_of(world, _agents(teams))),
+                agent_words=list(talk.names_of(world, _agents(teams))),
                 guest=all(entry.guest for entry in teams.values()),
             )
             for world, teams in self.teams.items()

@@ -35,6 +35,7 @@ class Episode(NamedTuple):
 
     words: str
     recordings: list[Recording]
+    apart: str = ""  # what the teams differ in beside the correction
 
     @property
     def caption(self) -> str:
@@ -44,7 +45,8 @@ class Episode(NamedTuple):
         said = [
             f"The team {name}: {seen.caption(one)}." for name, one in zip(names, facts, strict=True)
         ]
-        return " ".join([*said, *([seen.contrast(names, facts)] if len(facts) == 2 else [])])
+        contrast = [seen.contrast(names, facts)] if len(facts) == 2 else []
+        return " ".join([*said, *contrast, self.apart]).strip()
 
 
 def export(catalog: Catalog, folder: Path, say: Callable[[str], None]) -> Path:
@@ -96,9 +98,8 @@ def _episodes(catalog: Catalog, world: str) -> Iterator[Episode]:
     for words in api.known(world).examples or phrases[:3]:
         at, hold = _moment(world, words, free)
         try:
-            yield Episode(
-                words, [_play(catalog, world, t, [Cue(at, words, None, hold)]) for t in teams]
-            )
+            played = [_play(catalog, world, t, [Cue(at, words, None, hold)]) for t in teams]
+            yield Episode(words, played, catalog.apart(world, teams))
         except (StageError, EncoderError):
             continue
 

@@ -223,6 +223,7 @@ class Opened(BaseModel):
         agents: list[str]
         agent_words: list[str]
         kinds: list[str]
+        kind_words: list[str]  # what people call them
 
     class Kind(BaseModel):
         """A kind of instruction."""
@@ -230,6 +231,7 @@ class Opened(BaseModel):
         kind: str
         meaning: str
         phrases: list[str]
+        phrase: str  # the one that is offered
         things: list[str] = []  # what it forbids or wants, by the names in the picture
         agents: list[int] = []  # whom it can address
         wants: bool = False  # it says what to do
@@ -246,6 +248,7 @@ class Opened(BaseModel):
     macros: list[list[str]]  # by agent
     macro_words: list[list[str]]  # what people call them
     asks: list[Kind]
+    apart: str = ""  # what two teams differ in beside the correction
 
 
 class Frames(BaseModel):

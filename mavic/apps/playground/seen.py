@@ -14,6 +14,9 @@ from mavic.apps.recording import Recording
 ALIKE = 0.1  # share of the ticks by which two teams may differ and still count as alike
 
 
+APART = "They were trained in different settings, so not every difference is the correction's."
+
+
 @dataclass(frozen=True, kw_only=True)
 class Seen:
     """The facts of one episode."""

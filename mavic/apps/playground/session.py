@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,7 @@ class Session(Conversation):
     wishes: dict[int, int] = field(default_factory=dict)  # the macros that they asked for, by agent
     closed: bool = False  # the end of the episode has been shown
     ticks: int = 0  # frames sent, over all episodes
+    apart: str = ""  # what the teams differ in beside the correction
 
     @property
     def seat(self) -> int | None:
@@ -131,6 +132,9 @@ class Session(Conversation):
         env, world = self.stage.env, api.known(self.world)
         file = InstructionFile.read(instructions_of(self.world))
         about = talk.cast_of(self.world, tuple(env.agents)).about
+        things = {
+            k.name: sorted(about[k.name].things) if k.name in about else [] for k in file.kinds
+        }
         learnt, addressed = self.learnt, np.asarray(self.stage.instructed_env.rules.addressed)
         return Opened(
             world=self.world,
@@ -139,6 +143,7 @@ class Session(Conversation):
             examples=list(world.examples),
             seed=self.seed,
             seat=self.seat,
+            apart=self.apart,
             recordings=[
                 Opened.Team(
                     name=side.stage.name,
@@ -147,6 +152,7 @@ class Session(Conversation):
                     agents=list(env.agents),
                     agent_words=list(self.names),
                     kinds=list(side.stage.kinds),
+                    kind_words=list(talk.kind_words(self.world, side.stage.kinds)),
                 )
                 for side in self.sides
             ],
@@ -157,7 +163,8 @@ class Session(Conversation):
                     kind=kind.name,
                     meaning=kind.meaning,
                     phrases=list(kind.train + kind.held_out),
-                    things=sorted(about[kind.name].things) if kind.name in about else [],
+                    phrase=_offered(kind.train + kind.held_out, things[kind.name]),
+                    things=things[kind.name],
                     agents=np.flatnonzero(addressed[self.stage.kinds.index(kind.name)]).tolist(),
                     wants=kind.allow is not None,
                     learnt=kind.name in learnt,
@@ -165,6 +172,13 @@ class Session(Conversation):
                 for kind in file.kinds
             ],
         )
+
+
+def _offered(phrases: Sequence[str], things: Collection[str]) -> str:
+    """Return the phrase to offer: one that calls a thing what the picture calls it, or else one without numbers."""
+    named = [phrase for phrase in phrases if any(thing in phrase for thing in things)]
+    plain = [phrase for phrase in phrases if not any(map(str.isdigit, phrase))]
+    return (*named, *plain, *phrases)[0]
 
 
 def _as_sent(side: Side, frame: Frame) -> dict[str, Any]:
@@ -217,4 +231,5 @@ def open_session(
         sides.append(Side(stage=stage, episode=start, about=about, leak=leak))
     if len({(side.stage.kinds, side.stage.env.agents) for side in sides}) > 1:
         raise RequestError(f"{teams[0]} and {teams[1]} have other agents or hear other kinds")
-    return Session(world=world, sides=sides, seed=seed, seats=sides[0].stage.seats)
+    apart = catalog.apart(world, teams)
+    return Session(world=world, sides=sides, seed=seed, seats=sides[0].stage.seats, apart=apart)

@@ -27,6 +27,8 @@ TEAM, FAILING = "mavic", "naive-paper"  # names of shipped teams
 CONTROL = "mavic-paper"  # trained as the failing one, but with the correction
 SEEDS = range(1, 11)  # episodes in which a moment is looked for
 SLIPS = 0.1  # share of the moves in which the second team may not comply; the page says how many
+LANES = "not told", "told"  # of the finish line
+CORRECTION = "The correction keeps what a team learns under one instruction out of what it expects under another."
 LATEST = 30  # the tick until which the second team's own moment is waited for
 
 
@@ -36,6 +38,7 @@ class Chapter:
 
     recording: Recording
     at: int  # the tick at which the sentence is said
+    note: str  # what a visitor must know of the team
     opening: str  # before it is said
     asking: str  # when it is said
     choices: tuple[tuple[str, bool], ...]  # what a visitor may guess, and whether it is right
@@ -143,11 +146,16 @@ def _failing(catalog: Catalog, seed: int, words: str, thing: str, usual: int) ->
     return failing_chapter(told, free, thing, agent, at, _control(catalog, seed, Cue(at, words)))
 
 
-def _control(catalog: Catalog, seed: int, cue: Cue) -> str:
-    """Return what the team does that was trained in the same setting with the correction; empty without such a team."""
+def _control(catalog: Catalog, seed: int, cue: Cue) -> tuple[Seen, ...]:
+    """Return what the team does, without the sentence and with it, that was trained in the same setting with the
+    correction; empty without such a team."""
     if CONTROL not in catalog.teams[catalog.opening]:
-        return ""
-    free, told = (see(_play(catalog, CONTROL, seed, *script)) for script in ((), (cue,)))
+        return ()
+    return tuple(see(_play(catalog, CONTROL, seed, *script)) for script in ((), (cue,)))
+
+
+def _corrected(free: Seen, told: Seen) -> str:
+    """Return what the correction changes in the same setting."""
 
     def does(seen: Seen) -> str:
         return (
@@ -155,8 +163,9 @@ def _control(catalog: Catalog, seed: int, cue: Cue) -> str:
         )
 
     return (
-        "A team of the same setting with the correction: "
-        f"told nothing, {does(free)}; told the sentence, {does(told)}."
+        "Another team, trained like this one but with the correction: "
+        f"told nothing, {does(free)}; told the sentence, {does(told)}. "
+        "The team before was trained in another setting."
     )
 
 
@@ -181,6 +190,7 @@ def obeying_chapter(
     return Chapter(
         recording=told,
         at=at,
+        note="",
         opening=api.known(told.world).job,
         asking=f"{who} is carrying a {load} to {the(thing)}. Now a person says:",
         choices=(
@@ -192,12 +202,17 @@ def obeying_chapter(
         ending=_cost(seen, before, thing),
         detail="The finish line shows the same episode twice: told nothing, and told the sentence.",
         onward="And a team without the correction?",
-        race=(_runner("not told", before), _runner("told", seen)),
+        race=tuple(map(_runner, LANES, (before, seen))),
     )
 
 
 def failing_chapter(
-    told: Recording, free: Recording, thing: str, agent: int | None, at: int, control: str = ""
+    told: Recording,
+    free: Recording,
+    thing: str,
+    agent: int | None,
+    at: int,
+    control: tuple[Seen, ...] = (),
 ) -> Chapter | None:
     """Return the chapter of a team that obeys and never does its task, or None if the episodes do not show it.
 
@@ -207,7 +222,7 @@ def failing_chapter(
         thing: what the sentence forbids.
         agent: who is on its way there; None: nobody.
         at: the tick of the sentence.
-        control: what a team of the same setting does that has the correction.
+        control: what a team of the same setting does that has the correction, without the sentence and with it.
     """
     seen, before = see(told), see(free)
     if seen.disobeyed > SLIPS * seen.told or seen.misused or seen.over != "time is up":
@@ -218,19 +233,29 @@ def failing_chapter(
         if before.finished
         else "Not told anything, this team does not do the job either."
     )
+    never = "" if before.finished else ", told or not told"
     left = [step["name"] for step in told.frames[-1]["scene"]["steps"] if step["done"] < step["of"]]
     where = "" if agent is None else f"{_called(told, agent)} is on its way to {the(thing)}. "
     return Chapter(
         recording=told,
         at=at,
-        opening="The same job. This team was told such sentences in its training, too.",
+        note=CORRECTION,
+        opening="The same job, and a team without the correction.",
         asking=f"{where}The same person says the same sentence:",
         choices=(("It takes a detour and does the job", False), ("It never does the job", True)),
         lines=(),
-        ending=f"It obeys{obeys}. It never does the job.",
-        detail=f"After {seen.ticks} moves left undone: {', '.join(left)}. {alone} {control}".strip(),
+        ending=f"It obeys{obeys}. It never does the job{never}.",
+        detail=" ".join(
+            [
+                f"After {seen.ticks} moves left undone: {', '.join(left)}. {alone}",
+                *([_corrected(*control)] if control else []),
+            ]
+        ),
         onward="",
-        race=(_runner("not told", before), _runner("told", seen)),
+        race=(
+            *map(_runner, LANES, (before, seen)),
+            *map(_runner, (f"corrected, {who}" for who in LANES), control),
+        ),
     )
 
 

@@ -3,15 +3,16 @@
 const MavicMenu = (() => {
   const { make } = MavicStage;
 
-  // `page` is {menu: element, opened(), holding(), tell(words, agents), end(kind, agents), address(agent)}.
-  function start({ menu, opened, holding, tell, end, address }) {
+  // `page` is {menu: element, floor(): the lowest place of its end, opened(), holding(), tell(words, agents),
+  // end(kind, agents), address(agent)}.
+  function start({ menu, floor, opened, holding, tell, end, address }) {
     let back = null; // what gets the focus when the menu closes
     const nameOf = (i) => opened().recordings[0].agent_words[i];
 
     // The phrase of a kind that names the thing, if one does.
-    function phraseOf(ask, thing = "") {
+    function phraseOf(ask, thing) {
       const parts = thing.split(" ");
-      return ask.phrases.find((phrase) => parts.every((part) => phrase.split(" ").includes(part))) || ask.phrases[0];
+      return ask.phrases.find((phrase) => parts.every((part) => phrase.split(" ").includes(part))) || ask.phrase;
     }
 
     const about = (thing) => opened().asks.filter((ask) => ask.things.includes(thing)).sort((a, b) => a.things.length - b.things.length);
@@ -24,7 +25,7 @@ const MavicMenu = (() => {
       const acts = able.filter((ask) => !ask.things.length || able.length < 5);
       return [
         ...ends,
-        ...acts.map((ask) => [nameOf(agent) + ", " + ask.phrases[0], () => tell(ask.phrases[0], [agent]), ask.meaning]),
+        ...acts.map((ask) => [nameOf(agent) + ", " + ask.phrase, () => tell(ask.phrase, [agent]), ask.meaning]),
         ...(able.length ? [["Say something to " + nameOf(agent) + " alone", () => address(agent)]] : []),
       ];
     }
@@ -36,6 +37,7 @@ const MavicMenu = (() => {
       const items = what ? itemsOf(what) : everything(x, y);
       const rows = items.map(([label, act, title]) => {
         const item = make("button", { type: "button", role: "menuitem", tabindex: "-1", text: label, ...(title ? { title } : {}) });
+        item.addEventListener("pointerenter", () => item.focus({ preventScroll: true })); // one is marked, not two
         item.addEventListener("click", () => {
           close();
           act();
@@ -46,9 +48,10 @@ const MavicMenu = (() => {
       menu.replaceChildren(make("p", { text: name }), ...rows);
       menu.setAttribute("aria-label", name);
       menu.hidden = false;
+      menu.toggleAttribute("data-all", !what);
       const { width, height } = menu.getBoundingClientRect();
       menu.style.left = Math.max(4, Math.min(x, innerWidth - width - 4)) + "px";
-      menu.style.top = Math.max(4, Math.min(y, innerHeight - height - 4)) + "px";
+      menu.style.top = Math.max(4, Math.min(y, floor() - height - 4)) + "px";
       (menu.querySelector("button") || menu).focus({ preventScroll: true });
     }
 

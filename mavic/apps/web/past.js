@@ -2,11 +2,11 @@
 // What was said, what it was understood as, and whether it was followed.
 const MavicPast = (() => {
   const PAST = 40; // sentences that are remembered
-  const { words } = MavicPaint;
   const { make } = MavicStage;
 
-  // `box` and `empty` are elements; `recordings()` are the teams; `speak(words)` says a sentence again.
-  function start({ box, empty, recordings, speak }) {
+  // `box` and `empty` are elements; `kindWord(kind)` is what a kind is called; `recordings()` are the teams;
+  // `speak(words)` says a sentence again.
+  function start({ kindWord, box, empty, recordings, speak }) {
     const entries = [];
 
     function remember(entry) {
@@ -41,7 +41,7 @@ const MavicPast = (() => {
     function tellPast() {
       empty.hidden = entries.length > 0;
       box.replaceChildren(...[...entries].reverse().map((entry) => {
-        const item = make("li", {}, make("q", { text: entry.text }), make("small", { text: words(entry.kind) }));
+        const item = make("li", {}, make("q", { text: entry.text }), make("small", { text: entry.note || kindWord(entry.kind) }));
         if (entry.state === "refused") item.append(make("span", { class: "bad", text: "could not be done" }));
         (entry.verdicts || []).forEach((followed, i) => {
           if (followed === null) return;

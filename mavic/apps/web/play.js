@@ -8,14 +8,14 @@
   const PLAY = "M5 2.5v15l12-7.5z";
   const PAUSE = "M4 3h4v14H4zM12 3h4v14h-4z";
   const { words, between } = MavicPaint;
-  const { make, plural, list } = MavicStage;
+  const { make, plural, list, kindWord } = MavicStage;
   const element = (id) => document.getElementById(id);
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const [text, options, answer] = ["text", "list", "answer"].map(element);
   const state = {
     socket: null, hello: null, opened: null, board: null, recordings: [], playing: true, speed: 3,
     arrived: 0, span: 0, retries: 0, last: null, wish: null,
-    back: null, log: [], holding: [], seed: 1, script: [], planned: [], time: 0, server: null, lost: "", held: false,
+    back: null, log: [], holding: [], seed: 1, script: [], planned: [], time: 0, server: null, lost: null, held: false,
   };
 
   const connected = () => Boolean(state.socket) && state.socket.readyState === WebSocket.OPEN;
@@ -67,11 +67,12 @@
       location.replace("/story"); // a first visit begins with the first minute
       return;
     }
-    if (state.opened) state.lost = whatIsLost(message.server !== state.server);
+    if (state.opened) state.lost = ["lost", whatIsLost(message.server !== state.server)];
+    else if (shared) state.lost = whatIsMissing(shared);
     state.server = message.server;
     fill("world", message.listing.map(({ world, title }) => [world, title]));
-    const last = state.wish || (shared && follow(shared)) || state.last;
-    element("world").value = last && message.listing.some(({ world }) => world === last.world) ? last.world : message.opens;
+    const last = state.wish || (shared && isHere(shared.world) && follow(shared)) || state.last;
+    element("world").value = last && isHere(last.world) ? last.world : message.opens;
     chooseWorld(last);
     if (message.words) say("error", "Only the phrases in the list are understood here: " + message.words);
   }
@@ -81,6 +82,18 @@
     const { frames, totals } = state.recordings[0] || { frames: [] };
     const counts = totals && totals.judged ? ", and that " + totals.followed + " of " + plural(totals.judged, "instruction") + " were followed" : "";
     return (restarted ? "The server was restarted" : "The connection was lost for a while") + ". The episode begins anew, and what was said is said again at its time. Lost: the recording of " + plural(frames.length, "move") + counts + ".";
+  }
+
+  const isHere = (name) => state.hello.listing.some(({ world }) => world === name);
+
+  // Why a page does not go on with what its address holds, as a kind of answer and a text; null if it does.
+  function whatIsMissing(shared) {
+    if (!isHere(shared.world)) return ["lost", "There is no team here for the world “" + shared.world + "” of this address."];
+    const { teams } = state.hello.listing.find(({ world }) => world === shared.world);
+    const stranger = shared.teams.find((team) => !teams.includes(team));
+    if (stranger) return ["lost", "No team is called “" + stranger + "” here. The address meant another one."];
+    const again = performance.getEntriesByType("navigation")[0].type === "reload";
+    return again ? ["sure", "The page was loaded again. The episode begins anew" + (shared.script.length ? ", and what was said is said again at its time." : ".")] : null;
   }
 
   // Takes over what an address holds and returns what it opens.
@@ -111,7 +124,7 @@
 
   // Shows what is open in the boxes.
   function choose(last) {
-    if (last && state.hello.listing.some(({ world }) => world === last.world)) {
+    if (last && isHere(last.world)) {
       if (element("world").value !== last.world) {
         element("world").value = last.world;
         fillTeams();
@@ -166,8 +179,8 @@
     const same = before && before.world === message.world && String(before.teams) === String(state.last.teams) && before.seat === state.last.seat;
     keepAddress(Boolean(before) && !same);
     element("contrast").hidden = true;
-    if (state.lost) say("lost", state.lost);
-    state.lost = "";
+    if (state.lost) say(...state.lost);
+    state.lost = null;
   }
 
   // What is open and what was said stand in the address, so that going back and loading the page again keep them.
@@ -224,7 +237,7 @@
     const said = ends.map((end, i) => state.recordings[i].name + (end.over === "solved" ? " is done after " : " is not done after ") + plural(end.time, "move") + (end.judged ? ", followed " + end.followed + " of " + end.judged : ""));
     const [one, two] = ends;
     const alike = one.over === two.over && one.followed === two.followed && Math.abs(one.time - two.time) <= 0.1 * Math.max(one.time, two.time);
-    element("contrast").textContent = "The last episode: " + said.join("; ") + "." + (alike ? " The two teams do alike." : "");
+    element("contrast").textContent = "The last episode: " + said.join("; ") + "." + (alike ? " The two teams do alike." : "") + " " + state.opened.apart;
     element("contrast").hidden = false;
   }
 
@@ -360,9 +373,9 @@
     const chosen = state.opened ? scope() : null;
     const names = chosen && chosen.map(nameOf);
     if (state.board) state.board.address(chosen || []);
-    const ticks = element("hold").value;
-    element("more").toggleAttribute("data-set", Boolean(names || ticks));
-    element("scope-words").textContent = (names ? "to " + list(names) : "to everybody") + ", " + (ticks ? "for " + ticks + " ticks" : "until I end it");
+    const moves = element("hold").value;
+    element("more").toggleAttribute("data-set", Boolean(names || moves));
+    element("scope-words").textContent = (names ? "to " + list(names) : "to everybody") + ", " + (moves ? "for " + moves + " moves" : "until I end it");
     if (state.board) requestAnimationFrame(draw);
   }
 
@@ -374,24 +387,24 @@
   }
 
   function chips(message) {
-    const examples = message.examples.length ? message.examples : message.asks.slice(0, 4).map((ask) => ask.phrases[0]);
+    const examples = message.examples.length ? message.examples : message.asks.slice(0, 4).map((ask) => ask.phrase);
     element("chips").replaceChildren(make("span", { text: "Try" }), ...examples.map((example) => sayButton(example, "Say this", () => speak(example))));
   }
 
   function asks(all) {
     element("asks").replaceChildren(...all.map((ask) => {
-      const button = make("button", { type: "button" }, ask.phrases[0], make("small", { text: ask.meaning }));
-      button.addEventListener("click", () => speak(ask.phrases[0]));
+      const button = make("button", { type: "button" }, ask.phrase, make("small", { text: ask.meaning }));
+      button.addEventListener("click", () => speak(ask.phrase));
       return make("li", {}, button);
     }));
-    text.placeholder = "Say something, such as: " + (all.find((ask) => ask.kind.startsWith("dont") || ask.kind.startsWith("avoid")) || all[0]).phrases[0];
+    text.placeholder = "Say something, such as: " + (all.find((ask) => ask.kind.startsWith("dont") || ask.kind.startsWith("avoid")) || all[0]).phrase;
   }
 
   const talk = MavicTalk.start({
-    box: element("holds"), answer: say, remember, send, opened: () => state.opened, teams: () => state.recordings.length,
+    box: element("holds"), answer: say, quieten, remember, send, opened: () => state.opened, teams: () => state.recordings.length,
   });
   const menu = MavicMenu.start({
-    menu: element("menu"), opened: () => state.opened, holding: () => state.holding,
+    menu: element("menu"), floor: () => element("bar").getBoundingClientRect().top, opened: () => state.opened, holding: () => state.holding,
     tell, end: (kind, agents) => send({ do: "end", kind, agents }),
     address: (agent) => {
       if (!(scope() || []).includes(agent) || scope().length > 1) pick(agent);
@@ -399,16 +412,15 @@
     },
   });
   function about() {
-    const { left, top } = element("about").getBoundingClientRect();
-    if (state.opened) menu.open(null, left, top, element("about"));
+    if (state.opened) menu.open(null, innerWidth, innerHeight, element("about")); // beside the picture, if there is room
   }
-  const past = MavicPast.start({ box: element("past"), empty: element("silence"), recordings: () => state.recordings, speak });
+  const past = MavicPast.start({ kindWord: (kind) => kindWord(state.opened.recordings[0], kind), box: element("past"), empty: element("silence"), recordings: () => state.recordings, speak });
   function remember(entry) {
     past.remember(entry);
     suggestions.forget();
   }
   const suggestions = MavicSuggest.start({
-    text, options, speak, asks: () => (state.opened ? state.opened.asks : []), said: past.said,
+    text, options, speak, kindWord: (kind) => kindWord(state.opened.recordings[0], kind), asks: () => (state.opened ? state.opened.asks : []), said: past.said,
   });
   element("speak").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -502,8 +514,8 @@
   addEventListener("hashchange", () => {
     const shared = MavicAddress.read(location.hash);
     if (!shared || !state.hello) return;
-    if (!state.hello.listing.some(({ world }) => world === shared.world)) {
-      say("error", "There is no team here for the world “" + shared.world + "” of this address.");
+    if (!isHere(shared.world)) {
+      say(...whatIsMissing(shared));
       keepAddress();
       return;
     }

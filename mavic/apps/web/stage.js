@@ -11,12 +11,12 @@ const MavicStage = (() => {
   const LEAST = 150; // CSS pixels of a picture's height where the screen has no more
   const RESTS = ["STAY", "WAIT"];
   const MEANINGS = {
-    goal: "goal", zone: "zone", spot: "waypoint", robot: "agent; the nose shows where it faces",
+    goal: "goal", zone: "zone", spot: "waypoint", robot: "agent",
     human: "person", food: "food", plate: "plate", tool: "tool", wall: "wall", counter: "counter",
     box: "box", station: "station",
   };
   const PICTURES = {
-    board: "cutting board", oven: "oven", blender: "blender", plate: "plate", hatch: "hatch: the dish goes out here",
+    board: "board, to chop on", oven: "oven", blender: "blender", plate: "plate", hatch: "hatch: the dish goes out here",
     crate: "box", person: "person at work", shelf: "shelf with a tool", bowl: "bowl, before it is cooked",
   };
   const ENDS = { solved: "The task is solved", ended: "The episode is over", "time is up": "Time is up" };
@@ -43,6 +43,8 @@ const MavicStage = (() => {
     const given = recording.agent_words || [];
     return recording.agents.map((name, i) => given[i] || (robots[i] && robots[i].name) || words(name));
   }
+  // What people call a kind of instruction.
+  const kindWord = (recording, kind) => (recording.kind_words || [])[recording.kinds.indexOf(kind)] || words(kind);
   const frameOf = (recording, index) => recording.frames[Math.min(index, recording.frames.length - 1)];
 
   // The content of the bubble: {state, words, about, share of the time left}.
@@ -50,6 +52,7 @@ const MavicStage = (() => {
     const frame = frameOf(recording, index);
     const asked = frame.instruction;
     const names = namesOf(recording);
+    const called = (kind) => kindWord(recording, kind);
     if (frame.refused.length) {
       return { state: "broken", words: "“" + frame.refused.at(-1) + "”", about: ["cannot be done now, so it was not given"] };
     }
@@ -58,14 +61,14 @@ const MavicStage = (() => {
       const toOf = ({ agents }) => (agents.length === names.length ? "to everybody" : "to " + list(agents.map((i) => names[i])));
       const same = !second || toOf(asked) === toOf(second);
       const to = same ? toOf(asked) : "the first " + toOf(asked) + ", the second " + toOf(second);
-      const left = asked.left !== null ? plural(asked.left, "tick") + " left" : recording.standing ? "until you end it" : "until it is done or the episode ends";
+      const left = asked.left !== null ? plural(asked.left, "move") + " left" : recording.standing ? "until you end it" : "until it is done or the episode ends";
       const share = asked.left === null ? null : asked.left / (asked.left + asked.held);
-      const kinds = words(asked.kind) + (second ? " and " + words(second.kind) : "");
+      const kinds = called(asked.kind) + (second ? " · " + called(second.kind) : "");
       return { state: "active", words: "“" + asked.text + "”" + (second ? " and “" + second.text + "”" : ""), about: [to, left, kinds], share };
     }
-    const verdictWords = (verdict) => (verdict.followed ? "✓ followed: " : "✗ not followed: ") + words(verdict.kind);
+    const verdictWords = (verdict) => (verdict.followed ? "✓ followed: " : "✗ not followed: ") + called(verdict.kind);
     if (frame.over) {
-      const about = ["after " + plural(frame.time, "tick"), ...frame.verdicts.map(verdictWords)];
+      const about = ["after " + plural(frame.time, "move"), ...frame.verdicts.map(verdictWords)];
       return { state: "none", words: ENDS[frame.over], about };
     }
     for (let i = Math.min(index, recording.frames.length - 1); i >= Math.max(0, index - LINGER); i--) {
@@ -149,7 +152,7 @@ const MavicStage = (() => {
 
   function describe(frame, now, names) {
     const doing = frame.agents.map((a, i) => names[i] + " " + doingOf(a) + (a.complies === null ? "" : a.complies ? ", complies" : ", disobeys"));
-    return "Tick " + frame.time + ". " + now.words + ". " + doing.join("; ") + ".";
+    return "Move " + frame.time + ". " + now.words + ". " + doing.join("; ") + ".";
   }
 
   // Shows recordings side by side. `options.live`: frames keep coming, and the return is drawn too.
@@ -172,7 +175,7 @@ const MavicStage = (() => {
     function viewOf(recording) {
       const canvas = make("canvas", { role: "img" });
       const said = make("div", { class: "said" });
-      const facts = Object.fromEntries(["Tick", "Return", "Followed"].map((name) => [name, make("dd")]));
+      const facts = Object.fromEntries(["Move", "Return", "Followed"].map((name) => [name, make("dd")]));
       const rows = namesOf(recording).map((name, i) => rowOf(recording, name, i));
       const [strip, work] = [make("ol", { class: "strip", "aria-label": "The work" }), make("span", { class: "work" })];
       const [event, notes] = [make("p", { class: "event" }), make("p", { class: "notes" })];
@@ -245,7 +248,7 @@ const MavicStage = (() => {
       if (names === view.named) return;
       view.named = names;
       const others = view.series.length > named.length ? [{ name: "other kinds", colour: lineColour(look, "slate") }] : [];
-      const label = (line) => (line.name === "none" ? "no instruction" : words(line.name));
+      const label = (line) => (line.name === "none" ? "no instruction" : kindWord(view.recording, line.name));
       view.keys.replaceChildren(...[...named, ...others].map((line) => make("li", {}, sample(line), label(line))));
     }
 
@@ -281,7 +284,7 @@ const MavicStage = (() => {
         said.append(make("div", { class: "left", "aria-hidden": "true" }, fill));
       }
       const { followed, judged } = recording.totals || frame;
-      facts["Tick"].textContent = frame.time;
+      facts["Move"].textContent = frame.time;
       facts["Return"].textContent = short(frame.earned);
       facts["Followed"].textContent = judged ? followed + " of " + judged : "–";
       if (recording.totals && recording.totals.given) facts["Followed"].append(" ", make("small", { text: recording.totals.given + " given" }));
@@ -299,7 +302,7 @@ const MavicStage = (() => {
       let i = Math.min(index, recording.frames.length - 1);
       while (i > 0 && !recording.frames[i].events.length && recording.frames[i].time > 0) i--; // of this episode
       const happened = recording.frames[i].events;
-      view.event.textContent = happened.length ? "Last event: " + happened.map(words).join(", ") + " (tick " + recording.frames[i].time + ")" : "";
+      view.event.textContent = happened.length ? "Last event: " + happened.map(words).join(", ") + " (move " + recording.frames[i].time + ")" : "";
       const names = namesOf(recording);
       const known = frame.agents.map((agent, i) => names[i] + ": " + doingOf(agent));
       view.notes.textContent = frame.scene.notes.filter((note) => !known.includes(note)).join("\n");
@@ -354,7 +357,8 @@ const MavicStage = (() => {
       if (recordings.some((r) => r.frames.some((f) => f.scene.sprites.some((s) => (s.name || "").startsWith("left"))))) last = "Left and right are as an agent sees them that faces the things." + (last ? " " + last : "");
       const items = [...shapes.entries()].map(([sort, sprite]) => {
         const only = { ...sprite, x: 0, y: 0, width: 1, height: 1, label: "", holds: "", carries: "", name: "" };
-        return item({ width: 1, height: 1, sprites: [only] }, [], PICTURES[sort] || MEANINGS[sort] || sort);
+        const meaning = PICTURES[sort] || MEANINGS[sort] || sort;
+        return item({ width: 1, height: 1, sprites: [only] }, [], meaning + (sprite.heading ? "; the nose shows where it faces" : ""));
       });
       const thing = { ...robot, shape: "zone", colour: "grey", name: "it" };
       const marked = (text, how) => {
@@ -389,5 +393,5 @@ const MavicStage = (() => {
     return { views, tell, trace, chart, paint, measure, legend, spoken, address };
   }
 
-  return { board, bubble, workOf, frameOf, make, list, plural, RESTS };
+  return { board, bubble, workOf, frameOf, make, list, plural, kindWord, RESTS };
 })();

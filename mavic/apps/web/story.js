@@ -13,7 +13,7 @@
   const data = JSON.parse(element("data").textContent);
   const chapters = data.chapters.map((chapter) => ({ ...chapter, recording: MavicPaint.unpack(chapter.recording) }));
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
-  const state = { chapter: 0, at: 0, shown: -1, playing: false, before: null, guess: null, board: null, now: null };
+  const state = { chapter: 0, at: 0, shown: -1, playing: false, before: null, guess: null, board: null };
   const bar = element("bar");
 
   const chapter = () => chapters[state.chapter];
@@ -29,8 +29,10 @@
     state.board.views[0].panel.prepend(element("tell"));
     state.board.legend();
     element("scrub").max = lastOf();
-    state.now = MavicTimeline.fill(element("track"), recording, lastOf());
     element("race").replaceChildren(...chapter().race.map(([who]) => make("li", {}, make("span", { class: "who", text: who }), make("span", { class: "lane" }, make("i")), make("span", { class: "time" }))));
+    element("chapter").textContent = "The team " + recording.name;
+    element("note").textContent = chapter().note;
+    scrollTo(0, 0);
     redraw();
     play(!calm.matches);
   }
@@ -52,24 +54,24 @@
     const ask = asking(index); // the answer is not given away: they still do what they did
     const before = view.recording.frames[Math.max(0, index - 1)];
     state.board.paint(view, ask ? MavicPaint.between(frame.scene, before.scene, 1e-6, -1) : MavicPaint.between(frame.scene, next && next.scene, share), ask ? before : frame);
-    state.now.style.left = (100 * Math.min(state.at, lastOf())) / Math.max(lastOf(), 1) + "%";
     race(Math.min(state.at, lastOf()));
     if (index === state.shown) return;
     state.shown = index;
     state.board.tell(view, ask ? index - 1 : index);
     state.board.chart(view, index, lastOf());
     element("scrub").value = index;
-    element("scrub").setAttribute("aria-valuetext", "tick " + index + " of " + lastOf());
+    element("scrub").setAttribute("aria-valuetext", "move " + index + " of " + lastOf());
+    // the time line tells what has happened and gives nothing away
+    MavicTimeline.fill(element("track"), { ...view.recording, frames: view.recording.frames.slice(0, index + 1) }, lastOf()).style.left = (100 * index) / Math.max(lastOf(), 1) + "%";
     tell(index);
   }
 
-  // What is said at a tick: before the sentence, with it, after it, and at the end.
+  // What is said at a move: before the sentence, with it, after it, and at the end.
   function tell(index) {
     const { at, opening, asking: question, lines, ending, detail, choices } = chapter();
     const over = index >= lastOf();
     const later = lines.filter(([tick]) => tick <= index && index > at).at(-1);
     const ask = asking(index);
-    element("chapter").textContent = "The team " + chapter().recording.name;
     element("line").textContent = over ? ending : ask || index === at ? question : later ? later[1] : index > at ? "They have been told." : opening;
     element("speech").hidden = index < at || over;
     element("speech").textContent = "“" + data.words + "”";

@@ -290,6 +290,7 @@
   });
   element("end").addEventListener("click", () => send({ do: "end" }));
   element("skip").addEventListener("click", () => send({ do: "skip" }));
+  MavicMic.start({ button: element("mic"), text, speak, complain: (why) => say("error", why) });
   const pad = MavicPad.start(send, () => say("error", "Your way is blocked."), (agent) => say("error", "You are in the way of " + nameOf(agent) + "."));
 
   document.addEventListener("keydown", (event) => {

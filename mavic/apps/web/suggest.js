@@ -2,11 +2,11 @@
 // Suggestions while one types, and what was said before.
 const MavicSuggest = (() => {
   const SUGGESTIONS = 8;
-  const { words } = MavicPaint;
   const { make } = MavicStage;
 
-  // `page` is {text, options: elements, asks(): the kinds, said(): earlier sentences, speak(words)}.
-  function start({ text, options, asks, said, speak }) {
+  // `page` is {text, options: elements, kindWord(kind): what it is called, asks(): the kinds, said(): earlier sentences,
+  // speak(words)}.
+  function start({ text, options, kindWord, asks, said, speak }) {
     const state = { picked: -1, recalled: -1 };
 
     function suggest() {
@@ -14,14 +14,15 @@ const MavicSuggest = (() => {
       const found = [];
       if (typed.length) {
         for (const ask of asks()) {
-          const fitting = ask.phrases.filter((phrase) => typed.every((part) => phrase.toLowerCase().includes(part)));
+          const phrases = [ask.phrase, ...ask.phrases.filter((phrase) => phrase !== ask.phrase)];
+          const fitting = phrases.filter((phrase) => typed.every((part) => phrase.toLowerCase().includes(part)));
           found.push(...fitting.slice(0, 2).map((phrase) => ({ phrase, kind: ask.kind })));
         }
       }
       state.picked = -1;
       const shown = found.filter(({ phrase }) => phrase.toLowerCase() !== text.value.toLowerCase()).slice(0, SUGGESTIONS);
       options.replaceChildren(...shown.map(({ phrase, kind }, i) => {
-        const item = make("li", { role: "option", id: "option-" + i, "aria-selected": "false" }, make("span", { text: phrase }), make("small", { text: words(kind) }));
+        const item = make("li", { role: "option", id: "option-" + i, "aria-selected": "false" }, make("span", { text: phrase }), make("small", { text: kindWord(kind) }));
         item.addEventListener("pointerdown", (event) => {
           event.preventDefault();
           speak(phrase);

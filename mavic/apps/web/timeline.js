@@ -3,7 +3,7 @@ const MavicTimeline = (() => {
   "use strict";
 
   const { words } = MavicPaint;
-  const { make } = MavicStage;
+  const { make, kindWord } = MavicStage;
 
   // When each instruction began and ended, and whether it was followed.
   function spansOf({ frames }) {
@@ -26,8 +26,9 @@ const MavicTimeline = (() => {
     const left = (i) => (100 * i) / Math.max(last, 1) + "%";
     const parts = spansOf(recording).map((span) => {
       const sign = { followed: "✓ ", broken: "✗ ", "": "" }[span.verdict];
-      const title = words(span.kind) + ": “" + span.text + "” " + (span.verdict || "not counted");
-      const made = make("div", { class: "span " + span.verdict, title, text: sign + words(span.kind) });
+      const kind = kindWord(recording, span.kind);
+      const title = kind + ": “" + span.text + "” " + ({ followed: "followed", broken: "not followed" }[span.verdict] || "not counted");
+      const made = make("div", { class: "span " + span.verdict, title, text: sign + kind });
       made.style.left = left(span.from);
       made.style.width = left(span.to - span.from);
       return made;
@@ -35,7 +36,7 @@ const MavicTimeline = (() => {
     recording.frames.forEach((frame, i) => {
       if (!frame.events.length) return;
       const kind = frame.events.includes("solved") ? "mark solved" : "mark";
-      const made = make("div", { class: kind, title: frame.events.map(words).join(", ") + ", tick " + frame.time });
+      const made = make("div", { class: kind, title: frame.events.map(words).join(", ") + ", move " + frame.time });
       made.style.left = left(i);
       parts.push(made);
     });

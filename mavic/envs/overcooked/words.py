@@ -10,7 +10,7 @@ EXAMPLES = (
     "don't use the left board",
     "stay away from the right oven",
     "leave plate 1 alone",
-    "chop something",
+    "let me do all the chopping",
     "stay where you are",
 )
 COOKS = ("blue cook", "orange cook", "purple cook")
