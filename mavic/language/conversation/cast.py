@@ -21,7 +21,8 @@ ORDINALS = {1: "first|1st", 2: "second|2nd", 3: "third|3rd"}
 WORD = re.compile(r"[a-z']+")
 GRAMMAR = (
     "again also either neither other both just only wait first then after afterwards next never mind forget the will "
-    "not nevermind carry continue resume actually sorry meant instead should must cannot don't dont stop everything"
+    "not nevermind carry continue resume actually sorry meant instead should must cannot don't dont stop everything "
+    "still broken dirty fine free matter important urgent"
 )
 SHORTEST_MISTYPED = 3  # letters; a shorter word is left as it is
 LETTERS_FOR_TWO_ERRORS = 6
@@ -178,7 +179,8 @@ class Cast:
     def _nearest(self, word: str) -> str:
         if word in REPLACEMENTS:
             return REPLACEMENTS[word]
-        known = "'" in word or word in self.vocabulary or in_vocabulary(word)
+        stem = re.sub(r"(?:ed|ing|s)$", "", word)  # "fetched" is no error for "fetch"
+        known = "'" in word or {word, stem} & self.vocabulary or in_vocabulary(word)
         if len(word) < SHORTEST_MISTYPED or known:
             return word
         most = 2 if len(word) >= LETTERS_FOR_TWO_ERRORS else 1

@@ -229,7 +229,8 @@ def _whole(about: Context, clause: Clause) -> Decision:
     text = cast.plain(_with_noun(about, clause.text))
     if match := _USABLE.match(text) or _NO_MATTER.match(text) or _NOT_WANTED.match(text):
         things = cast.spoken_of(match["it"])
-        if any(o.kind in cast.about and cast.about[o.kind].things & things for o in about.held):
+        held = any(o.kind in cast.about and cast.about[o.kind].things & things for o in about.held)
+        if held or (cast.mentions(match["it"]) and _USABLE.match(text)):
             return ended(about, things, text)
     if _ANY_WAY.match(text) and about.held:
         return ended(about, cast.spoken_of(text), text)
@@ -240,7 +241,7 @@ def _whole(about: Context, clause: Clause) -> Decision:
                 return Decision(now=(Asked(kind, clause.agents, cast.phrase(kind)),))
     if other := _only_its_twin(cast, text):
         return Decision(now=(Asked(other, clause.agents, cast.phrase(other)),))
-    if _TELLS.match(text):
+    if _TELLS.match(text) or _lets_choose(cast, text):
         return _unclear(about, clause, about.read(text))
     found = about.read(text)
     if found.unsure and (short := speech.without_courtesy(text)) != text:
@@ -324,12 +325,21 @@ _PERMITS = re.compile(
 def _prohibited(about: Context, text: str) -> tuple[str, ...]:
     """Return the prohibitions that hold and are about what a sentence permits: its things, or its act."""
     cast = about.cast
-    held = [
-        one.kind for one in about.held if one.kind in cast.phrases and one.kind not in cast.commands
-    ]
+    held = [one.kind for one in about.held if one.kind in cast.phrases]
     if things := cast.spoken_of(text):
-        return tuple(k for k in held if k in cast.about and cast.about[k].things & things)
-    return tuple(k for k in held if _stems(text) & _stems(" ".join((*cast.phrases[k], k))))
+        forbids = [k for k in held if k in cast.about and not cast.about[k].wants]
+        return tuple(k for k in forbids if cast.about[k].things & things)
+    return tuple(k for k in held if _stems(text) & _stems(" ".join(_refusals(cast, k))))
+
+
+def _refusals(cast: Cast, kind: str) -> list[str]:
+    """Return the phrases of a kind that say what not to do: of *stay* "don't move"."""
+    phrases = [*cast.phrases[kind], kind]
+    return [one for one in phrases if kind not in cast.commands or _forbids(one)]
+
+
+def _forbids(text: str) -> bool:
+    return bool({"<not>", "<stop>"} & {*cues_of(text)})
 
 
 def _with_noun(about: Context, text: str) -> str:
@@ -374,15 +384,31 @@ def _denies(cast: Cast, kind: str, text: str) -> bool:
     """Return whether a text forbids something, and the kind that it is understood as is asked for without a "not"."""
     if kind not in cast.commands or kind in cast.about or "," in text:
         return False
-    negative = {"<not>", "<stop>"}
-    usual = any(negative & {*cues_of(phrase)} for phrase in cast.phrases[kind])
-    return not usual and bool(negative & {*cues_of(text)})
+    return not any(map(_forbids, cast.phrases[kind])) and _forbids(text)
 
 
 _TELLS = re.compile(  # what somebody never does, or a question
     r"^(?:i(?:'d| would| will| have)?|they|he|she|people) never\b|^do (?:they|we|i)\b"
     r"|^(?:should|shall|must|does|did|is|are|was|were|has|had) (?!you\b|not\b|to\b)\w"
+    r"|^(?:so |and |but |oh |wow |ok )*"
+    r"(?:you|we|they|he|she|it|that|someone|somebody|the \w+(?: \w+)?|(?:tool|plate) \d)"
+    r"(?: just| already| all| both| really| finally)*(?<! is)(?<! are)(?<! be)"
+    r" (?:came|went|got|was|were|had|did|took|brought|made|gave|(?!needed|wanted|required)\w{3,}(?<!e)ed)\b"
+    r"(?!.*\b(?:so|but|please|don't|instead|only)\b)"
 )
+
+
+_MANY = re.compile(r"\b(?:two|three|four|five|several|many|more|[2-9]|\d\d+) $")
+
+
+def _lets_choose(cast: Cast, text: str) -> bool:
+    """Return whether a request leaves open which thing to get, or how many: "a tomato or lettuce", "two hammers"."""
+    wanted = {thing for about in cast.about.values() if about.wants for thing in about.things}
+    mentions = [m for m in cast.mentions(text) if wanted & {*m.things}]
+    between = [text[a.end : b.start] for a, b in pairwise(mentions)]
+    some = any(re.search(r"\bor\b", gap) for gap in between)
+    many = any(_MANY.search(text[: mention.start]) for mention in mentions)
+    return (some or many) and not _forbids(text)
 
 
 def _things(cast: Cast, text: str) -> frozenset[str]:
@@ -412,7 +438,7 @@ def _other_way(cast: Cast, kind: str, text: str) -> str | None:
     about, named = cast.about.get(kind), {t for m in cast.mentions(text) for t in m.things}
     if about is None or about.wants or about.things != named or len(named) != 1:
         return None
-    if not _USES.match(text) or {*cues_of(text)} & {"<not>", "<stop>"}:
+    if not _USES.match(text) or _forbids(text):
         return None
     twin = cast.twin(next(iter(named)))
     return cast.counterpart(kind, (twin,)) if twin else None
@@ -424,7 +450,8 @@ def _only_its_twin(cast: Cast, text: str) -> str | None:
     if not _ONLY.search(text) or not _USE.search(text) or len(named) != 1 or "other" in text:
         return None
     kinds = cast.kinds_about(named)
-    if {*cues_of(text)} & _NO_REQUEST or any(cast.about[kind].wants for kind in kinds):
+    refused = {*cues_of(text.replace("nothing but", "only"))} & _NO_REQUEST
+    if refused or any(cast.about[kind].wants for kind in kinds):
         return None
     twin = cast.twin(next(iter(named)))
     return cast.counterpart(kinds[0], (twin,)) if twin else None

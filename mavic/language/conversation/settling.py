@@ -48,6 +48,9 @@ def settle(rules: Rules, held: Sequence[Asked], decision: Decision) -> Settled:
     now = decision.now
     kept, narrowed, replaced = _without(rules, held, decision)
     fresh = [one for one in now if not any(_same(one, other) for other in kept)]
+    if stray := [one for one in fresh if not rules.meant(one)]:
+        why = f"“{stray[0].text or stray[0].kind}” is not for them. Is it for the team?"
+        return _asked(why, [(one._replace(agents=None),) for one in stray])
     if len(now) > AT_ONCE:
         return _asked(
             "Two instructions can hold at once, not more. Which one?", [(o,) for o in now]

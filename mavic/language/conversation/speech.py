@@ -34,9 +34,9 @@ def _listed(texts: str) -> list[str]:
 
 _COURTESY, _ENDS = _listed(COURTESY), frozenset(_listed(ENDS))
 _WHEN_DONE = (
-    r"(?:after (?:that|this|it)|afterwards?|next|once (?:you're |you are |that's |it's |that is )?(?:done"
+    r"(?:after (?:that|this|it)|afterwards?|next|once (?:you're |you are |you get |that's |it's |that is )?(?:done"
     r"|finished|ready|there)"
-    r"(?: with (?:that|it|this))?|when(?: you're| you are| that's| that is| it's)? (?:done|finished|ready"
+    r"(?: with (?:that|it|this))?|when(?: you're| you are| you get| that's| that is| it's)? (?:done|finished|ready"
     r"|there)(?: with (?:that|it|this))?"
     r"|as soon as (?:you're|that's) (?:done|there))"
 )
@@ -149,6 +149,7 @@ _POLITE_START = re.compile(
     r"|^(?:would|could) it be possible to |^is it possible to |^i(?:'d| would) (?:like|love|want|prefer"
     r"|appreciate it|be (?:very |so )?(?:happy|grateful|glad))(?: it)?(?: for)? (?:you (?:all |both )?to"
     r"|if you(?: could| would)?) "
+    r"|^(?:someone|somebody|one of you) (?:should |must |has to |needs to )?"
     r"|^i (?:want|need) you (?:all |both |guys )?to |^(?:it would be|would be|it's) (?:\w+ )?(?:nice|great|good"
     r"|best|better|cool|kind|helpful) (?:of you )?(?:if you(?: could| would)?|to) "
     r"|^(?:you (?:should|must|need to|have to|ought to)|make sure (?:to|you|that you)|try to|be sure to"
@@ -158,7 +159,7 @@ _POLITE_END = re.compile(
     r"[, ]+(?:please|pls|thanks?(?: you)?(?: so much| very much| a lot)?|if (?:you|that|it)(?: can|'s| is"
     r"| don't mind| please| could)*(?: ok(?:ay)?| alright| possible| fine| all right)?"
     r"|for me|for us|now|right now|for now|today|at once|immediately|asap|would you|will you|could you|can you"
-    r"|for a (?:moment|while|bit|second|minute)"
+    r"|(?:for )?(?:a|one) (?:moment|while|bit|sec|second|minute)"
     r"|(?:un)?till? (?:further notice|(?:i|we|you)(?: say| tell| hear|'ve| have| are told)\b[^,]*))$"
     r"|, *(?:guys|everyone|everybody|folks|mate|buddy|dear|ok(?:ay)?|alright|quick(?:ly)?)$"
 )
