@@ -53,7 +53,7 @@ def fragment(about: Context, clause: Clause) -> Decision | None:
     ):
         (kind,) = forbidding if no else wanting
         return Decision(now=(Asked(kind, clause.agents, cast.phrase(kind)),))
-    if _ONLY.search(text) and not _own_verb(rest) and not wanting:
+    if not (no or wanting or _own_verb(rest)):
         return Decision(unclear=text, offers=_offers(about, clause, things))
     return None
 
@@ -177,7 +177,7 @@ def joined(about: Context, clause: Clause) -> Decision | None:
     if loose:
         parts = re.split(r",\s+", clause.text)
     parts = [part.strip(" ,") for part in parts if part.strip(" ,")]
-    if not 2 <= len(parts) <= 3:
+    if not 2 <= len(parts) <= 3 or any(_things(about.cast, part) for part in parts):
         return None
     bare = [re.sub(r"^(?:also|then|you(?! (?:can|may|are)\b)) ", "", part) for part in parts]
     found: list[Decision] = []
@@ -283,6 +283,7 @@ _NO_MATTER = re.compile(
     r" (?:(?:doesn't|don't|does not|do not) (?:really )?(?:matter|count|apply)"
     r"|(?:isn't|aren't|is not|are not|is no longer|are no longer) (?:so |that |really |such )?(?:an? )?"
     r"(?:important|urgent|special|needed|necessary|relevant|priority|rush|forbidden|off[ -]limits|taboo|first)"
+    r"|(?:(?:doesn't|don't|does not|do not) (?:have|need) to|needn't|need not) (?:be|come|go|arrive) \w+"
     r"|no longer (?:matters?|counts?|appl(?:y|ies))|can wait|(?:is|are) (?:over|off|lifted))"
     + _EVER
 )
@@ -317,6 +318,7 @@ LEAST_AGREEING = {
 _PERMITS = re.compile(
     r"^(?:ok(?:ay)?,? |now |and |but |so )*(?:you|they|we|everyone|everybody|robots|cooks)(?: two| guys| all| both)*"
     r" (?:can|may|could|might|are allowed to|are free to)\b(?! not\b)"
+    r"|^(?:ok(?:ay)?,? |now )*you're(?: all| both)* (?:allowed|free|welcome) to\b"
     r"|^(?:there's|there is) (?:no reason not to|nothing (?:against|wrong with))\b"
     r"|^nothing(?:'s| is) (?:stopping|keeping) you from\b|^feel free to\b"
 )

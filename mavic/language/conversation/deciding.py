@@ -55,6 +55,8 @@ def _line(about: Context, text: str) -> Decision:
         things = about.cast.spoken_of(back["rest"])
         if things:
             return ended(about, things, text)
+        if speech.WHAT_WAS_SAID.search(back["rest"]):
+            return Decision(ends=EVERYTHING)
     if (match := speech.CORRECTS.match(text)) and not _is_fine(about, text):
         found = _corrected(about, text[match.end() :], about.last)
         if found.clear or about.last:

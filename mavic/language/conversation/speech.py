@@ -56,7 +56,7 @@ _CORRECTIONS = (
     r"|i (?:meant?|said|wanted)(?: to say)?|scratch that|rather"
     r"|correction|make that|make it|on second thoughts?|forget (?:that|it|what i said)|never ?mind(?: that)?"
     r"|cancel that"
-    r"|ignore that|wrong (?:side|one)|change of plans?|new plan|different plan|i(?:'ve)? changed my mind"
+    r"|ignore that|wrong \w+|change of plans?|new plan|different plan|i(?:'ve)? changed my mind"
     r"|the other way round"
     r"|not that(?: one)?)"
 )
@@ -77,6 +77,7 @@ TAKES_BACK = re.compile(
     r"^(?:ok(?:ay)?,? |please |just )*(?:never ?mind|forget|cancel|scratch"
     r"|drop the order for)(?: about)?(?: the| that)* (?P<rest>.+)$"
 )
+WHAT_WAS_SAID = re.compile(r"\bi(?:'ve| have)? (?:just |ever )?(?:said|told|asked)\b")
 # "don't stop pushing" asks to keep pushing; "don't stop" takes back a stop.
 _DONT = r"(?:(?:please )?(?:don't|do not|never|no)(?: you)?(?: (?:dare|ever|even think about|just|need to|have to))*)"
 NOT_STOPPING = re.compile(
@@ -123,7 +124,11 @@ _THIRD = re.compile(
 _THE_REST = re.compile(
     r"^(?:the )?(?:(?:any ?)?other(?:s| two| ones?| tools?)?|rest|remaining \w+|whatever|anything)\b[^,]*$"
 )
-_NOT_THIS = re.compile(r"^not [^,]+, *|^(?:the|only)\b ?")
+# "blue, let orange chop" and "blue, orange will chop" speak to the blue one about its partner
+_PARTNER = re.compile(
+    r"\s*, *(?:(?:let|have) (?:the )?\|.*|(?:the )?\| *(?:will|'ll|is going to)\b.*)"
+)
+_NOT_THIS = re.compile(r"^not [^,]+, *|^(?:the|only)\b ?|,? (?:and )?not .+$")
 _DOES_IT = re.compile(
     r"[ ,.!]*(?:(?:should|must|has to|needs to|can|will|is to)(?: do (?:it|that|this))?|instead)?[ .!]*$"
 )
@@ -244,6 +249,9 @@ def addressed(piece: str, cast: Cast, before: tuple[int, ...] | None = None) -> 
     marks: list[tuple[int, int, int]] = []  # start, end and agent of each name where one addresses
     for match in _references(cast).finditer(piece):
         last = marks[-1] if marks else None
+        if last and _PARTNER.fullmatch(f"{piece[last[1] : match.start()]}|{piece[match.end() :]}"):
+            head = re.sub(r"the $", "", piece[: match.start()])
+            return addressed(f"{head}your partner{piece[match.end() :]}", cast, before)
         if not _addresses(piece, match, last[1] if last else None):
             continue
         if (match["placed"] or match["ordered"] or match["other"]) and not _says_more(
