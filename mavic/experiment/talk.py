@@ -103,5 +103,8 @@ def rules_of(env: api.Env, rules: Rules, cast: Cast) -> TalkRules:
             return ""
         return pairs.conflict(env, rules, whom(*one[:2]), whom(*other[:2]))
 
+    def meant(one: Asked) -> frozenset[int]:
+        return frozenset(np.flatnonzero(whom(*one[:2])).tolist())
+
     together = api.known(env.name).impossible_together
-    return TalkRules(clash, cast.commands, frozenset(map(frozenset, together)))
+    return TalkRules(clash, cast.commands, meant, frozenset(map(frozenset, together)))

@@ -148,7 +148,7 @@ def tell(session, line, agents=None, hold=None):
 
 def answer(session, line):
     """What a page is told about a line that is not carried out."""
-    return Understood.of(session.hear(line), [], [])
+    return Understood.of(session.hear(line), [])
 
 
 def asked(session) -> str | None:
@@ -174,7 +174,7 @@ def test_two_teams_meet_the_same_random_numbers_and_instructions(catalog):
 def test_two_clauses_hold_together_until_something_else_is_said(catalog):
     session = open_session(catalog, "box_pushing", ["mavic"], 1, None)
     line = session.hear("don't push, and stay where you are", None, 5)
-    message = Understood.of(line, [], [])
+    message = Understood.of(line, [])
     assert (message.kind, message.also, message.unsure) == ("dont-push", "stay", False)
     assert session.obey(line) == []
     message = session.tick()
@@ -326,7 +326,11 @@ def test_a_permission_ends_a_prohibition_and_a_remark_changes_nothing(catalog):
     told = answer(session, "thanks for pushing")
     assert told.nothing and told.unsure and not told.ends and asked(session) == "dont-push"
     assert told.offers  # the nearest things that can be done
-    tell(session, "robot 0, you can push again")
+    told = answer(session, "robot 0, you can push again")
+    assert told.ended == ["dont-push"] and told.agents == [0] and not told.left
+    tell(session, "robot 0, you can push again")  # robot 1 may not
+    assert frame_of(session.tick())["instruction"]["agents"] == [1]
+    tell(session, "robot 1, never mind")
     assert asked(session) is None
     told = answer(session, "you may push again")
     assert told.ends and not told.ended
@@ -352,6 +356,8 @@ def test_a_name_in_the_sentence_addresses(catalog):
     tell(session, "robot 1, stay", agents=[0])
     frame = frame_of(session.tick())
     assert frame["instruction"]["agents"] == [1] and frame["instruction"]["text"] == "robot 1, stay"
+    tell(session, "both of you wait for 3 ticks")
+    assert frame_of(session.tick())["instruction"]["left"] == 3
     with pytest.raises(RequestError, match="no agent is called 'robot 7'"):
         tell(session, "robot 7, stay")
 

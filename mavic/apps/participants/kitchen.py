@@ -74,7 +74,7 @@ class Kitchen:
             by: which person of the kitchen.
             line: what the sentence asks for.
         """
-        before, prompt, held = self.time, self.prompt, self._held()
+        before, prompt = self.time, self.prompt
         refused: list[str] = []
         why = ""
         if line.clear:
@@ -82,8 +82,7 @@ class Kitchen:
                 refused = self.session.obey(line)
             except (RequestError, StageError) as error:
                 why = str(error)
-        now = self._held()
-        told = Understood.of(line, refused, [kind for kind in held if kind not in now])
+        told = Understood.of(line, refused)
         given = line.clear and not refused and not why
         told = told.model_copy(update={"refused": [self.called] * bool(refused)})
         said = {"kind": told.kind, "also": told.also, "agents": told.agents, "ends": told.ends}
@@ -127,10 +126,6 @@ class Kitchen:
             prompt=self.prompts if prompt else None,
             right=_right(prompt, None),
         )
-
-    def _held(self) -> list[str]:
-        """Return the kinds that hold."""
-        return [order.heard.kind for order in self.session.orders.holding]
 
     def _heard(self, given: bool) -> None:
         if given:

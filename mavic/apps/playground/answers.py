@@ -74,22 +74,20 @@ class Understood(BaseModel):
     unlearnt: bool = False  # the first team was not trained with it
 
     @classmethod
-    def of(
-        cls, line: Line, refused: list[str], ended: list[str], given: Collection[str] = ()
-    ) -> Understood:
+    def of(cls, line: Line, refused: list[str], given: Collection[str] = ()) -> Understood:
         """Return the message about a line.
 
         Args:
             line: what the line was understood as.
             refused: the names of the teams to which it could not be given.
-            ended: the kinds that were ended.
             given: the kinds that the first team was trained with; none: it is not known.
         """
         decision, settled, text = line.decision, line.settled, line.text
         kinds = [one.kind for one in settled.holds]
-        if decision.ends is not None:
+        if decision.ends is not None and not decision.now:
+            ended = list(dict.fromkeys(one.kind for one in settled.replaced))
             left = [kind for kind in kinds if kind not in ended]
-            return cls(text=text, ends=True, ended=ended, left=left)
+            return cls(text=text, ends=True, ended=ended, left=left, agents=listed(decision.of))
         offers = [
             _Offer.of(group) for group in settled.offers or [(one,) for one in decision.offers]
         ]

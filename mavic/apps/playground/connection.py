@@ -235,23 +235,17 @@ class Connection:
             "words", session.hear, request.text, request.agents, request.hold
         )
         refused: list[str] = []
-        ended: list[str] = []
         if line.clear:
             async with self.turn:
                 if self.session is not session:
                     return
                 if session.over:
                     await self._tick_thread(session.reset, session.seed + 1)
-                held = [order.heard.kind for order in session.orders.holding]
                 refused = await self._tick_thread(session.obey, line)
-                now = [order.heard.kind for order in session.orders.holding]
-                ended = [kind for kind in held if kind not in now]
-        await self._answer(session, line, refused, ended)
+        await self._answer(session, line, refused)
 
-    async def _answer(
-        self, session: Session, line: Line, refused: list[str], ended: list[str]
-    ) -> None:
-        await self.send(Understood.of(line, refused, ended, session.learnt))
+    async def _answer(self, session: Session, line: Line, refused: list[str]) -> None:
+        await self.send(Understood.of(line, refused, session.learnt))
         if line.clear:
             self._hurry()
 
@@ -259,7 +253,7 @@ class Connection:
         session = self._opened()
         async with self.turn:
             line = await self._tick_thread(session.choose, number)
-        await self._answer(session, line, [], [])
+        await self._answer(session, line, [])
 
     async def _end(self, request: messages.End) -> None:
         session = self._opened()

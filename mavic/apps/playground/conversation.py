@@ -15,7 +15,7 @@ from mavic.apps.playground.messages import Frames
 from mavic.apps.playground.orders import ENDS, QUEUED_HOLD, Line, Order, Orders, order_of, read_line
 from mavic.experiment import talk
 from mavic.language.conversation.cast import Cast
-from mavic.language.conversation.decision import EVERYTHING, Asked, Decision
+from mavic.language.conversation.decision import Asked, Decision
 from mavic.language.conversation.hearing import Heard
 from mavic.language.conversation.settling import Rules, Settled
 from mavic.language.encoder import EncoderError
@@ -187,26 +187,23 @@ class Conversation:
         """Carry out a line that is clear. Return the names of the teams whose state does not permit it."""
         orders, decision = self.orders, line.decision
         orders.cues = []
-        if decision.ends is not None:
-            if decision.ends == EVERYTHING:
-                orders.queue = []
-                self.end()
-            elif decision.ends:
-                self.end(decision.ends)
-            return []
         lexicon, hold = self.stage.lexicon, line.hold
         later = [tuple(order_of(lexicon, o, hold) for o in group) for group in decision.later]
         refused: list[str] = []
-        if decision.now:
+        if decision.now or decision.ends:
             if later and hold is None:
                 hold = self._turn_of(decision.now)
             alone = len(decision.now) == 1 and not later
             fresh = [
-                order_of(lexicon, o, hold, line.text if alone else "") for o in line.settled.fresh
+                order_of(lexicon, o, hold, line.text if alone else "")
+                if o in decision.now
+                else order_of(lexicon, o)  # it held before, for more agents
+                for o in line.settled.fresh
             ]
             refused = self._hold(line.settled.holds, fresh)
-            orders.queue = []
-            orders.last = decision.now
+            orders.last = decision.now or line.settled.holds[-1:]
+            if decision.now or decision.ends_all:
+                orders.queue = []
         if later:
             orders.last = decision.later[-1]
             orders.queue = [*orders.queue, *later]
@@ -249,6 +246,9 @@ class Conversation:
                 for order in orders.holding:
                     if order not in kept:
                         self._end(order.asked)
+            if not holds:
+                for side in self.sides:
+                    side.episode = side.stage.say(side.episode, "none")
             for number, order in enumerate(
                 fresh
             ):  # the first replaces what is left of the earlier ones

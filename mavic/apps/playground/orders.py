@@ -12,7 +12,7 @@ from mavic.hints import suggest
 from mavic.language.conversation import hearing
 from mavic.language.conversation.cast import Cast
 from mavic.language.conversation.deciding import decide
-from mavic.language.conversation.decision import EVERYTHING, Asked, Decision
+from mavic.language.conversation.decision import Asked, Decision
 from mavic.language.conversation.hearing import Heard
 from mavic.language.conversation.settling import Rules, Settled, settle
 from mavic.language.lexicon import Lexicon
@@ -33,7 +33,7 @@ class Order(NamedTuple):
     @property
     def asked(self) -> Asked:
         """The order as a conversation speaks of it."""
-        return Asked(self.heard.kind, self.agents, self.text or self.heard.text)
+        return Asked(self.heard.kind, self.agents, self.text or self.heard.text, self.hold)
 
 
 class Said(NamedTuple):
@@ -119,10 +119,10 @@ def read_line(
     """
     orders = orders or Orders()
     chosen = None if agents is None else tuple(agents)
-    if text.startswith(ENDS) and (kind := text.removeprefix(ENDS)) in lexicon.names:
-        return Line(text, Decision(ends=(kind,)))
     held, last = orders.asked, orders.last
-    if text in lexicon.names[1:]:
+    if text.startswith(ENDS) and (kind := text.removeprefix(ENDS)) in lexicon.names:
+        decision = Decision(ends=(kind,))
+    elif text in lexicon.names[1:]:
         decision = Decision(now=(Asked(text, None, text),))
     else:
         decision = decide(partial(hearing.hear, lexicon), cast, text, held, last)
@@ -134,12 +134,12 @@ def read_line(
             now=_to(decision.now, chosen),
             later=tuple(_to(group, chosen) for group in decision.later),
             offers=_to(decision.offers, chosen),
+            of=chosen if decision.of is None else decision.of,
         )
-    settled = settle(rules, held, decision, last) if decision.now else Settled(held)
-    return Line(text, decision, settled, hold, chosen)
+    return Line(text, decision, settle(rules, held, decision), hold, chosen)
 
 
-def order_of(lexicon: Lexicon, asked: Asked, hold: int | None, line: str = "") -> Order:
+def order_of(lexicon: Lexicon, asked: Asked, hold: int | None = None, line: str = "") -> Order:
     """Return an instruction as an order.
 
     A team hears the person's own sentence where that is all that was read. Where the conversation read it in view of
@@ -148,7 +148,7 @@ def order_of(lexicon: Lexicon, asked: Asked, hold: int | None, line: str = "") -
     Args:
         lexicon: The phrases of the world.
         asked: The instruction.
-        hold: Ticks for which it holds; None: until the person ends it.
+        hold: Ticks for which it holds unless its words say so; None: until the person ends it.
         line: The person's words, if they asked for nothing else.
     """
     heard = hearing.hear(lexicon, asked.text or asked.kind)
@@ -157,11 +157,8 @@ def order_of(lexicon: Lexicon, asked: Asked, hold: int | None, line: str = "") -
     text = heard.text
     if line and fold(line) != fold(heard.text):
         heard = heard._replace(text=line, own_row=heard.row)
-    return Order(heard, asked.agents, hold, text)
+    return Order(heard, asked.agents, hold if asked.hold is None else asked.hold, text)
 
 
 def _to(group: Sequence[Asked], agents: tuple[int, ...]) -> tuple[Asked, ...]:
     return tuple(one if one.agents is not None else one._replace(agents=agents) for one in group)
-
-
-__all__ = ["ENDS", "EVERYTHING", "QUEUED_HOLD", "Line", "Order", "Orders", "order_of", "read_line"]

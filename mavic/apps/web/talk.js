@@ -34,7 +34,8 @@ const MavicTalk = (() => {
     function ended(message) {
       const left = message.left.length ? " " + meanings(message.left) + (message.left.length > 1 ? " go on." : " goes on.") : "";
       if (message.ended.length) {
-        const what = message.left.length ? " " + meanings(message.ended) + " no longer holds." : " The team goes back to its work.";
+        const whose = message.agents ? " for " + toWhom(message.agents) : "";
+        const what = message.left.length || whose ? " " + meanings(message.ended) + " no longer holds" + whose + "." : " The team goes back to its work.";
         answer("sure", line(bold("Ended."), what + left));
       } else if (left) answer("sure", line(bold("Nothing ended."), " “" + brief(message.text) + "” is about nothing that holds." + left));
       else answer("sure", line(bold("Nothing holds."), " “" + brief(message.text) + "” ends what holds, and nothing does."));

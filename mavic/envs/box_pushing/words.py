@@ -28,5 +28,9 @@ MACRO_THINGS = {
 # What people also say for a robot, or for the noun in the name of a thing.
 OTHER_WORDS = {
     **{robot: (f"robot {number}",) for number, robot in enumerate(ROBOTS)},
+    **{
+        spot: (f"{spot.split()[-2]} half", f"{spot.split()[-2]} half of the big box")
+        for spot in SPOTS
+    },
     "small box": ("box", "little box", "crate", "small crate", "small one", "little one"),
 }

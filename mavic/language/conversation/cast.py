@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from mavic.instruct.spec import InstructionFile, Kind
-from mavic.language.reader.spelling import in_vocabulary
+from mavic.language.reader.spelling import REPLACEMENTS, in_vocabulary
 
 SIDES = ("left", "right")
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -21,7 +21,8 @@ ORDINALS = {1: "first|1st", 2: "second|2nd", 3: "third|3rd"}
 WORD = re.compile(r"[a-z']+")
 GRAMMAR = (
     "again also either neither other both just only wait first then after afterwards next never mind forget the will "
-    "not nevermind carry continue resume actually sorry meant instead should must cannot don't dont stop everything"
+    "not nevermind carry continue resume actually sorry meant instead should must cannot don't dont stop everything "
+    "still broken dirty fine free matter important urgent"
 )
 SHORTEST_MISTYPED = 3  # letters; a shorter word is left as it is
 LETTERS_FOR_TWO_ERRORS = 6
@@ -110,6 +111,11 @@ class Cast:
         """Return the things with the same noun, this one included."""
         return tuple(other for other in self.things if _noun(other) == _noun(thing))
 
+    def sorts(self, kind: str) -> frozenset[str]:
+        """Return what sorts of things a kind is about: "oven" for the left oven."""
+        things = self.about[kind].things if kind in self.about else ()
+        return frozenset(_noun(thing) or thing for thing in things)
+
     def phrase(self, kind: str) -> str:
         """Return a training phrase of a kind, one that calls its things by their names if there is one."""
         named = [phrase for phrase in self.phrases[kind] if self._names_all(kind, phrase)]
@@ -166,11 +172,16 @@ class Cast:
         return text
 
     def corrected(self, text: str) -> str:
-        """Return the text with typing errors corrected to words of this world, where no English word is meant."""
+        """Return the text with apostrophes, and with typing errors corrected to words of this world, where no English
+        word is meant."""
         return WORD.sub(lambda match: self._nearest(match[0]), text)
 
     def _nearest(self, word: str) -> str:
-        if len(word) < SHORTEST_MISTYPED or word in self.vocabulary or in_vocabulary(word):
+        if word in REPLACEMENTS:
+            return REPLACEMENTS[word]
+        stem = re.sub(r"(?:ed|ing|s)$", "", word)  # "fetched" is no error for "fetch"
+        known = "'" in word or {word, stem} & self.vocabulary or in_vocabulary(word)
+        if len(word) < SHORTEST_MISTYPED or known:
             return word
         most = 2 if len(word) >= LETTERS_FOR_TWO_ERRORS else 1
         by_distance: dict[int, list[str]] = {}

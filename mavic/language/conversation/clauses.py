@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 
 from mavic.language.conversation import speech
@@ -17,6 +17,8 @@ from mavic.language.conversation.speech import Clause
 from mavic.language.text import END
 
 _INSTEAD = re.compile(r"\b(?:just|only|instead|rather|not)\b")
+_ONLY = re.compile(r"\b(?:just|only|exclusively|nothing but)\b")
+_SIDE_ONE = re.compile(rf"\b(?P<side>{'|'.join(SIDES)})(?:[- ]hand)? one\b")
 
 
 def fragment(about: Context, clause: Clause) -> Decision | None:
@@ -26,18 +28,23 @@ def fragment(about: Context, clause: Clause) -> Decision | None:
     things, rest = _named(about, text, model)
     if not things or not speech.FRAGMENT.match(rest.strip(" ,.!")):
         return None
+    no = bool(re.search(r"\b(?:no|not|nor)\b", rest))
     if model is not None and not _own_verb(rest):
         agents = model.agents if clause.agents is None else clause.agents
         kinds = _counterparts(cast, model.kind, things)
+        own, wants = cast.about[model.kind].things, cast.about[model.kind].wants
+        if no and wants and own == {*things}:  # "not the hammer"
+            return Decision(ends=(model.kind,))
+        if _ONLY.search(text) and not (no or wants or {*things} < own):  # to use, or to avoid?
+            return Decision(unclear=text, offers=_offers(about, clause, cast.alike(things[0])))
         if kinds:
             return Decision(
                 now=tuple(Asked(kind, agents, cast.phrase(kind)) for kind in kinds),
-                corrects=bool(_INSTEAD.search(text)),
+                corrects=(model,) if _INSTEAD.search(text) else (),
             )
     kinds = tuple(
         kind for kind in cast.kinds_about(things) if cast.about[kind].things <= set(things)
     )
-    no = bool(re.search(r"\b(?:no|not|nor)\b", rest))
     wanting, forbidding = (
         [k for k in kinds if cast.about[k].wants is wants] for wants in (True, False)
     )
@@ -46,6 +53,8 @@ def fragment(about: Context, clause: Clause) -> Decision | None:
     ):
         (kind,) = forbidding if no else wanting
         return Decision(now=(Asked(kind, clause.agents, cast.phrase(kind)),))
+    if not (no or wanting or _own_verb(rest)):
+        return Decision(unclear=text, offers=_offers(about, clause, things))
     return None
 
 
@@ -70,12 +79,25 @@ def _named(about: Context, text: str, model: Asked | None) -> tuple[tuple[str, .
             and (yes := _named(about, match["yes"], model))[0]
         ):
             return yes
+    if match := re.match(
+        r"^(?P<yes>.+?),? (?:instead of|rather than|(?:and )?not) (?P<no>.+)$", text
+    ):
+        denied = re.search(r"\b(?:no|not|nor)\b", match["yes"])
+        if (
+            not denied
+            and (yes := _named(about, match["yes"], model))[0]
+            and _named(about, match["no"], model)[0]
+        ):
+            return yes
     mentions = cast.mentions(text)
     rest = text
     for mention in reversed(mentions):
         rest = f"{rest[: mention.start]} {rest[mention.end :]}"
     things = tuple(dict.fromkeys(thing for m in mentions for thing in m.things))
     if things or model is None:
+        if not things and (match := _SIDE_ONE.search(text)):  # of which sort it is not known
+            things = tuple(thing for thing in cast.things if match["side"] in thing.split())
+            rest = text.replace(match[0], " ")
         return things, rest
     own = sorted(cast.about[model.kind].things)
     if re.search(r"\bboth\b", text):
@@ -84,8 +106,10 @@ def _named(about: Context, text: str, model: Asked | None) -> tuple[tuple[str, .
         twin = cast.twin(own[0]) if len(own) == 1 else None
         return ((twin,) if twin else ()), text.replace(match[0], " ")
     for side in SIDES:
-        if match := re.search(rf"\b{side}(?:[- ]hand)?(?: side)?(?: one)?\b", text):
-            found = tuple(thing for thing in cast.alike(own[0]) if thing.startswith(side))
+        if match := re.search(
+            rf"\b{side}(?:[- ]hand)?(?: side)?(?: one| {own[0].split()[-1]})?\b", text
+        ):
+            found = tuple(thing for thing in cast.alike(own[0]) if side in thing.split())
             return found, text.replace(match[0], " ")
     if match := re.search(r"\b(?:number )?(\d+)\b", text):
         found = tuple(t for t in cast.alike(own[0]) if t.endswith(f" {match[1]}"))
@@ -106,7 +130,7 @@ def several(about: Context, clause: Clause) -> Decision | None:
 
     It is read once for each thing. None if it names one thing, or contrasts two.
     """
-    cast, text = about.cast, clause.text
+    cast, text = about.cast, _each_by_name(about.cast, clause.text)
     mentions = [m for m in cast.mentions(text) if len(m.things) == 1]
     if not 2 <= len(mentions) <= 3 or len({m.things for m in mentions}) < len(mentions):
         return None
@@ -129,8 +153,18 @@ def several(about: Context, clause: Clause) -> Decision | None:
         return None
     things = [thing for mention in mentions for thing in mention.things]
     if (group := cast.counterpart(kinds[0], things)) is not None:
-        return Decision(now=(Asked(group, clause.agents, cast.phrase(group)),))
+        return Decision(now=(Asked(group, clause.agents, cast.phrase(group), asked[0].hold),))
     return Decision(now=tuple(asked))
+
+
+def _each_by_name(cast: Cast, text: str) -> str:
+    """Return a text in which "both ovens" are "the left oven and the right oven", where no kind is about both."""
+    for mention in reversed(cast.mentions(text)):
+        kinds = cast.kinds_about(mention.things)
+        if len(mention.things) > 1 and all(len(cast.about[kind].things) == 1 for kind in kinds):
+            each = " and ".join(f"the {thing}" for thing in mention.things)
+            text = f"{text[: mention.start]}{each}{text[mention.end :]}"
+    return text
 
 
 def joined(about: Context, clause: Clause) -> Decision | None:
@@ -143,17 +177,27 @@ def joined(about: Context, clause: Clause) -> Decision | None:
     if loose:
         parts = re.split(r",\s+", clause.text)
     parts = [part.strip(" ,") for part in parts if part.strip(" ,")]
-    if not 2 <= len(parts) <= 3:
+    if not 2 <= len(parts) <= 3 or any(_things(about.cast, part) for part in parts):
         return None
-    bare = [re.sub(r"^(?:also|then|you) ", "", part) for part in parts]
-    found = [whole(about, Clause(part, clause.agents)) for part in bare]
+    bare = [re.sub(r"^(?:also|then|you(?! (?:can|may|are)\b)) ", "", part) for part in parts]
+    found: list[Decision] = []
+    for part in bare:
+        ended = tuple(Asked(kind) for one in found for kind in one.ends or ())
+        said = next((one.now for one in reversed(found) if one.now), ended) or about.last
+        within, attempt = about._replace(last=said), Clause(part, clause.agents)
+        found.append((ended and fragment(within, attempt)) or whole(within, attempt))
     asked = [one.now[0] for one in found if len(one.now) == 1]
+    ends = tuple(kind for one in found for kind in one.ends or ())
     if loose and len(asked) == 1 and _uses_twin(about.cast, asked[0], parts):
         return Decision(now=(asked[0],))
-    if len(asked) != len(parts) or len({one.kind for one in asked}) != len(parts):
+    if len(asked) + sum(bool(one.ends) for one in found) != len(parts) or not asked:
+        return None
+    if len({one.kind for one in asked}) != len(asked) or "*" in ends:
         return None
     commands = sum(one.kind in about.cast.commands for one in asked)
-    if loose and commands < len(parts):
+    if ends and not commands:
+        return Decision(now=tuple(asked), ends=ends)
+    if ends or (loose and commands < len(parts)):
         return None
     if commands > 1:
         return Decision(now=(asked[0],), later=tuple((one,) for one in asked[1:]))
@@ -166,25 +210,39 @@ def _uses_twin(cast: Cast, asked: Asked, parts: Sequence[str]) -> bool:
     if (
         about is None
         or len(about.things) != 1
-        or not re.match(r"(?:rather )?(?:use|take) ", parts[-1])
+        or not re.match(r"(?:rather )?(?:use|take) |.* is (?:fine|ok|okay)$", parts[-1])
     ):
         return False
-    return cast.spoken_of(parts[-1]) == {cast.twin(next(iter(about.things)))}
+    twin = cast.twin(next(iter(about.things)))
+    return twin is not None and twin in (cast.spoken_of(parts[-1]) or cast.alike(twin))
 
 
 def whole(about: Context, clause: Clause) -> Decision:
-    """Return what a clause asks for that is read as one sentence."""
+    """Return what a clause asks for that is read as one sentence, and for how long."""
+    text, hold = speech.lasting(clause.text)
+    found = _whole(about, clause._replace(text=text))
+    return found._replace(now=tuple(one._replace(hold=hold) for one in found.now))
+
+
+def _whole(about: Context, clause: Clause) -> Decision:
     cast = about.cast
     text = cast.plain(_with_noun(about, clause.text))
-    if match := _USABLE.match(text):
+    if match := _USABLE.match(text) or _NO_MATTER.match(text) or _NOT_WANTED.match(text):
         things = cast.spoken_of(match["it"])
-        if any(o.kind in cast.about and cast.about[o.kind].things & things for o in about.held):
+        held = any(o.kind in cast.about and cast.about[o.kind].things & things for o in about.held)
+        if held or (cast.mentions(match["it"]) and _USABLE.match(text)):
             return ended(about, things, text)
+    if _ANY_WAY.match(text) and about.held:
+        return ended(about, cast.spoken_of(text), text)
     if match := _UNUSABLE.match(text):
         it = _things(cast, match["it"])
         for kind in cast.kinds_about(it):
             if not cast.about[kind].wants and cast.about[kind].things == it:
                 return Decision(now=(Asked(kind, clause.agents, cast.phrase(kind)),))
+    if other := _only_its_twin(cast, text):
+        return Decision(now=(Asked(other, clause.agents, cast.phrase(other)),))
+    if _TELLS.match(text) or _lets_choose(cast, text):
+        return _unclear(about, clause, about.read(text))
     found = about.read(text)
     if found.unsure and (short := speech.without_courtesy(text)) != text:
         brief = about.read(short)
@@ -198,10 +256,16 @@ def whole(about: Context, clause: Clause) -> Decision:
         return Decision(ends=meant)
     if not found.unsure and found.kind == END:
         return ended(about, cast.spoken_of(text), text)
-    sure = not found.unsure and not found.nothing and not _OF_ONESELF.match(text)
+    sure = not found.unsure and not found.nothing
     if sure and _is_named(cast, found.kind, text) and not _denies(cast, found.kind, text):
         return Decision(now=(Asked(found.kind, clause.agents, text),), read=found)
-    return Decision(unclear=clause.text, read=found, offers=_offers(about, clause, found))
+    return _unclear(about, clause, found)
+
+
+def _unclear(about: Context, clause: Clause, found: Read) -> Decision:
+    named = [thing for mention in about.cast.mentions(clause.text) for thing in mention.things]
+    offers = _offers(about, clause, named, found.closest)
+    return Decision(unclear=clause.text, read=found, offers=offers)
 
 
 _UNUSABLE = re.compile(
@@ -209,8 +273,28 @@ _UNUSABLE = re.compile(
     r"| totally| completely)* "
     r"(?:broken|out of order|off[ -]limits|closed|taken|occupied|blocked|reserved|mine|dirty|filthy|defective"
     r"|defect|forbidden"
-    r"|prohibited|in use|not working|not available|unavailable|not allowed|dangerous|no good|kaputt?|busted"
+    r"|prohibited|taboo|in use|not working|not available|unavailable|not allowed|dangerous|no good|kaputt?|busted"
     r"|cracked)(?: now| today| at the moment)?$"
+)
+_EVER = r"(?: any ?more| any longer| now| at all| for now)*$"
+# "the left board does not matter any more": what holds about it is over
+_NO_MATTER = re.compile(
+    r"^(?:ok(?:ay)?,? |so )*(?:the |my )?(?P<it>.+?)"
+    r" (?:(?:doesn't|don't|does not|do not) (?:really )?(?:matter|count|apply)"
+    r"|(?:isn't|aren't|is not|are not|is no longer|are no longer) (?:so |that |really |such )?(?:an? )?"
+    r"(?:important|urgent|special|needed|necessary|relevant|priority|rush|forbidden|off[ -]limits|taboo|first)"
+    r"|(?:(?:doesn't|don't|does not|do not) (?:have|need) to|needn't|need not) (?:be|come|go|arrive) \w+"
+    r"|no longer (?:matters?|counts?|appl(?:y|ies))|can wait|(?:is|are) (?:over|off|lifted))"
+    + _EVER
+)
+_NOT_WANTED = re.compile(
+    r"^(?:ok(?:ay)?,? |so )*(?:they|i|we|people|the people|nobody|no one)(?: really)?"
+    r" (?:don't|doesn't|do not|no longer|needn't)? ?(?:needs?|wants?|cares? about|cares? for) (?:the )?(?P<it>.+?)"
+    r" (?:any ?more|any longer|now)$"
+)
+_ANY_WAY = re.compile(
+    r"^(?:it|that) (?:doesn't|does not) (?:really )?matter (?:which|what|who|where|how)\b"
+    r"|^(?:i|we) (?:don't|do not) care (?:which|what|who|where|how)\b"
 )
 _USABLE = re.compile(
     r"^(?:ok,? )?(?:the |my )?(?P<it>.+?)(?: is|'s| are)(?: now| all)* (?:ok|okay|fine|free|available|clean"
@@ -234,30 +318,48 @@ LEAST_AGREEING = {
 _PERMITS = re.compile(
     r"^(?:ok(?:ay)?,? |now |and |but |so )*(?:you|they|we|everyone|everybody|robots|cooks)(?: two| guys| all| both)*"
     r" (?:can|may|could|might|are allowed to|are free to)\b(?! not\b)"
+    r"|^(?:ok(?:ay)?,? |now )*you're(?: all| both)* (?:allowed|free|welcome) to\b"
+    r"|^(?:there's|there is) (?:no reason not to|nothing (?:against|wrong with))\b"
+    r"|^nothing(?:'s| is) (?:stopping|keeping) you from\b|^feel free to\b"
 )
 
 
 def _prohibited(about: Context, text: str) -> tuple[str, ...]:
     """Return the prohibitions that hold and are about what a sentence permits: its things, or its act."""
     cast = about.cast
-    held = [
-        one.kind for one in about.held if one.kind in cast.phrases and one.kind not in cast.commands
-    ]
+    held = [one.kind for one in about.held if one.kind in cast.phrases]
     if things := cast.spoken_of(text):
-        return tuple(k for k in held if k in cast.about and cast.about[k].things & things)
-    return tuple(k for k in held if _stems(text) & _stems(" ".join((*cast.phrases[k], k))))
+        forbids = [k for k in held if k in cast.about and not cast.about[k].wants]
+        return tuple(k for k in forbids if cast.about[k].things & things)
+    return tuple(k for k in held if _stems(text) & _stems(" ".join(_refusals(cast, k))))
+
+
+def _refusals(cast: Cast, kind: str) -> list[str]:
+    """Return the phrases of a kind that say what not to do: of *stay* "don't move"."""
+    phrases = [*cast.phrases[kind], kind]
+    return [one for one in phrases if kind not in cast.commands or _forbids(one)]
+
+
+def _forbids(text: str) -> bool:
+    return bool({"<not>", "<stop>"} & {*cues_of(text)})
 
 
 def _with_noun(about: Context, text: str) -> str:
     """Return a text in which "the left one" has the noun of what was said last: "the left oven"."""
-    model = next((one for one in reversed(about.last) if one.kind in about.cast.about), None)
-    match = re.search(rf"\b(?P<side>{'|'.join(SIDES)}|other) one\b", text)
-    if model is None or match is None:
+    cast = about.cast
+    match = re.search(
+        rf"\b(?P<side>{'|'.join(SIDES)}|other) (?:small |little )?(?:one|box)\b", text
+    )
+    if match is None or any(m.start <= match.start() < m.end for m in cast.mentions(text)):
         return text
-    own = min(about.cast.about[model.kind].things)
-    found = [thing for thing in about.cast.alike(own) if thing.startswith(match["side"])]
-    if match["side"] == "other" and len(about.cast.about[model.kind].things) == 1:
-        found = [twin] if (twin := about.cast.twin(own)) else []
+    said = next((one for one in reversed(about.last) if one.kind in cast.about), None)
+    before = cast.mentions(text[: match.start()])
+    own = before[-1].things if before else sorted(cast.about[said.kind].things) if said else ()
+    found = (
+        [thing for thing in cast.alike(own[0]) if thing.startswith(match["side"])] if own else []
+    )
+    if match["side"] == "other" and len(own) == 1:
+        found = [twin] if (twin := cast.twin(own[0])) else []
     return text.replace(match[0], found[0]) if found else text
 
 
@@ -284,12 +386,31 @@ def _denies(cast: Cast, kind: str, text: str) -> bool:
     """Return whether a text forbids something, and the kind that it is understood as is asked for without a "not"."""
     if kind not in cast.commands or kind in cast.about or "," in text:
         return False
-    negative = {"<not>", "<stop>"}
-    usual = any(negative & {*cues_of(phrase)} for phrase in cast.phrases[kind])
-    return not usual and bool(negative & {*cues_of(text)})
+    return not any(map(_forbids, cast.phrases[kind])) and _forbids(text)
 
 
-_OF_ONESELF = re.compile(r"^i(?:'d| would| will| have)? never\b")
+_TELLS = re.compile(  # what somebody never does, or a question
+    r"^(?:i(?:'d| would| will| have)?|they|he|she|people) never\b|^do (?:they|we|i)\b"
+    r"|^(?:should|shall|must|does|did|is|are|was|were|has|had) (?!you\b|not\b|to\b)\w"
+    r"|^(?:so |and |but |oh |wow |ok )*"
+    r"(?:you|we|they|he|she|it|that|someone|somebody|the \w+(?: \w+)?|(?:tool|plate) \d)"
+    r"(?: just| already| all| both| really| finally)*(?<! is)(?<! are)(?<! be)"
+    r" (?:came|went|got|was|were|had|did|took|brought|made|gave|(?!needed|wanted|required)\w{3,}(?<!e)ed)\b"
+    r"(?!.*\b(?:so|but|please|don't|instead|only)\b)"
+)
+
+
+_MANY = re.compile(r"\b(?:two|three|four|five|several|many|more|[2-9]|\d\d+) $")
+
+
+def _lets_choose(cast: Cast, text: str) -> bool:
+    """Return whether a request leaves open which thing to get, or how many: "a tomato or lettuce", "two hammers"."""
+    wanted = {thing for about in cast.about.values() if about.wants for thing in about.things}
+    mentions = [m for m in cast.mentions(text) if wanted & {*m.things}]
+    between = [text[a.end : b.start] for a, b in pairwise(mentions)]
+    some = any(re.search(r"\bor\b", gap) for gap in between)
+    many = any(_MANY.search(text[: mention.start]) for mention in mentions)
+    return (some or many) and not _forbids(text)
 
 
 def _things(cast: Cast, text: str) -> frozenset[str]:
@@ -319,12 +440,26 @@ def _other_way(cast: Cast, kind: str, text: str) -> str | None:
     about, named = cast.about.get(kind), {t for m in cast.mentions(text) for t in m.things}
     if about is None or about.wants or about.things != named or len(named) != 1:
         return None
-    if not _USES.match(text) or {*cues_of(text)} & {"<not>", "<stop>"}:
+    if not _USES.match(text) or _forbids(text):
         return None
     twin = cast.twin(next(iter(named)))
     return cast.counterpart(kind, (twin,)) if twin else None
 
 
+def _only_its_twin(cast: Cast, text: str) -> str | None:
+    """Return the kind that forbids the twin of the one thing that a text says to use and no other."""
+    named = {thing for mention in cast.mentions(text) for thing in mention.things}
+    if not _ONLY.search(text) or not _USE.search(text) or len(named) != 1 or "other" in text:
+        return None
+    kinds = cast.kinds_about(named)
+    refused = {*cues_of(text.replace("nothing but", "only"))} & _NO_REQUEST
+    if refused or any(cast.about[kind].wants for kind in kinds):
+        return None
+    twin = cast.twin(next(iter(named)))
+    return cast.counterpart(kinds[0], (twin,)) if twin else None
+
+
+_USE = re.compile(r"\b(?:use|using|take|work|chop|cut|cook|bake|stick)\b")
 _NO_REQUEST = frozenset(
     (
         "<not>",
@@ -343,11 +478,12 @@ _NO_REQUEST = frozenset(
 )
 
 
-def _offers(about: Context, clause: Clause, found: Read) -> tuple[Asked, ...]:
-    """Return the nearest things that can be asked for: about what the words name, and what the reader thinks near."""
+def _offers(
+    about: Context, clause: Clause, things: Iterable[str], closest: Sequence[str] = ()
+) -> tuple[Asked, ...]:
+    """Return the nearest things that can be asked for: about these things, and what the reader thinks near."""
     cast = about.cast
-    named = {thing for mention in cast.mentions(clause.text) for thing in mention.things}
-    kinds: Collection[str] = dict.fromkeys((*cast.kinds_about(named), *found.closest))
+    kinds: Collection[str] = dict.fromkeys((*cast.kinds_about(things), *closest))
     return tuple(Asked(kind, clause.agents, cast.phrase(kind)) for kind in kinds)[:4]
 
 
@@ -408,6 +544,8 @@ _FUNCTION = frozenset(
         "me",
         "my",
         "there",
+        "from",
+        "nothing",
         "all",
         "please",
     ]

@@ -36,7 +36,8 @@ def decide(
         The decision.
     """
     about = Context(read, cast, tuple(held), tuple(last) or tuple(held[-1:]))
-    text = " ".join(re.sub(r"(?<=[a-z])(?=\d)", " ", fold(line)).split())
+    text = re.sub(r"(?<=[a-z])(?=\d)", " ", fold(line)).replace("=", " is ")
+    text = " ".join(text.split())
     if _is_phrase(cast, text):
         return Decision(now=(Asked(read(text).kind, None, text),))
     return _line(about, cast.corrected(text))
@@ -54,6 +55,8 @@ def _line(about: Context, text: str) -> Decision:
         things = about.cast.spoken_of(back["rest"])
         if things:
             return ended(about, things, text)
+        if speech.WHAT_WAS_SAID.search(back["rest"]):
+            return Decision(ends=EVERYTHING)
     if (match := speech.CORRECTS.match(text)) and not _is_fine(about, text):
         found = _corrected(about, text[match.end() :], about.last)
         if found.clear or about.last:
@@ -91,8 +94,35 @@ def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 def _corrected(about: Context, rest: str, said: tuple[Asked, ...]) -> Decision:
     """Return what the words after a correction ask for; they replace what was said."""
-    found = _line(about._replace(last=said or about.last), rest)
-    return found._replace(corrects=True, adds=False) if found.now else found
+    if said and (agents := speech.named_alone(rest, about.cast)):
+        found = Decision(now=tuple(one._replace(agents=agents) for one in said))
+    else:
+        found = _line(about._replace(last=said or about.last), rest)
+    if not found.now:
+        return found
+    wrong = _meant_otherwise(about.cast, said or about.last, found.now)
+    kept = tuple(one for one in said if one not in (*wrong, *about.last))
+    return found._replace(now=(*kept, *found.now), corrects=wrong, adds=False)
+
+
+def _meant_otherwise(
+    cast: Cast, said: tuple[Asked, ...], now: tuple[Asked, ...]
+) -> tuple[Asked, ...]:
+    """Return what a correction replaces of what was said: what is most alike, or else all."""
+
+    def same_sort(one: Asked, other: Asked) -> bool:
+        return bool(cast.sorts(one.kind) & cast.sorts(other.kind))
+
+    def same_use(one: Asked, other: Asked) -> bool:
+        return (one.kind in cast.commands) == (other.kind in cast.commands)
+
+    def same_agents(one: Asked, other: Asked) -> bool:
+        return one.agents == other.agents and same_use(one, other)
+
+    for alike in (same_sort, same_agents, same_use):
+        if found := tuple(one for one in said if any(alike(one, other) for other in now)):
+            return found
+    return said
 
 
 def _sequence(about: Context, text: str) -> Decision:
@@ -122,15 +152,18 @@ def _piece(about: Context, text: str) -> Decision:
     decisions: list[Decision] = []
     for part in found.parts:
         if part.agents is not None and speech.ends(part.text):
-            decisions.append(Decision(ends=EVERYTHING))
+            decisions.append(Decision(ends=EVERYTHING, of=part.agents))
         else:
-            decisions.append(_clause(about, part))
+            decisions.append(_clause(about, part)._replace(of=part.agents))
+            about = about._replace(last=decisions[-1].now or about.last)
     if wrong := next((one for one in decisions if not one.clear), None):
         return wrong
-    if len(decisions) == 1:
-        return decisions[0]
+    ending = [one for one in decisions if one.ends is not None]
+    if len(ending) > 1:  # for each of them something else
+        return Decision(unclear=text)
     now = tuple(asked for one in decisions for asked in one.now)
-    return Decision(now=now, adds=any(one.adds for one in decisions)) if now else decisions[0]
+    adds = any(one.adds for one in decisions)
+    return (ending or decisions)[0]._replace(now=now, adds=adds)
 
 
 def _clause(about: Context, clause: Clause) -> Decision:
@@ -147,7 +180,7 @@ def _clause(about: Context, clause: Clause) -> Decision:
     for attempt in (fragment, several, joined, whole):
         found = attempt(about, Clause(text, clause.agents))
         if found is not None:
-            return found._replace(adds=True, corrects=False) if adds else found
+            return found._replace(adds=True, corrects=()) if adds else found
     raise AssertionError("the whole clause always gives an answer")
 
 

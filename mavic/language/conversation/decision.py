@@ -47,6 +47,7 @@ class Asked(NamedTuple):
     kind: str
     agents: Agents = None
     text: str = ""  # words that `read` understands as this kind
+    hold: int | None = None  # ticks; None: until the person ends it
 
 
 class Decision(NamedTuple):
@@ -57,8 +58,9 @@ class Decision(NamedTuple):
     ends: tuple[str, ...] | None = (
         None  # kinds that end; () ends nothing that holds; None: no end is meant
     )
+    of: Agents = None  # whose instructions end; None: everybody's
     adds: bool = False  # it is to hold beside what holds already
-    corrects: bool = False  # it replaces what was said last
+    corrects: tuple[Asked, ...] = ()  # what it replaces of what was said before
     unclear: str = ""  # the words about which the person must be asked
     read: Read | None = None  # what these words were understood as
     offers: tuple[Asked, ...] = ()  # what they may mean
@@ -68,6 +70,15 @@ class Decision(NamedTuple):
     def clear(self) -> bool:
         """Whether it can be carried out without asking the person."""
         return not self.unclear and not self.stranger
+
+    @property
+    def ends_all(self) -> bool:
+        """Whether it ends all that holds and all that waits."""
+        return self.ends == EVERYTHING and self.of is None
+
+    def is_over(self, one: Asked) -> bool:
+        """Return whether it ends an instruction, for some agent."""
+        return self.ends is not None and (self.ends == EVERYTHING or one.kind in self.ends)
 
 
 EVERYTHING = ("*",)  # in `ends`: all that holds

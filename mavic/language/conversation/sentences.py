@@ -16,7 +16,7 @@ from mavic.language.conversation.settling import Rules, Settled, settle
 from mavic.language.text import END, NONE
 
 RIGHT, ASKED, WRONG = "right", "asked", "wrong"
-KEYS = ("means", "to", "then", "after", "holds", "or")
+KEYS = ("means", "to", "then", "after", "holds", "hold", "or")
 
 
 class SentenceFileError(ValueError):
@@ -33,6 +33,7 @@ class Sentence:
     then: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     holds: tuple[str, ...] | None = None
+    hold: int | None = None  # ticks for which it is to hold; None: until it is ended
     others: tuple[str, ...] = ()  # further values of `means` that are right
 
 
@@ -88,6 +89,7 @@ def _sentence(path: Path, text: str, value: Any, kinds: Sequence[str]) -> Senten
         after=after,
         others=others,
         holds=None if holds is None else _texts(holds),
+        hold=table.get("hold"),
     )
 
 
@@ -120,20 +122,12 @@ def said(
         be asked leaves the state as it is.
     """
     decision = decide(read, cast, line, state.held, state.last)
-    settled = (
-        settle(rules, state.held, decision, state.last) if decision.now else Settled(state.held)
-    )
+    settled = settle(rules, state.held, decision)
     if not decision.clear or settled.question:
         return decision, settled, state
-    if decision.ends is not None:
-        over = [o for o in state.held if decision.ends == EVERYTHING or o.kind in decision.ends]
-        kept = tuple(one for one in state.held if one not in over)
-        settled = Settled(kept, replaced=tuple(over))
-        everything = decision.ends == EVERYTHING
-        return decision, settled, State(kept, () if everything else state.queue, tuple(kept[-1:]))
-    queue = (*state.queue, *decision.later) if not decision.now else decision.later
-    last = decision.later[-1] if decision.later else settled.fresh or decision.now
-    return decision, settled, State(settled.holds, queue, last)
+    waiting = () if decision.now or decision.ends_all else state.queue
+    last = decision.later[-1] if decision.later else decision.now or settled.holds[-1:]
+    return decision, settled, State(settled.holds, (*waiting, *decision.later), last)
 
 
 def score(
@@ -165,14 +159,16 @@ def _result(
             line = cast.phrases[line][0]
         *_, state = said(read, cast, rules, state, line)
     decision, settled, after = said(read, cast, rules, state, sentence.text)
-    given = () if not decision.clear or settled.question else decision.now
-    queued = after.queue[len(state.queue) :] if not given else after.queue
-    ended = [one.kind for one in settled.replaced] if decision.ends is not None else []
+    done_now = decision.clear and not settled.question
+    given = decision.now if done_now else ()
+    queued = after.queue if given else after.queue[len(state.queue) :]
+    over = settled.replaced if done_now else ()
+    ended = list(dict.fromkeys(one.kind for one in over if decision.is_over(one)))
     known = ended if decision.ends != EVERYTHING or state.held else None
     done = in_words(decision, cast, settled.question, known)
     if _is_right(sentence, decision, given, queued, ended, after, numbers):
         return Result(sentence, RIGHT, done)
-    acted = bool(given or queued or ended) or (decision.ends == EVERYTHING and not state.held)
+    acted = bool(given or queued or ended) or (decision.ends_all and not state.held)
     return Result(sentence, WRONG if acted else ASKED, done)
 
 
@@ -186,15 +182,17 @@ def _is_right(
     numbers: Mapping[str, int],
 ) -> bool:
     if not any(
-        _is_meant(means, decision, given, ended)
+        _is_meant(means, decision, given, ended, after)
         for means in (sentence.means, *((o,) for o in sentence.others))
     ):
+        return False
+    if any(one.hold != sentence.hold for one in given):
         return False
     if sorted(one.kind for group in queued for one in group) != sorted(sentence.then):
         return not queued and not given and NONE in sentence.others
     if (
         sentence.holds is not None
-        and given
+        and (given or ended)
         and sorted(o.kind for o in after.held) != sorted(sentence.holds)
     ):
         return set(o.kind for o in given) <= set(sentence.others)
@@ -212,15 +210,22 @@ def _set(one: Asked) -> set[int] | None:
 
 
 def _is_meant(
-    means: Sequence[str], decision: Decision, given: Sequence[Asked], ended: Sequence[str]
+    means: Sequence[str],
+    decision: Decision,
+    given: Sequence[Asked],
+    ended: Sequence[str],
+    after: State,
 ) -> bool:
     if means == (NONE,):
-        return not given and not ended and decision.ends != EVERYTHING
+        return not given and not ended and not decision.ends_all
     if means == (END,):
-        return decision.ends == EVERYTHING
-    if len(means) == 1 and means[0].startswith(f"{END}:"):
-        return list(ended) == [means[0].removeprefix(f"{END}:")]
-    return sorted(one.kind for one in given) == sorted(means)
+        return decision.ends_all or (bool(ended) and not after.held)
+    over = {one.removeprefix(f"{END}:") for one in means if one.startswith(f"{END}:")}
+    kinds = [one for one in means if not one.startswith(f"{END}:")]
+    kept = {one.kind for one in after.held} - {*ended}
+    if bool(over) != bool(ended) or not over >= {*ended} or over & kept:
+        return False
+    return sorted(one.kind for one in given) == sorted(kinds)
 
 
 def in_words(

@@ -20,6 +20,7 @@ class Rules(NamedTuple):
 
     clash: Clash
     commands: Collection[str]  # the kinds that say what to do
+    meant: Callable[[Asked], frozenset[int]]  # the agents that an instruction addresses
     impossible: Collection[frozenset[str]] = ()  # pairs under which the task cannot be completed
 
 
@@ -27,31 +28,29 @@ class Settled(NamedTuple):
     """What holds after new instructions, or what must be asked before."""
 
     holds: tuple[Asked, ...] = ()  # the oldest first
-    fresh: tuple[Asked, ...] = ()  # those that are new
+    fresh: tuple[Asked, ...] = ()  # those that are new, or hold for fewer agents than before
     replaced: tuple[Asked, ...] = ()
     question: str = ""
     offers: tuple[tuple[Asked, ...], ...] = ()  # what may hold instead: all of it
 
 
-def settle(
-    rules: Rules, held: Sequence[Asked], decision: Decision, last: Sequence[Asked] = ()
-) -> Settled:
+def settle(rules: Rules, held: Sequence[Asked], decision: Decision) -> Settled:
     """Return what holds after a decision.
 
     Args:
         rules: What can hold together.
         held: What holds now, the oldest first.
-        decision: What is asked for now.
-        last: What was said last; a correction replaces it.
+        decision: What ends, and what is asked for now.
 
     Returns:
         What holds then. With a question nothing changes until the person answers.
     """
     now = decision.now
-    corrected = set(last or held[-1:]) if decision.corrects else set()
-    kept = [one for one in held if one not in corrected]
-    replaced = [one for one in held if one in corrected]
+    kept, narrowed, replaced = _without(rules, held, decision)
     fresh = [one for one in now if not any(_same(one, other) for other in kept)]
+    if stray := [one for one in fresh if not rules.meant(one)]:
+        why = f"“{stray[0].text or stray[0].kind}” is not for them. Is it for the team?"
+        return _asked(why, [(one._replace(agents=None),) for one in stray])
     if len(now) > AT_ONCE:
         return _asked(
             "Two instructions can hold at once, not more. Which one?", [(o,) for o in now]
@@ -78,7 +77,28 @@ def settle(
             "Two instructions can hold at once. Which one is to go?", [*offers, tuple(kept)]
         )
     replaced = [one for one in replaced if not any(_same(one, other) for other in now)]
-    return Settled((*kept, *fresh), tuple(fresh), tuple(replaced))
+    narrowed = [one for one in narrowed if one in kept]
+    return Settled((*kept, *fresh), (*narrowed, *fresh), tuple(replaced))
+
+
+def _without(
+    rules: Rules, held: Sequence[Asked], decision: Decision
+) -> tuple[list[Asked], list[Asked], list[Asked]]:
+    """Return what holds on after a decision's ends and corrections, what of it now holds for fewer agents, and what
+    ended for somebody."""
+    kept, narrowed, over = [], [], []
+    for one in held:
+        told = rules.meant(one)
+        ends = told if decision.of is None else told & {*decision.of}
+        corrected = any(_same(one, other) for other in decision.corrects)
+        if not corrected and not (decision.is_over(one) and ends):
+            kept.append(one)
+            continue
+        over.append(one)
+        if not corrected and (left := told - ends):
+            narrowed.append(one._replace(agents=tuple(sorted(left))))
+            kept.append(narrowed[-1])
+    return kept, narrowed, over
 
 
 def _asked(

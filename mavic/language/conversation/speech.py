@@ -34,9 +34,9 @@ def _listed(texts: str) -> list[str]:
 
 _COURTESY, _ENDS = _listed(COURTESY), frozenset(_listed(ENDS))
 _WHEN_DONE = (
-    r"(?:after (?:that|this|it)|afterwards?|next|once (?:you're |you are |that's |it's |that is )?(?:done"
+    r"(?:after (?:that|this|it)|afterwards?|next|once (?:you're |you are |you get |that's |it's |that is )?(?:done"
     r"|finished|ready|there)"
-    r"(?: with (?:that|it|this))?|when(?: you're| you are| that's| that is| it's)? (?:done|finished|ready"
+    r"(?: with (?:that|it|this))?|when(?: you're| you are| you get| that's| that is| it's)? (?:done|finished|ready"
     r"|there)(?: with (?:that|it|this))?"
     r"|as soon as (?:you're|that's) (?:done|there))"
 )
@@ -51,12 +51,12 @@ _SAID_LAST = re.compile(  # "…, and push it afterwards"
 # What goes before a correction; the words after it are what is meant.
 _CORRECTIONS = (
     r"(?:(?:oh|oops|ups|whoops|uh|um|no|nah|wait|sorry|nope|hmm?|ah|well|the other way round),? )*"
-    r"(?:no,? wait|wait,? no|no,? no|no(?=[,.!]| the | it's | i | not | wait)|nah|ups|oh wait|wait(?=,| not "
+    r"(?:no,? wait|wait,? no|no,? no|nope|no(?=[,.!]| the | it's | i | not | wait)|nah|ups|oh wait|wait(?=,| not "
     r"| the )|hold on(?=,)|sorry|oops|actually(?: no)?"
     r"|i (?:meant?|said|wanted)(?: to say)?|scratch that|rather"
     r"|correction|make that|make it|on second thoughts?|forget (?:that|it|what i said)|never ?mind(?: that)?"
     r"|cancel that"
-    r"|ignore that|wrong (?:side|one)|change of plans?|new plan|different plan|i(?:'ve)? changed my mind"
+    r"|ignore that|wrong \w+|change of plans?|new plan|different plan|i(?:'ve)? changed my mind"
     r"|the other way round"
     r"|not that(?: one)?)"
 )
@@ -77,6 +77,7 @@ TAKES_BACK = re.compile(
     r"^(?:ok(?:ay)?,? |please |just )*(?:never ?mind|forget|cancel|scratch"
     r"|drop the order for)(?: about)?(?: the| that)* (?P<rest>.+)$"
 )
+WHAT_WAS_SAID = re.compile(r"\bi(?:'ve| have)? (?:just |ever )?(?:said|told|asked)\b")
 # "don't stop pushing" asks to keep pushing; "don't stop" takes back a stop.
 _DONT = r"(?:(?:please )?(?:don't|do not|never|no)(?: you)?(?: (?:dare|ever|even think about|just|need to|have to))*)"
 NOT_STOPPING = re.compile(
@@ -95,19 +96,24 @@ FRAGMENT = re.compile(
 )
 _SUBJECT = r"(?:hey|hi|ok|okay|please|and|while|but|now|so|then|well|only|just|also|yo)"
 OPENING = re.compile(
-    rf"^\s*(?:{_SUBJECT}\b[,\s]*)*(?:(?:tell|ask|have|let|make|get|order|i want|i need|i'd like|i would like"
+    rf"^\s*(?:{_SUBJECT}\b[,\s]*)*(?:(?:tell|ask|have|let|make|get|order|i don't want"
+    r"|i want|i need|i'd like|i would like"
     rf"|can|could|would|will|should|may)\s+)?"
     rf"(?:{_SUBJECT}\b[,\s]*)*(?:the\s+|you in\s+|you,?\s+)?$"
 )
 GLUE = re.compile(r"^[\s,;:.–-]+|[\s,;:.–-]+$|^(?:and|while|but)(?:\s+|$)|\s+(?:and|while|but)$")
 COLOURS = "blue|orange|purple|green|red|yellow|pink|brown|black|white|grey"
 # after the name of an agent: a remark about it or a question, and no words to it
-_REMARK = re.compile(r"^(?:is|are|was|were|looks?|seems?|has|had|did|one is|'s|isn't|wasn't)\b")
+_REMARK = re.compile(
+    r"^(?:is|are|was|were|looks?|seems?|has|had|did|one is|'s|isn't|wasn't"
+    r"|(?:already |just |\w+ly )?(?:got|went|took|made|brought|put|(?!need|feed|speed|proceed)\w{2,}ed))\b"
+)
 _MODAL = re.compile(
     r"^(?:(?P<no>should not|shouldn't|must not|mustn't|may not|cannot|can't|can not|does not|doesn't|don't"
     r"|do not|shall not"
     r"|is not (?:allowed )?to|isn't (?:allowed )?to|needn't|to not|not to|has not to)"
-    r"|(?P<can>can|may|could|might|is allowed to)|(?P<do>should|must|needs? to|has to|have to|shall|ought to"
+    r"|(?P<can>can|may|could|might|is (?:allowed|free|welcome) to)"
+    r"|(?P<do>should|must|needs? to|has to|have to|shall|ought to"
     r"|will|is to|to|please))\s+"
 )
 _THIRD = re.compile(
@@ -115,10 +121,29 @@ _THIRD = re.compile(
 )
 
 
+_THE_REST = re.compile(
+    r"^(?:the )?(?:(?:any ?)?other(?:s| two| ones?| tools?)?|rest|remaining \w+|whatever|anything)\b[^,]*$"
+)
+# "blue, let orange chop" and "blue, orange will chop" speak to the blue one about its partner
+_PARTNER = re.compile(
+    r"\s*, *(?:(?:let|have) (?:the )?\|.*|(?:the )?\| *(?:will|'ll|is going to)\b.*)"
+)
+_NOT_THIS = re.compile(r"^not [^,]+, *|^(?:the|only)\b ?|,? (?:and )?not .+$")
+_DOES_IT = re.compile(
+    r"[ ,.!]*(?:(?:should|must|has to|needs to|can|will|is to)(?: do (?:it|that|this))?|instead)?[ .!]*$"
+)
+# "wait for 5 ticks"; a second counts as a tick
+_LASTS = re.compile(
+    r",? (?:for|(?<=wait )|(?<=pause ))(?: ?\b(?:only|just|about|the next|exactly|at least))*"
+    rf" ?\b(?P<count>\d{{1,4}}|{'|'.join(NUMBERS)}|ten|twenty)"
+    r" (?:more )?(?:ticks?|steps?|moves?|turns?|rounds?|seconds?|secs?)\b"
+)
+
+
 # What a request is wrapped in. Without it the request is the same.
 _POLITE_START = re.compile(
     r"^(?:both (?:of you|cooks|chefs|robots|bots)|you (?:both|two|guys)|all (?:of you|robots|cooks)"
-    r"|the two of you)\b,? *(?:should |must |need to |have to |please )*"
+    r"|the two of you|both)\b,? *(?:should |must |need to |have to |please )*"
     r"|^(?:(?:hi|hello|hey|yo|dude|bro|man|boy|pal|um+|uh+|er+|hm+|like|excuse me|sorry to (?:bother"
     r"|disturb) you|please|kindly|ok(?:ay)?|so|well|right"
     r"|now|guys|folks|team|robots?|cooks?"
@@ -129,6 +154,7 @@ _POLITE_START = re.compile(
     r"|^(?:would|could) it be possible to |^is it possible to |^i(?:'d| would) (?:like|love|want|prefer"
     r"|appreciate it|be (?:very |so )?(?:happy|grateful|glad))(?: it)?(?: for)? (?:you (?:all |both )?to"
     r"|if you(?: could| would)?) "
+    r"|^(?:someone|somebody|one of you) (?:should |must |has to |needs to )?"
     r"|^i (?:want|need) you (?:all |both |guys )?to |^(?:it would be|would be|it's) (?:\w+ )?(?:nice|great|good"
     r"|best|better|cool|kind|helpful) (?:of you )?(?:if you(?: could| would)?|to) "
     r"|^(?:you (?:should|must|need to|have to|ought to)|make sure (?:to|you|that you)|try to|be sure to"
@@ -138,7 +164,8 @@ _POLITE_END = re.compile(
     r"[, ]+(?:please|pls|thanks?(?: you)?(?: so much| very much| a lot)?|if (?:you|that|it)(?: can|'s| is"
     r"| don't mind| please| could)*(?: ok(?:ay)?| alright| possible| fine| all right)?"
     r"|for me|for us|now|right now|for now|today|at once|immediately|asap|would you|will you|could you|can you"
-    r"|for a (?:moment|while|bit|second|minute))$"
+    r"|(?:for )?(?:a|one) (?:moment|while|bit|sec|second|minute)"
+    r"|(?:un)?till? (?:further notice|(?:i|we|you)(?: say| tell| hear|'ve| have| are told)\b[^,]*))$"
     r"|, *(?:guys|everyone|everybody|folks|mate|buddy|dear|ok(?:ay)?|alright|quick(?:ly)?)$"
 )
 
@@ -184,8 +211,20 @@ def without_courtesy(text: str) -> str:
     return text or str(before)
 
 
+def lasting(text: str) -> tuple[str, int | None]:
+    """Return a request without the time for which it is to hold, and this time in ticks; None if it says none."""
+    match = _LASTS.search(text)
+    if match is None:
+        return text, None
+    said = match["count"]
+    words = {**{word: number for number, word in enumerate(NUMBERS)}, "ten": 10, "twenty": 20}
+    ticks = int(said) if said.isdigit() else words[said]
+    rest = f"{text[: match.start()]}{text[match.end() :]}".strip(" ,")
+    return (rest, ticks) if rest and ticks else (text, None)
+
+
 def steps(line: str) -> list[str]:
-    """Return the pieces of a line that come one after another."""
+    """Return the pieces of a line that come one after another. What "then the others" asks for happens anyway."""
     if match := _REVERSED.match(line):
         first = re.sub(r"^you ", "", match["first"])
         return [first, match["second"]]
@@ -193,7 +232,7 @@ def steps(line: str) -> list[str]:
     pieces = [piece for piece in AFTER.split(line) if piece.strip()]
     if len(pieces) > 1:
         pieces[0] = re.sub(r"^\s*first(?:ly)?(?: of all)?[,:]?\s+", "", pieces[0])
-    return pieces
+    return [piece for number, piece in enumerate(pieces) if not (number and _THE_REST.match(piece))]
 
 
 def addressed(piece: str, cast: Cast, before: tuple[int, ...] | None = None) -> Addressed:
@@ -210,6 +249,9 @@ def addressed(piece: str, cast: Cast, before: tuple[int, ...] | None = None) -> 
     marks: list[tuple[int, int, int]] = []  # start, end and agent of each name where one addresses
     for match in _references(cast).finditer(piece):
         last = marks[-1] if marks else None
+        if last and _PARTNER.fullmatch(f"{piece[last[1] : match.start()]}|{piece[match.end() :]}"):
+            head = re.sub(r"the $", "", piece[: match.start()])
+            return addressed(f"{head}your partner{piece[match.end() :]}", cast, before)
         if not _addresses(piece, match, last[1] if last else None):
             continue
         if (match["placed"] or match["ordered"] or match["other"]) and not _says_more(
@@ -218,8 +260,8 @@ def addressed(piece: str, cast: Cast, before: tuple[int, ...] | None = None) -> 
             continue  # "the left one" alone may be a thing
         agent = _agent(match, cast, before)
         if agent is None:
-            if match["numbered"]:
-                return Addressed(stranger=" ".join(match["numbered"].split()))
+            if match["numbered"] or (match["placed"] and " one" not in f" {match['placed']}"):
+                return Addressed(stranger=" ".join(match[0].split()))
             continue
         marks.append((match.start(), match.end(), agent))
     whole = Addressed((Clause(piece.strip()),))
@@ -232,9 +274,11 @@ def addressed(piece: str, cast: Cast, before: tuple[int, ...] | None = None) -> 
         agents.append(agent)
         rest = piece[stop : following[0] if following else len(piece)]
         rest = re.sub(r"\b(?:the|tell|let|have|make|you in)\s*$", "", rest)
-        if _REMARK.match(rest.strip()):
+        if _REMARK.match(rest.strip()) and not _MODAL.match(rest.strip()):
             return whole
         if text := _request(_bare(rest)):
+            if not parts and re.search(r"\bi don't want\b", piece[: marks[0][0]]):
+                text = f"don't {text}"
             parts.append(Clause(text, tuple(sorted(set(agents)))))
             agents = []
     if agents:  # names at the end: "go left, robot 1"
@@ -244,6 +288,17 @@ def addressed(piece: str, cast: Cast, before: tuple[int, ...] | None = None) -> 
     return whole if head and parts else Addressed(tuple(parts))
 
 
+def named_alone(text: str, cast: Cast) -> tuple[int, ...]:
+    """Return the agent that a correction names and nothing else: "not orange, blue", "blue should do that"."""
+    match = _references(cast).fullmatch(_DOES_IT.sub("", _bare(_NOT_THIS.sub("", text))))
+    if match is None or (
+        match[0].endswith(" one") and not match["coloured"]
+    ):  # "the left one" may be a thing
+        return ()
+    agent = _agent(match, cast, None)
+    return () if agent is None else (agent,)
+
+
 def _says_more(rest: str) -> bool:
     """Return whether words follow a name that can ask for something."""
     return bool(re.sub(r"\b(?:please|instead|either|too|now|only|again|then)\b|\W", "", rest))
@@ -251,7 +306,7 @@ def _says_more(rest: str) -> bool:
 
 def _request(rest: str) -> str:
     """Return what an agent is to do as a request: "shouldn't push" → "don't push", "chops" → "chop"."""
-    if rest.startswith(("to the ", "below ", "under ")):
+    if rest.startswith(("to the ", "below ", "under ", "near ", "anywhere ")):
         return f"go {rest}"
     if match := _MODAL.match(rest):
         after = rest[match.end() :]
@@ -287,8 +342,8 @@ def _references(cast: Cast) -> re.Pattern[str]:
         rf"(?P<numbered>(?:{'|'.join(map(re.escape, nouns)) or '(?!)'}) ?(?:number |no\.? )?(?:{number}))\b",
         rf"(?P<told>{'|'.join(map(re.escape, sorted(told, key=len, reverse=True))) or '(?!)'})\b",
         rf"(?P<coloured>{COLOURS})(?: (?:{noun}))?\b",
-        rf"(?P<placed>(?P<side>left|right)(?:[- ]?hand)?(?:most)? (?:{noun})|(?:{noun}) (?:on|at|to) (?:the"
-        rf"|your) (?P<where>left|right|top|bottom))\b",
+        rf"(?P<placed>(?P<side>left|right)(?:[- ]?hand)?(?:most)? (?:{noun})"
+        rf"|(?:{noun}|you(?= \w+ \w+ \w+[,:])) (?:on|at|to) (?:the|your) (?P<where>left|right|top|bottom))\b",
         rf"(?P<ordered>{'|'.join(ORDINALS.values())}) (?:{noun})\b",
         rf"(?P<other>other (?:{noun}))\b",
     ]
@@ -346,7 +401,10 @@ def _addresses(piece: str, match: re.Match[str], previous: int | None) -> bool:
     """Return whether a name stands where one addresses: at the start of a clause, or after a comma at the end."""
     before = piece[: match.start()]
     opening = OPENING.fullmatch(before)
-    clause = re.search(r"[,;.:]\s*(?:(?:and|while|but|the|let|tell)\s+)*$", before)
+    clause = re.search(
+        r"(?:[,;.:]|\b(?:it|this|please|there|here)\b)\s*(?:(?:and|while|but|the|let|tell)\s+)*$",
+        before,
+    )
     if clause and not opening and previous is None and piece[match.end() :].strip(" .!?,"):
         return False  # words about an agent or a thing in the middle of a sentence
     since = piece[previous : match.start()] if previous is not None else "-"

@@ -22,8 +22,6 @@ from mavic.language.conversation.sentences import (
 HERE = Path(__file__).parent
 WORLDS = sorted(path.stem for path in (HERE / "development").glob("*.toml"))
 LEAST_RIGHT, MOST_WRONG = 0.92, 0.01  # the aims for sentences by another hand
-# What was measured on the blind sentences, once, after everything was final. The aims are missed but for one.
-BLIND = {"box_pushing": (0.93, 0.025), "overcooked": (0.84, 0.06), "warehouse": (0.90, 0.04)}
 EVERY = 12  # of the sentences, one is scored in the fast suite
 
 conversation = cache(talk.conversation_of)
@@ -56,8 +54,7 @@ def test_sentences_are_acted_on_as_meant(world, which):
     found = results(world, which)
     missed = [(one.verdict, one.sentence.text, one.done) for one in found if one.verdict != RIGHT]
     right, wrong = shares(found)
-    least, most = BLIND[world] if which == "blind" else (LEAST_RIGHT, MOST_WRONG)
-    assert right >= least and wrong <= most, missed
+    assert right >= LEAST_RIGHT and wrong <= MOST_WRONG, missed
 
 
 def test_there_is_a_set_for_every_world():
@@ -94,6 +91,15 @@ def verdict_of(tmp_path, world, line):
         ('"stay, then push" = { means = "stay" }', WRONG),
         ('"also stay" = { after = ["dont-push"], means = "stay", holds = ["stay"] }', WRONG),
         ('"stay" = { means = "push", or = ["stay"] }', RIGHT),
+        ('"stay for 5 ticks" = { means = "stay", hold = 5 }', RIGHT),
+        ('"stay for 5 ticks" = "stay"', WRONG),
+        ('"carry on" = { after = ["stay"], means = "end" }', RIGHT),
+        ('"you can push" = { after = ["dont-push", "avoid-small-box-0"], means = "end" }', WRONG),
+        (
+            '"you can push, but stay away from the right box" = { after = ["dont-push"], '
+            'means = ["end:dont-push", "avoid-small-box-1"], holds = ["avoid-small-box-1"] }',
+            RIGHT,
+        ),
     ],
 )
 def test_the_scorer_tells_right_from_wrong(tmp_path, line, verdict):

@@ -9,7 +9,15 @@ import pytest
 from mavic.envs import api
 from mavic.instruct.spec import InstructionFile
 from mavic.language.conversation.cast import Cast
-from mavic.language.conversation.speech import Clause, addressed, ends, steps, without_courtesy
+from mavic.language.conversation.speech import (
+    Clause,
+    addressed,
+    ends,
+    lasting,
+    named_alone,
+    steps,
+    without_courtesy,
+)
 
 FILE = InstructionFile.read(Path(str(api.world("box_pushing").instructions)))
 
@@ -40,11 +48,19 @@ FLEET = cast("turtlebot 0", "turtlebot 1", "fetch", others=[(), (), ("purple rob
         ("the second cook should wait", COOKS, [("wait", (1,))]),
         ("cook 1 chop, cook 2 deliver", COOKS, [("chop", (0,)), ("deliver", (1,))]),
         ("blue chops while orange waits", COOKS, [("chop", (0,)), ("wait", (1,))]),
+        ("i don't want orange to chop", COOKS, [("don't chop", (1,))]),
+        (
+            "somebody else cuts, don't do it cook 1",
+            COOKS,
+            [("somebody else cuts, don't do it", (0,))],
+        ),
+        ("the blue one is free to go", COOKS, [("you can go", (0,))]),
         # names that do not address
         ("fetch tool 0 first", FLEET, [("fetch tool 0 first", None)]),
         ("don't give it to robot 1", ROBOTS, [("don't give it to robot 1", None)]),
         ("use plate 1, plate 2 is dirty", COOKS, [("use plate 1, plate 2 is dirty", None)]),
         ("orange is too slow", COOKS, [("orange is too slow", None)]),
+        ("blue got the tomato", COOKS, [("blue got the tomato", None)]),
         ("not the left one, the right one", COOKS, [("not the left one, the right one", None)]),
         ("", ROBOTS, [("", None)]),
         ("?!", ROBOTS, [("?!", None)]),
@@ -61,7 +77,7 @@ def test_places_and_the_other_one_are_found_in_the_scene():
     assert addressed("the right cook should stay", stand).parts == (Clause("stay", (0,)),)
     assert addressed("the other one should stay", stand, (0,)).parts == (Clause("stay", (1,)),)
     beside = COOKS.at([(2, 1), (2, 3)])  # none stands on the left
-    assert addressed("the cook on the left, stay", beside).parts[0].agents is None
+    assert addressed("the cook on the left, stay", beside).stranger == "cook on the left"
 
 
 @pytest.mark.parametrize(
@@ -73,6 +89,7 @@ def test_places_and_the_other_one_are_found_in_the_scene():
         "stay then push",
         "stay. after that push",
         "stay, when you're done push",
+        "first stay, then push, then the others",
     ],
 )
 def test_one_after_another(line):
@@ -81,6 +98,29 @@ def test_one_after_another(line):
 
 def test_what_comes_first_may_be_said_last():
     assert steps("after chopping it, deliver") == ["chopping it", "deliver"]
+
+
+@pytest.mark.parametrize(
+    "line, request_, ticks",
+    [
+        ("wait for 5 ticks", "wait", 5),
+        ("wait ten seconds", "wait", 10),
+        ("no pushing for the next 3 moves, please", "no pushing, please", 3),
+        ("take one step to the left", "take one step to the left", None),
+        ("no one move", "no one move", None),
+        ("wait for 0 ticks", "wait for 0 ticks", None),
+    ],
+)
+def test_a_time_is_told_apart_from_the_request(line, request_, ticks):
+    assert lasting(line) == (request_, ticks)
+
+
+def test_a_correction_may_name_only_another_agent():
+    stand = COOKS.at([(4, 1), (0, 3)])
+    assert named_alone("not orange, blue", stand) == (0,)
+    assert named_alone("orange should do that", stand) == (1,)
+    assert named_alone("the right one", stand) == ()  # it may be a thing
+    assert named_alone("orange chops", stand) == ()
 
 
 def test_an_unknown_name_is_told():
