@@ -160,6 +160,11 @@ def _further(acts: list[Act], rng: random.Random) -> Iterator[Example]:
                     verb, thing = rng.choice(WORDS["verbs"]), f"the {rng.choice(THINGS)}"
                     forms = forms_of(verb)
                     words |= {"verb": verb, "verbing": forms[1], "verbed": forms[3]}
+                if "{made" in text:
+                    verb = rng.choice([v for v in WORDS["verbs"] if v not in WORDS["states"]])
+                    words["made"], thing = forms_of(verb)[3], f"the {rng.choice(THINGS)}"
+                if "{who" in text:
+                    words["who"] = rng.choice(WORDS["who"])
                 if frame["does"] == DO and rng.random() < TAILS:
                     words["do"] += f" {rng.choice(WORDS['tails'])}"
                 yield Example(text=text.format(x=thing, **words), kind=frame["does"], group=text)

@@ -28,7 +28,7 @@ DOES = (NONE, DO, DONT, STOP, END)  # what a sentence does
 """A sentence that stops ("stop digging") forbids what a kind forbids, and ends what a kind commands."""
 # Chosen on the development sentences of tests/language/files. A request is not given up for every remark that it
 # resembles, nor for being asked in the manner of the other sort of kinds.
-NOTHING_WEIGHT = 0.5  # of sentences that do nothing, against those that ask
+NOTHING_WEIGHT = 0.6  # of sentences that do nothing, against those that ask
 CONTRARY_WEIGHT = 0.1  # of asking for what a kind forbids, and of forbidding what it commands
 SHARPNESS = 1.8  # exponent of the probabilities; both parts are careful, and so their product is too careful
 VECTOR_SCALE = 3.0  # length of a sentence's vector beside its known words, which have length 1 ...

@@ -116,6 +116,13 @@ DONE = {
     "search the cellar tomorrow": NONE,
     "why is the green gate blocked?": NONE,
     "she told me to search the cellar": NONE,
+    "you dug already": NONE,
+    "you have dug": NONE,
+    "robot 2 kept off the green gate": NONE,
+    "nobody used the green gate": NONE,
+    "they searched the cellar": NONE,
+    "the cellar has been searched": NONE,
+    "the cellar is searched": NONE,
     "could you search the cellar": DO,
     "search the cellar now": DO,
 }
