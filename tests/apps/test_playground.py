@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 from teams import untrained
-from test_story import IDLE
+from test_story import IDLE, TOLD
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
@@ -80,8 +80,9 @@ def test_teams_of_different_settings_say_so():
     assert shipped.apart("overcooked", ["mavic-paper", "naive-paper"]) == ""
     apart = shipped.apart("overcooked", ["mavic", "naive-paper"])
     assert "different settings" in apart
-    one = dataclasses.replace(IDLE, name="one")
-    assert export.Episode("stay", [one, one], apart).caption.endswith(f"alike here. {apart}")
+    done = dataclasses.replace(TOLD, name="other")
+    assert export.Episode("stay", [IDLE, done], apart).caption.endswith(f"finishes. {apart}")
+    assert export.Episode("stay", [IDLE, IDLE], apart).caption.endswith("do alike here.")
 
 
 def test_a_wheel_carries_every_shipped_team():

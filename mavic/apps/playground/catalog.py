@@ -82,7 +82,7 @@ def _entry_of(path: Path, name: str) -> _Entry:
         agents=tuple(facts["agents"]),
         guest=Stage.guest_options(facts) is not None,
         method=facts["config"]["method"],
-        setting={k: v for k, v in facts["config"].items() if k not in ("method", "population")},
+        setting={k: v for k, v in facts["config"].items() if k != "method"},
         collapsed=facts.get("collapsed", {}),
         gamma=float(facts["preset"]["gamma"]),
     )

@@ -45,8 +45,8 @@ class Episode(NamedTuple):
         said = [
             f"The team {name}: {seen.caption(one)}." for name, one in zip(names, facts, strict=True)
         ]
-        contrast = [seen.contrast(names, facts)] if len(facts) == 2 else []
-        return " ".join([*said, *contrast, self.apart]).strip()
+        contrast = [seen.contrast(names, facts, self.apart)] if len(facts) == 2 else []
+        return " ".join([*said, *contrast])
 
 
 def export(catalog: Catalog, folder: Path, say: Callable[[str], None]) -> Path:

@@ -160,12 +160,13 @@ def caption(seen: Seen) -> str:
     return ", ".join([*said, end_words(seen)])
 
 
-def contrast(names: Sequence[str], both: Sequence[Seen]) -> str:
+def contrast(names: Sequence[str], both: Sequence[Seen], apart: str = "") -> str:
     """Return how two teams differ in an episode, or that they do not.
 
     Args:
         names: of the teams.
         both: what they did.
+        apart: what else they differ in, as a sentence.
     """
     one, two = both
     said = []
@@ -182,4 +183,4 @@ def contrast(names: Sequence[str], both: Sequence[Seen]) -> str:
         said.append(f"the team {faster} is {abs(one.ticks - two.ticks)} moves faster")
     if not said:
         return "The two teams do alike here."
-    return f"They differ: {' and '.join(said)}."
+    return f"They differ: {' and '.join(said)}. {apart}".strip()

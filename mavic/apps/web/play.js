@@ -237,7 +237,7 @@
     const said = ends.map((end, i) => state.recordings[i].name + (end.over === "solved" ? " is done after " : " is not done after ") + plural(end.time, "move") + (end.judged ? ", followed " + end.followed + " of " + end.judged : ""));
     const [one, two] = ends;
     const alike = one.over === two.over && one.followed === two.followed && Math.abs(one.time - two.time) <= 0.1 * Math.max(one.time, two.time);
-    element("contrast").textContent = "The last episode: " + said.join("; ") + "." + (alike ? " The two teams do alike." : "") + " " + state.opened.apart;
+    element("contrast").textContent = "The last episode: " + said.join("; ") + "." + " " + (alike ? "The two teams do alike." : state.opened.apart);
     element("contrast").hidden = false;
   }
 
