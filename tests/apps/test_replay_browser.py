@@ -298,7 +298,10 @@ def test_two_recordings_stand_side_by_side(open_page):
     assert ticks == ["6", "4"]  # the shorter one waits at its end
 
 
-WIDTHS = [(390, 844, 2), (768, 1024, 1), (1024, 768, 1), (1920, 1080, 1)]
+WIDTHS = [
+    *((390, 844, 2), (768, 1024, 1), (1024, 768, 1), (1920, 1080, 1)),
+    *((844, 390, 2), (640, 400, 2)),  # a phone held sideways, and 1280 by 800 at 200 %
+]
 
 
 @pytest.mark.parametrize("width, height, ratio", WIDTHS)
@@ -322,6 +325,28 @@ def test_the_replay_fits_every_screen_and_is_crisp(open_page, width, height, rat
     for button in page.locator("button:visible, select").all():
         box = button.bounding_box()
         assert min(box["width"], box["height"]) >= 44
+
+
+FACES = """() => {
+  const { look } = JSON.parse(document.getElementById("data").textContent);
+  const none = { label: "", heading: "", holds: "", carries: "", name: "" };
+  const cook = { shape: "robot", picture: "cook", colour: "blue", width: 1, height: 1, ...none };
+  const scene = { width: 3, height: 4, sprites: [{ ...cook, x: 1, y: 1 }, { ...cook, x: 1, y: 2 }] };
+  const agent = { macro: "WALK", decided: true, complies: true };
+  const [unit, radius] = [40, 0.36 * 40];
+  const drawn = (agents) => {
+    const canvas = document.createElement("canvas");
+    Object.assign(canvas, { width: 3 * unit, height: 4 * unit });
+    MavicPaint.painter(look).draw(canvas, scene, unit, agents);
+    const lower = [1.5 * unit - radius / 2, 2.5 * unit - 0.7 * radius, radius, radius];
+    return canvas.getContext("2d", { willReadFrequently: true }).getImageData(...lower).data.join();
+  };
+  return drawn([]) === drawn([agent, agent]);
+}"""
+
+
+def test_no_label_covers_a_face(open_page):
+    assert open_page([recording()]).evaluate(FACES)
 
 
 CONTRASTS = """() => {
