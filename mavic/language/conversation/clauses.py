@@ -399,7 +399,8 @@ def _denies(cast: Cast, kind: str, text: str) -> bool:
 
 _TELLS = re.compile(  # what somebody never does, what is or was or comes last, or a question
     r"^(?:the )?\w+(?: \d)?(?: should| can)?(?: be| goes?| comes?)?"
-    r" (?:second|third|last|later|not so (?:fast|quick\w*)|slow(?:er|ly)?|(?:is|are) (?:here|on (?:its|the|their) way))$"
+    r" (?:second|third|last|later|not so (?:fast|quick\w*)|slow(?:er|ly)?"
+    r"|(?:is|are) (?:here|on (?:its|the|their) way))$"
     r"|^(?:you|we|they|he|she|i) (?:should|could|would|might|must) have\b|^(?:i|we) (?:bet|wonder|suppose)\b"
     r"|^there(?:'s| is| are)\b(?!.*\b(?:so|don't|avoid|please|leave|no|nothing|use)\b)"
     r"|^(?:would|will) (?!you\b|it be\b|some|any|one\b|be\b)\w"

@@ -8,7 +8,7 @@ things in one sentence, and only then the sentence itself, which `read` understa
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mavic.language.conversation import speech
 from mavic.language.conversation.cast import SIDES, Cast
@@ -169,6 +169,7 @@ def _piece(about: Context, text: str) -> Decision:
 def _clause(about: Context, clause: Clause) -> Decision:
     """Return what one clause asks for."""
     text, adds = re.sub(r"^(?:and |so |ok(?:ay)?,? )*now,? (?=\S)", "", clause.text), False
+    attempts: tuple[Callable[[Context, Clause], Decision | None], ...]
     attempts = (fragment, several, joined, whole)
     while match := speech.ADDS.search(text):
         text, adds = f"{text[: match.start()]} {text[match.end() :]}".strip(" ,"), True

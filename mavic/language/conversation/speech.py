@@ -75,8 +75,8 @@ ADDS = re.compile(
     r"| (?:also) |^(?:what|how) about "
 )
 TAKES_BACK = re.compile(
-    r"^(?:ok(?:ay)?,? |please |just )*(?:never ?mind|i take back|i(?:'ve)? changed my mind(?= about)|forget|cancel|scratch"
-    r"|drop the order for)(?: about)?(?: the| that)* (?P<rest>.+)$"
+    r"^(?:ok(?:ay)?,? |please |just )*(?:never ?mind|i take back|i(?:'ve)? changed my mind(?= about)"
+    r"|forget|cancel|scratch|drop the order for)(?: about)?(?: the| that)* (?P<rest>.+)$"
 )
 WHAT_WAS_SAID = re.compile(r"\bi(?:'ve| have)? (?:just |ever )?(?:said|told|asked)\b")
 # "don't stop pushing" asks to keep pushing; "don't stop" takes back a stop.
