@@ -195,7 +195,8 @@ def joined(about: Context, clause: Clause) -> Decision | None:
         found.append((ended and fragment(within, attempt)) or whole(within, attempt))
     asked = [one.now[0] for one in found if len(one.now) == 1]
     ends = tuple(kind for one in found for kind in one.ends or ())
-    if loose and len(asked) == 1 and _uses_twin(about.cast, asked[0], parts):
+    beside = [part for part, one in zip(parts, found, strict=True) if not (one.now or one.ends)]
+    if loose and len(asked) == len(beside) == 1 and _uses_twin(about.cast, asked[0], beside[0]):
         return Decision(now=(asked[0],))
     if len(asked) + sum(bool(one.ends) for one in found) != len(parts) or not asked:
         return None
@@ -211,17 +212,17 @@ def joined(about: Context, clause: Clause) -> Decision | None:
     return Decision(now=tuple(asked))
 
 
-def _uses_twin(cast: Cast, asked: Asked, parts: Sequence[str]) -> bool:
+def _uses_twin(cast: Cast, asked: Asked, beside: str) -> bool:
     """Return whether the part beside an instruction only says what to use instead: "not plate 1, use plate 2"."""
     about = cast.about.get(asked.kind)
     if (
         about is None
         or len(about.things) != 1
-        or not re.match(r"(?:rather )?(?:use|take) |.* is (?:fine|ok|okay)$", parts[-1])
+        or not re.match(r"(?:rather )?(?:use|take) |.* is (?:fine|ok|okay)$", beside)
     ):
         return False
     twin = cast.twin(next(iter(about.things)))
-    return twin is not None and twin in (cast.spoken_of(parts[-1]) or cast.alike(twin))
+    return twin is not None and twin in (cast.spoken_of(beside) or cast.alike(twin))
 
 
 def whole(about: Context, clause: Clause) -> Decision:
@@ -301,7 +302,7 @@ _NOT_WANTED = re.compile(
     r" (?:any ?more|any longer|now)$"
 )
 _ANY_WAY = re.compile(
-    r"^(?:it|that) (?:doesn't|does not) (?:really )?matter (?:which|what|who|where|how)\b"
+    r"^(?:(?:it|that) )?(?:doesn't|does not) (?:really )?matter (?:which|what|who|where|how)\b"
     r"|^(?:i|we) (?:don't|do not) care (?:which|what|who|where|how)\b"
 )
 _USABLE = re.compile(

@@ -112,7 +112,7 @@ _REMARK = re.compile(
     r"|(?:should|must|has to|needs to) be (?:the|tool|plate)"
     r"|(?:already |just |\w+ly )?(?:got|went|took|made|brought|put|(?!need|feed|speed|proceed)\w{2,}ed))\b"
 )
-_MAY = re.compile(r"^(?:is|isn't)(?: not)?(?: allowed| free| welcome)? to\b")
+_MAY = re.compile(r"^(?:is|isn't|has)(?: not)?(?: allowed| free| welcome)? to\b")
 _MODAL = re.compile(
     r"^(?:(?P<no>should not|shouldn't|must not|mustn't|may not|cannot|can't|can not|does not|doesn't|don't"
     r"|do not|shall not"
@@ -127,7 +127,7 @@ _THIRD = re.compile(
 
 
 _THE_REST = re.compile(
-    r"^(?:the )?(?:(?:any ?)?other(?:s| two| ones?| tools?)?|rest|remaining \w+|whatever|anything)\b[^,]*$"
+    r"^(?:the )?(?:(?:any ?)?other(?:s| two| ones?| tools?)?|rest|everything else|remaining \w+|whatever|anything)\b[^,]*$"
 )
 # "blue, let orange chop" and "blue, orange will chop" speak to the blue one about its partner
 _PARTNER = re.compile(
@@ -340,6 +340,9 @@ def _references(cast: Cast) -> re.Pattern[str]:
     noun = "|".join(
         [*map(re.escape, nouns), "one", "guy", "bot", "robot", "cook", "chef", "person", "fellow"]
     )
+    thing = "|".join(
+        sorted({word for name in cast.things for word in name.split()[-2:]} - {*SIDES})
+    )
     number = rf"\d+|{'|'.join(NUMBERS)}"
     bare = sorted((name for name in names if " " not in name), key=len, reverse=True)
     told = [name for name in names if " " in name and not name[-1:].isdigit()]
@@ -348,7 +351,8 @@ def _references(cast: Cast) -> re.Pattern[str]:
         rf"(?P<told>{'|'.join(map(re.escape, sorted(told, key=len, reverse=True))) or '(?!)'})\b",
         rf"(?P<coloured>{COLOURS})(?: (?:{noun}))?\b",
         rf"(?P<placed>(?P<side>left|right)(?:[- ]?hand)?(?:most)? (?:{noun})"
-        rf"|(?:{noun}|you(?= \w+ \w+ \w+[,:])) (?:on|at|to) (?:the|your) (?P<where>left|right|top|bottom))\b",
+        rf"|(?:{noun}|you(?= \w+ \w+ \w+[,:])) (?:on|at|to) (?:the|your) (?P<where>left|right|top|bottom))\b"
+        rf"(?! (?:{thing})\b)",
         rf"(?P<ordered>{'|'.join(ORDINALS.values())}) (?:{noun})\b",
         rf"(?P<other>other (?:{noun}))\b",
     ]
