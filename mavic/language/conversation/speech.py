@@ -127,7 +127,8 @@ _THIRD = re.compile(
 
 
 _THE_REST = re.compile(
-    r"^(?:the )?(?:(?:any ?)?other(?:s| two| ones?| tools?)?|rest|everything else|remaining \w+|whatever|anything)\b[^,]*$"
+    r"^(?:the )?(?:(?:any ?)?other(?:s| two| ones?| tools?)?|rest|everything else"
+    r"|remaining \w+|whatever|anything)\b[^,]*$"
 )
 # "blue, let orange chop" and "blue, orange will chop" speak to the blue one about its partner
 _PARTNER = re.compile(
@@ -352,7 +353,7 @@ def _references(cast: Cast) -> re.Pattern[str]:
         rf"(?P<coloured>{COLOURS})(?: (?:{noun}))?\b",
         rf"(?P<placed>(?P<side>left|right)(?:[- ]?hand)?(?:most)? (?:{noun})"
         rf"|(?:{noun}|you(?= \w+ \w+ \w+[,:])) (?:on|at|to) (?:the|your) (?P<where>left|right|top|bottom))\b"
-        rf"(?! (?:{thing})\b)",
+        rf"(?! (?:{thing or '(?!)'})\b)",
         rf"(?P<ordered>{'|'.join(ORDINALS.values())}) (?:{noun})\b",
         rf"(?P<other>other (?:{noun}))\b",
     ]
