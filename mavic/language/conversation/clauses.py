@@ -136,25 +136,30 @@ def several(about: Context, clause: Clause) -> Decision | None:
         return None
     between = [text[a.end : b.start] for a, b in pairwise(mentions)]
     joined = r"[ ,]*(?:and|or|nor|,)?(?: also| then)?(?: the| from(?: the)?| on(?: the)?| to(?: the)?)? *"
-    if not all(re.fullmatch(joined, gap) and re.search(r"and|or|nor|,", gap) for gap in between):
+    turned = re.fullmatch(r" after(?: the)? ", between[0]) and len(between) == 1
+    if not turned and not all(
+        re.fullmatch(joined, gap) and re.search(r"and|or|nor|,", gap) for gap in between
+    ):
         return None
     if re.search(r"\b(?:instead|rather|before|than)\b|^not [^,]+,", text):
         return None
     first, last = mentions[0].start, mentions[-1].end
-    asked = []
+    asked: tuple[Asked, ...] = ()
     for mention in mentions:
         words = text[:first] + text[mention.start : mention.end] + text[last:]
         found = whole(about, Clause(words, clause.agents))
         if len(found.now) != 1:
             return None
-        asked.append(found.now[0])
+        asked += found.now
     kinds = tuple(dict.fromkeys(one.kind for one in asked))
-    if len(kinds) != len(mentions):
+    if len(kinds) != len(mentions) or (turned and not cast.commands >= {*kinds}):
         return None
+    if turned:  # "bring the wrench after the hammer"
+        return Decision(now=asked[1:], later=(asked[:1],))
     things = [thing for mention in mentions for thing in mention.things]
     if (group := cast.counterpart(kinds[0], things)) is not None:
         return Decision(now=(Asked(group, clause.agents, cast.phrase(group), asked[0].hold),))
-    return Decision(now=tuple(asked))
+    return Decision(now=asked)
 
 
 def _each_by_name(cast: Cast, text: str) -> str:
@@ -177,7 +182,9 @@ def joined(about: Context, clause: Clause) -> Decision | None:
     if loose:
         parts = re.split(r",\s+", clause.text)
     parts = [part.strip(" ,") for part in parts if part.strip(" ,")]
-    if not 2 <= len(parts) <= 3 or any(_things(about.cast, part) for part in parts):
+    if not 2 <= len(parts) <= 3 or any(
+        _things(about.cast, re.sub(r"^(?:the|an?) ", "", part)) for part in parts
+    ):
         return None
     bare = [re.sub(r"^(?:also|then|you(?! (?:can|may|are)\b)) ", "", part) for part in parts]
     found: list[Decision] = []
@@ -188,7 +195,8 @@ def joined(about: Context, clause: Clause) -> Decision | None:
         found.append((ended and fragment(within, attempt)) or whole(within, attempt))
     asked = [one.now[0] for one in found if len(one.now) == 1]
     ends = tuple(kind for one in found for kind in one.ends or ())
-    if loose and len(asked) == 1 and _uses_twin(about.cast, asked[0], parts):
+    beside = [part for part, one in zip(parts, found, strict=True) if not (one.now or one.ends)]
+    if loose and len(asked) == len(beside) == 1 and _uses_twin(about.cast, asked[0], beside[0]):
         return Decision(now=(asked[0],))
     if len(asked) + sum(bool(one.ends) for one in found) != len(parts) or not asked:
         return None
@@ -204,17 +212,17 @@ def joined(about: Context, clause: Clause) -> Decision | None:
     return Decision(now=tuple(asked))
 
 
-def _uses_twin(cast: Cast, asked: Asked, parts: Sequence[str]) -> bool:
+def _uses_twin(cast: Cast, asked: Asked, beside: str) -> bool:
     """Return whether the part beside an instruction only says what to use instead: "not plate 1, use plate 2"."""
     about = cast.about.get(asked.kind)
     if (
         about is None
         or len(about.things) != 1
-        or not re.match(r"(?:rather )?(?:use|take) |.* is (?:fine|ok|okay)$", parts[-1])
+        or not re.match(r"(?:rather )?(?:use|take) |.* is (?:fine|ok|okay)$", beside)
     ):
         return False
     twin = cast.twin(next(iter(about.things)))
-    return twin is not None and twin in (cast.spoken_of(parts[-1]) or cast.alike(twin))
+    return twin is not None and twin in (cast.spoken_of(beside) or cast.alike(twin))
 
 
 def whole(about: Context, clause: Clause) -> Decision:
@@ -227,27 +235,28 @@ def whole(about: Context, clause: Clause) -> Decision:
 def _whole(about: Context, clause: Clause) -> Decision:
     cast = about.cast
     text = cast.plain(_with_noun(about, clause.text))
-    if match := _USABLE.match(text) or _NO_MATTER.match(text) or _NOT_WANTED.match(text):
+    bare = speech.without_courtesy(text)
+    if match := _USABLE.match(bare) or _NO_MATTER.match(bare) or _NOT_WANTED.match(bare):
         things = cast.spoken_of(match["it"])
         held = any(o.kind in cast.about and cast.about[o.kind].things & things for o in about.held)
-        if held or (cast.mentions(match["it"]) and _USABLE.match(text)):
+        if held or (cast.mentions(match["it"]) and _USABLE.match(bare)):
             return ended(about, things, text)
     if _ANY_WAY.match(text) and about.held:
         return ended(about, cast.spoken_of(text), text)
-    if match := _UNUSABLE.match(text):
+    if match := _UNUSABLE.match(bare):
         it = _things(cast, match["it"])
         for kind in cast.kinds_about(it):
             if not cast.about[kind].wants and cast.about[kind].things == it:
                 return Decision(now=(Asked(kind, clause.agents, cast.phrase(kind)),))
     if other := _only_its_twin(cast, text):
         return Decision(now=(Asked(other, clause.agents, cast.phrase(other)),))
-    if _TELLS.match(text) or _lets_choose(cast, text):
+    if _TELLS.search(text) or _lets_choose(cast, text):
         return _unclear(about, clause, about.read(text))
     found = about.read(text)
-    if found.unsure and (short := speech.without_courtesy(text)) != text:
-        brief = about.read(short)
-        if not brief.unsure or _agrees(cast, brief, short):
-            found, text = brief, short
+    if found.unsure and bare != text:
+        brief = about.read(bare)
+        if not brief.unsure or _agrees(cast, brief, bare):
+            found, text = brief, bare
     if found.unsure and not found.note and _agrees(cast, found, text):
         return Decision(now=(Asked(found.kind, clause.agents, cast.phrase(found.kind)),))
     if not found.unsure and (other := _other_way(cast, found.kind, text)):
@@ -293,7 +302,7 @@ _NOT_WANTED = re.compile(
     r" (?:any ?more|any longer|now)$"
 )
 _ANY_WAY = re.compile(
-    r"^(?:it|that) (?:doesn't|does not) (?:really )?matter (?:which|what|who|where|how)\b"
+    r"^(?:(?:it|that) )?(?:doesn't|does not) (?:really )?matter (?:which|what|who|where|how)\b"
     r"|^(?:i|we) (?:don't|do not) care (?:which|what|who|where|how)\b"
 )
 _USABLE = re.compile(
@@ -389,8 +398,14 @@ def _denies(cast: Cast, kind: str, text: str) -> bool:
     return not any(map(_forbids, cast.phrases[kind])) and _forbids(text)
 
 
-_TELLS = re.compile(  # what somebody never does, or a question
-    r"^(?:i(?:'d| would| will| have)?|they|he|she|people) never\b|^do (?:they|we|i)\b"
+_TELLS = re.compile(  # what somebody never does, what is or was or comes last, or a question
+    r"^(?:the )?\w+(?: \d)?(?: should| can)?(?: be| goes?| comes?)?"
+    r" (?:second|third|last|later|not so (?:fast|quick\w*)|slow(?:er|ly)?"
+    r"|(?:is|are) (?:here|on (?:its|the|their) way))$"
+    r"|^(?:you|we|they|he|she|i) (?:should|could|would|might|must) have\b|^(?:i|we) (?:bet|wonder|suppose)\b"
+    r"|^there(?:'s| is| are)\b(?!.*\b(?:so|don't|avoid|please|leave|no|nothing|use)\b)"
+    r"|^(?:would|will) (?!you\b|it be\b|some|any|one\b|be\b)\w"
+    r"|^(?:i(?:'d| would| will| have)?|they|he|she|people) never\b|^do (?:they|we|i)\b"
     r"|^(?:should|shall|must|does|did|is|are|was|were|has|had) (?!you\b|not\b|to\b)\w"
     r"|^(?:so |and |but |oh |wow |ok )*"
     r"(?:you|we|they|he|she|it|that|someone|somebody|the \w+(?: \w+)?|(?:tool|plate) \d)"

@@ -8,7 +8,7 @@ things in one sentence, and only then the sentence itself, which `read` understa
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mavic.language.conversation import speech
 from mavic.language.conversation.cast import SIDES, Cast
@@ -53,8 +53,8 @@ def _line(about: Context, text: str) -> Decision:
     back = speech.TAKES_BACK.match(text)
     if back and not re.search(r"[,;]|\b(?:first|and)\b", back["rest"]):
         things = about.cast.spoken_of(back["rest"])
-        if things:
-            return ended(about, things, text)
+        if things or " about " in text:
+            return ended(about, things, back["rest"])
         if speech.WHAT_WAS_SAID.search(back["rest"]):
             return Decision(ends=EVERYTHING)
     if (match := speech.CORRECTS.match(text)) and not _is_fine(about, text):
@@ -169,19 +169,23 @@ def _piece(about: Context, text: str) -> Decision:
 def _clause(about: Context, clause: Clause) -> Decision:
     """Return what one clause asks for."""
     text, adds = re.sub(r"^(?:and |so |ok(?:ay)?,? )*now,? (?=\S)", "", clause.text), False
+    attempts: tuple[Callable[[Context, Clause], Decision | None], ...]
+    attempts = (fragment, several, joined, whole)
     while match := speech.ADDS.search(text):
         text, adds = f"{text[: match.start()]} {text[match.end() :]}".strip(" ,"), True
+        if match["same"]:  # an act alone says nothing of what is to become of it
+            attempts = (fragment,)
     text = re.sub(rf"\bnot (?:the )?(?=(?:{'|'.join(SIDES)})\b)", "not the ", text)
     if match := speech.NOT_STOPPING.match(text):
         text = f"keep {match['doing']}"
     elif speech.KEEPS_ON.match(text):
         stop = about.read("stop")
         return Decision(ends=() if stop.unsure or stop.kind == END else (stop.kind,))
-    for attempt in (fragment, several, joined, whole):
+    for attempt in attempts:
         found = attempt(about, Clause(text, clause.agents))
         if found is not None:
             return found._replace(adds=True, corrects=()) if adds else found
-    raise AssertionError("the whole clause always gives an answer")
+    return Decision(unclear=clause.text)
 
 
 def _names_thing(about: Context, text: str) -> bool:

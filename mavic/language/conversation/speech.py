@@ -46,7 +46,7 @@ AFTER = re.compile(
 LATER = re.compile(rf"^(?:ok(?:ay)?,? |and |so )*(?:then|{_WHEN_DONE})\b[,:]?\s+(?=\S)")
 _REVERSED = re.compile(r"^after (?:you )?(?P<first>\w+ing .+?|you .+?), ?(?P<second>.+)$")
 _SAID_LAST = re.compile(  # "…, and push it afterwards"
-    r"(?:,\s*(?:and\s+)?|\s+and\s+)(?P<last>[^,]+?)\s+(?:afterwards?|after that)$"
+    r"(?:,\s*(?:and\s+)?|\s+and\s+)(?P<last>[^,]+?)\s+(?:afterwards?|after that|(?<! a )second)$"
 )
 # What goes before a correction; the words after it are what is meant.
 _CORRECTIONS = (
@@ -70,12 +70,13 @@ ADDS = re.compile(
     r"^(?:and |but |plus |oh,? )*(?:also|in addition|additionally|besides|on top of (?:that|it)|moreover|plus"
     r"|as well as that)\b[,:]? "
     r"|[, ]+(?:either|too|as well|also|in addition)$|^(?:oh,? |ok,? |hmm,? )*(?:and|plus|nor) "
-    r"|^(?:the )?same (?:goes |applies )?(?:for|with|to) "
+    r"|^(?P<same>(?:the )?same|(?:that|this|it)(?: also)? (?:goes|applies|holds)) (?:goes |applies )?(?:also |too )?"
+    r"(?:for|with|to) "
     r"| (?:also) |^(?:what|how) about "
 )
 TAKES_BACK = re.compile(
-    r"^(?:ok(?:ay)?,? |please |just )*(?:never ?mind|forget|cancel|scratch"
-    r"|drop the order for)(?: about)?(?: the| that)* (?P<rest>.+)$"
+    r"^(?:ok(?:ay)?,? |please |just )*(?:never ?mind|i take back|i(?:'ve)? changed my mind(?= about)"
+    r"|forget|cancel|scratch|drop the order for)(?: about)?(?: the| that)* (?P<rest>.+)$"
 )
 WHAT_WAS_SAID = re.compile(r"\bi(?:'ve| have)? (?:just |ever )?(?:said|told|asked)\b")
 # "don't stop pushing" asks to keep pushing; "don't stop" takes back a stop.
@@ -89,12 +90,14 @@ KEEPS_ON = re.compile(
     r"|keep (?:going|working|on|it up|at it|on going|on working)(?: please| like that)?)$"
 )
 FRAGMENT = re.compile(
-    r"^(?:(?:and|or|but|no|not|nor|just|only|please|the|that|to|for|on|at|with|use|take|i|mean|meant|it's|one"
+    r"^(?:(?:er|uh|um|oh|and|or|but|no|not|nor|just|only|please|the|that|to|for|on|at|with|use|take|i|mean|meant|it's|one"
     r"|ones|instead|now"
     r"|side|then|of|you|too|either|also|also|all|rather|now|first|quick|quickly|asap|go|get|need|any"
     r"|more)\b[ ,!.]*)*$"
 )
-_SUBJECT = r"(?:hey|hi|ok|okay|please|and|while|but|now|so|then|well|only|just|also|yo)"
+_SUBJECT = (
+    r"(?:right|alright|hey|hi|ok|okay|please|and|while|but|now|so|then|well|only|just|also|yo)"
+)
 OPENING = re.compile(
     rf"^\s*(?:{_SUBJECT}\b[,\s]*)*(?:(?:tell|ask|have|let|make|get|order|i don't want"
     r"|i want|i need|i'd like|i would like"
@@ -106,8 +109,10 @@ COLOURS = "blue|orange|purple|green|red|yellow|pink|brown|black|white|grey"
 # after the name of an agent: a remark about it or a question, and no words to it
 _REMARK = re.compile(
     r"^(?:is|are|was|were|looks?|seems?|has|had|did|one is|'s|isn't|wasn't"
+    r"|(?:should|must|has to|needs to) be (?:the|tool|plate)"
     r"|(?:already |just |\w+ly )?(?:got|went|took|made|brought|put|(?!need|feed|speed|proceed)\w{2,}ed))\b"
 )
+_MAY = re.compile(r"^(?:is|isn't|has)(?: not)?(?: allowed| free| welcome)? to\b")
 _MODAL = re.compile(
     r"^(?:(?P<no>should not|shouldn't|must not|mustn't|may not|cannot|can't|can not|does not|doesn't|don't"
     r"|do not|shall not"
@@ -122,7 +127,8 @@ _THIRD = re.compile(
 
 
 _THE_REST = re.compile(
-    r"^(?:the )?(?:(?:any ?)?other(?:s| two| ones?| tools?)?|rest|remaining \w+|whatever|anything)\b[^,]*$"
+    r"^(?:the )?(?:(?:any ?)?other(?:s| two| ones?| tools?)?|rest|everything else"
+    r"|remaining \w+|whatever|anything)\b[^,]*$"
 )
 # "blue, let orange chop" and "blue, orange will chop" speak to the blue one about its partner
 _PARTNER = re.compile(
@@ -134,7 +140,7 @@ _DOES_IT = re.compile(
 )
 # "wait for 5 ticks"; a second counts as a tick
 _LASTS = re.compile(
-    r",? (?:for|(?<=wait )|(?<=pause ))(?: ?\b(?:only|just|about|the next|exactly|at least))*"
+    r"(?:^|,? )(?:for|(?<=wait )|(?<=pause ))(?: ?\b(?:only|just|about|the next|exactly|at least))*"
     rf" ?\b(?P<count>\d{{1,4}}|{'|'.join(NUMBERS)}|ten|twenty)"
     r" (?:more )?(?:ticks?|steps?|moves?|turns?|rounds?|seconds?|secs?)\b"
 )
@@ -145,7 +151,7 @@ _POLITE_START = re.compile(
     r"^(?:both (?:of you|cooks|chefs|robots|bots)|you (?:both|two|guys)|all (?:of you|robots|cooks)"
     r"|the two of you|both)\b,? *(?:should |must |need to |have to |please )*"
     r"|^(?:(?:hi|hello|hey|yo|dude|bro|man|boy|pal|um+|uh+|er+|hm+|like|excuse me|sorry to (?:bother"
-    r"|disturb) you|please|kindly|ok(?:ay)?|so|well|right"
+    r"|disturb) you|please|kindly|ok(?:ay)?|so|well|al+ ?right|right(?=,)"
     r"|now|guys|folks|team|robots?|cooks?"
     r"|everyone|everybody|there|dear|ladies|come on|quick|quickly|hurry|attention|listen)\b[,:!. ]+(?:but )?)+"
     r"|^(?:could|can|would|will) (?:you|somebody|someone|anybody|one of you|you two|you guys|you both"
@@ -274,7 +280,7 @@ def addressed(piece: str, cast: Cast, before: tuple[int, ...] | None = None) -> 
         agents.append(agent)
         rest = piece[stop : following[0] if following else len(piece)]
         rest = re.sub(r"\b(?:the|tell|let|have|make|you in)\s*$", "", rest)
-        if _REMARK.match(rest.strip()) and not _MODAL.match(rest.strip()):
+        if _REMARK.match(rest.strip()) and not _MAY.match(rest.strip()):
             return whole
         if text := _request(_bare(rest)):
             if not parts and re.search(r"\bi don't want\b", piece[: marks[0][0]]):
@@ -335,6 +341,9 @@ def _references(cast: Cast) -> re.Pattern[str]:
     noun = "|".join(
         [*map(re.escape, nouns), "one", "guy", "bot", "robot", "cook", "chef", "person", "fellow"]
     )
+    thing = "|".join(
+        sorted({word for name in cast.things for word in name.split()[-2:]} - {*SIDES})
+    )
     number = rf"\d+|{'|'.join(NUMBERS)}"
     bare = sorted((name for name in names if " " not in name), key=len, reverse=True)
     told = [name for name in names if " " in name and not name[-1:].isdigit()]
@@ -343,7 +352,8 @@ def _references(cast: Cast) -> re.Pattern[str]:
         rf"(?P<told>{'|'.join(map(re.escape, sorted(told, key=len, reverse=True))) or '(?!)'})\b",
         rf"(?P<coloured>{COLOURS})(?: (?:{noun}))?\b",
         rf"(?P<placed>(?P<side>left|right)(?:[- ]?hand)?(?:most)? (?:{noun})"
-        rf"|(?:{noun}|you(?= \w+ \w+ \w+[,:])) (?:on|at|to) (?:the|your) (?P<where>left|right|top|bottom))\b",
+        rf"|(?:{noun}|you(?= \w+ \w+ \w+[,:])) (?:on|at|to) (?:the|your) (?P<where>left|right|top|bottom))\b"
+        rf"(?! (?:{thing or '(?!)'})\b)",
         rf"(?P<ordered>{'|'.join(ORDINALS.values())}) (?:{noun})\b",
         rf"(?P<other>other (?:{noun}))\b",
     ]

@@ -22,7 +22,7 @@ from mavic.language.conversation.sentences import (
 HERE = Path(__file__).parent
 WORLDS = sorted(path.stem for path in (HERE / "development").glob("*.toml"))
 LEAST_RIGHT, MOST_WRONG = 0.92, 0.01  # the aims for sentences by another hand
-EVERY = 12  # of the sentences, one is scored in the fast suite
+EVERY = 24  # of the sentences, one is scored in the fast suite
 
 conversation = cache(talk.conversation_of)
 
