@@ -24,6 +24,7 @@ from tools.runtime_cost import Clock, a_day, cost_of, growth_of
 DATA = Path(__file__).parent / "data"
 ROOT = Path(__file__).parents[2]
 RECORDED = sorted(DATA.glob("*.npz"))
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 
 
 @pytest.fixture
@@ -513,6 +514,7 @@ def test_the_page_runs(tmp_path, monkeypatch):
     assert f"compare {counted} recorded ones" in page
 
 
+@on_linux
 def test_it_runs_with_numpy_and_onnxruntime_alone_and_in_little_memory():
     cost = cost_of(DATA / "warehouse")
     assert {"mavic", "numpy", "onnxruntime"} <= cost.packages
@@ -522,14 +524,16 @@ def test_it_runs_with_numpy_and_onnxruntime_alone_and_in_little_memory():
     assert cost.decision < 0.02  # 2 ms on a calm core; the long test checks that
 
 
+@on_linux
 @pytest.mark.long
 def test_start_up_and_decisions_are_fast():
-    """The best of three, since other processes may use the core."""
+    """The best of three. Time that other processes use does not count."""
     found = [cost_of(DATA / "warehouse") for _ in range(3)]
-    assert min(cost.start for cost in found) < 1.0
+    assert min(cost.start_busy for cost in found) < 1.0
     assert min(cost.decision for cost in found) < 0.002
 
 
+@on_linux
 @pytest.mark.parametrize(
     "ticks",
     [pytest.param(20_000, marks=pytest.mark.long), pytest.param(1_000_000, marks=pytest.mark.slow)],
