@@ -195,12 +195,16 @@ def joined(about: Context, clause: Clause) -> Decision | None:
         found.append((ended and fragment(within, attempt)) or whole(within, attempt))
     asked = [one.now[0] for one in found if len(one.now) == 1]
     ends = tuple(kind for one in found for kind in one.ends or ())
-    beside = [part for part, one in zip(parts, found, strict=True) if not (one.now or one.ends)]
+    beside = [
+        part
+        for part, one in zip(parts, found, strict=True)
+        if not one.now and one.ends in (None, (), EVERYTHING)
+    ]
     if loose and len(asked) == len(beside) == 1 and _uses_twin(about.cast, asked[0], beside[0]):
         return Decision(now=(asked[0],))
     if len(asked) + sum(bool(one.ends) for one in found) != len(parts) or not asked:
         return None
-    if len({one.kind for one in asked}) != len(asked) or "*" in ends:
+    if len({one.kind for one in asked}) != len(asked) or {*EVERYTHING} & {*ends}:
         return None
     commands = sum(one.kind in about.cast.commands for one in asked)
     if ends and not commands:
@@ -236,7 +240,7 @@ def _whole(about: Context, clause: Clause) -> Decision:
     cast = about.cast
     text = cast.plain(_with_noun(about, clause.text))
     bare = speech.without_courtesy(text)
-    if match := _USABLE.match(bare) or _NO_MATTER.match(bare) or _NOT_WANTED.match(bare):
+    if match := _USABLE.match(bare) or _NO_MATTER.match(bare) or _NOT_WANTED.match(text):
         things = cast.spoken_of(match["it"])
         held = any(o.kind in cast.about and cast.about[o.kind].things & things for o in about.held)
         if held or (cast.mentions(match["it"]) and _USABLE.match(bare)):
@@ -278,7 +282,7 @@ def _unclear(about: Context, clause: Clause, found: Read) -> Decision:
 
 
 _UNUSABLE = re.compile(
-    r"^(?:sorry,? )?(?:the |my )?(?P<it>.+?)(?: is|'s| are| seems| looks)(?: now| currently| already| way| too"
+    r"^(?:sorry,? )?(?:the |my )?(?P<it>[^,]+?)(?: is|'s| are| seems| looks)(?: now| currently| already| way| too"
     r"| totally| completely)* "
     r"(?:broken|out of order|off[ -]limits|closed|taken|occupied|blocked|reserved|mine|dirty|filthy|defective"
     r"|defect|forbidden"
@@ -288,17 +292,17 @@ _UNUSABLE = re.compile(
 _EVER = r"(?: any ?more| any longer| now| at all| for now)*$"
 # "the left board does not matter any more": what holds about it is over
 _NO_MATTER = re.compile(
-    r"^(?:ok(?:ay)?,? |so )*(?:the |my )?(?P<it>.+?)"
+    r"^(?:ok(?:ay)?,? |so )*(?:the |my )?(?P<it>[^,]+?)"
     r" (?:(?:doesn't|don't|does not|do not) (?:really )?(?:matter|count|apply)"
     r"|(?:isn't|aren't|is not|are not|is no longer|are no longer) (?:so |that |really |such )?(?:an? )?"
     r"(?:important|urgent|special|needed|necessary|relevant|priority|rush|forbidden|off[ -]limits|taboo|first)"
     r"|(?:(?:doesn't|don't|does not|do not) (?:have|need) to|needn't|need not) (?:be|come|go|arrive) \w+"
-    r"|no longer (?:matters?|counts?|appl(?:y|ies))|can wait|(?:is|are) (?:over|off|lifted))"
-    + _EVER
+    r"|no longer (?:matters?|counts?|appl(?:y|ies))|can wait|(?:is|are) (?:over|lifted))" + _EVER
 )
 _NOT_WANTED = re.compile(
-    r"^(?:ok(?:ay)?,? |so )*(?:they|i|we|people|the people|nobody|no one)(?: really)?"
-    r" (?:don't|doesn't|do not|no longer|needn't)? ?(?:needs?|wants?|cares? about|cares? for) (?:the )?(?P<it>.+?)"
+    r"^(?:ok(?:ay)?,? |so )*"
+    r"(?:(?:they|i|we|people|the people)(?: really)? (?:don't|do not|no longer)|nobody|no one)(?: really)?"
+    r" (?:needs?|wants?|cares? about|cares? for) (?:the )?(?P<it>[^,]+?)"
     r" (?:any ?more|any longer|now)$"
 )
 _ANY_WAY = re.compile(
@@ -306,7 +310,7 @@ _ANY_WAY = re.compile(
     r"|^(?:i|we) (?:don't|do not) care (?:which|what|who|where|how)\b"
 )
 _USABLE = re.compile(
-    r"^(?:ok,? )?(?:the |my )?(?P<it>.+?)(?: is|'s| are)(?: now| all)* (?:ok|okay|fine|free|available|clean"
+    r"^(?:ok,? )?(?:the |my )?(?P<it>[^,]+?)(?: is|'s| are)(?: now| all)* (?:ok|okay|fine|free|available|clean"
     r"|clear|repaired|fixed|open|working|usable|allowed"
     r"|back|safe|all right|alright|yours)(?: again| now| for you)*$"
 )
@@ -356,9 +360,9 @@ def _forbids(text: str) -> bool:
 def _with_noun(about: Context, text: str) -> str:
     """Return a text in which "the left one" has the noun of what was said last: "the left oven"."""
     cast = about.cast
-    match = re.search(
-        rf"\b(?P<side>{'|'.join(SIDES)}|other) (?:small |little )?(?:one|box)\b", text
-    )
+    words = {word for thing in cast.things for word in thing.split() if word.isalpha()} - {*SIDES}
+    noun = "|".join(["one", *sorted(words)])
+    match = re.search(rf"\b(?P<side>{'|'.join(SIDES)}|other)(?: \w+)? (?:{noun})\b", text)
     if match is None or any(m.start <= match.start() < m.end for m in cast.mentions(text)):
         return text
     said = next((one for one in reversed(about.last) if one.kind in cast.about), None)
@@ -408,7 +412,7 @@ _TELLS = re.compile(  # what somebody never does, what is or was or comes last, 
     r"|^(?:i(?:'d| would| will| have)?|they|he|she|people) never\b|^do (?:they|we|i)\b"
     r"|^(?:should|shall|must|does|did|is|are|was|were|has|had) (?!you\b|not\b|to\b)\w"
     r"|^(?:so |and |but |oh |wow |ok )*"
-    r"(?:you|we|they|he|she|it|that|someone|somebody|the \w+(?: \w+)?|(?:tool|plate) \d)"
+    r"(?:you|we|they|he|she|it|that|someone|somebody|the \w+(?: \w+)?|\w+ \d)"
     r"(?: just| already| all| both| really| finally)*(?<! is)(?<! are)(?<! be)"
     r" (?:came|went|got|was|were|had|did|took|brought|made|gave|(?!needed|wanted|required)\w{3,}(?<!e)ed)\b"
     r"(?!.*\b(?:so|but|please|don't|instead|only)\b)"

@@ -109,7 +109,7 @@ COLOURS = "blue|orange|purple|green|red|yellow|pink|brown|black|white|grey"
 # after the name of an agent: a remark about it or a question, and no words to it
 _REMARK = re.compile(
     r"^(?:is|are|was|were|looks?|seems?|has|had|did|one is|'s|isn't|wasn't"
-    r"|(?:should|must|has to|needs to) be (?:the|tool|plate)"
+    r"|(?:should|must|has to|needs to) be (?:the|\w+ \d)\b"
     r"|(?:already |just |\w+ly )?(?:got|went|took|made|brought|put|(?!need|feed|speed|proceed)\w{2,}ed))\b"
 )
 _MAY = re.compile(r"^(?:is|isn't|has)(?: not)?(?: allowed| free| welcome)? to\b")
