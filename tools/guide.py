@@ -56,7 +56,9 @@ def table1(results: Path, block: str) -> str:
         [styles.look(method).label, *(_cell(found[w], method, best[w]) for w in worlds)]
         for method in ROWS
     ]
-    return table(["base return · followed", *(api.known(w).title for w in worlds)], lines)
+    shown = table(["base return · followed", *(api.known(w).title for w in worlds)], lines)
+    missing = [api.known(world).title for world in WORLDS if world not in found]
+    return shown + (f"\nNot trained yet: {' and '.join(missing)}.\n" if missing else "")
 
 
 def _json(path: Path) -> dict[str, Any]:

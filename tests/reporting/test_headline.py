@@ -132,6 +132,11 @@ def test_table1_in_brief_fills_itself_when_its_records_arrive(tmp_path):
     assert header == "| base return · followed | Overcooked | Box Pushing | Warehouse |"
     assert "**7.8** ± 1.0 · **25.0 %**<br>paper 1.5 ± 0.5 · 90 %" in mavic
     assert naive.startswith("| naive | 2.0 ± 1.0")
+    del blocks["paper_conditions"]["overcooked"], blocks["paper_conditions"]["warehouse"]
+    page.write_text(headline.json.dumps(blocks))
+    one = guide.table1(tmp_path, "paper_conditions").splitlines()
+    assert one[0] == "| base return · followed | Box Pushing |"
+    assert one[-1] == "Not trained yet: Overcooked and Warehouse."
 
 
 def test_our_line_takes_the_block_when_all_worlds_have_it(tmp_path):
