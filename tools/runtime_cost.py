@@ -171,7 +171,7 @@ def _record(teams: Path, say: Callable[[str], Any]) -> dict[str, Any]:
     decisions, growth = growth_of(teams / "warehouse", TICKS)
     spent = time.process_time() - began
     return {
-        "what": "a team on robots, on one core that other programs use too",
+        "what": "a team on robots, on one core",
         "processes": PROCESSES,
         "warehouse/mavic": {
             "agents": 3,
