@@ -144,13 +144,13 @@ def _of_critics(config: StaticConfig, batch: Batch) -> tuple[Batch, Batch]:
     """Return the batch of each critic, with the axis of critics first, and these axes for `vmap`."""
     if batch.team is None or not BACKBONES[config.backbone].critic_per_agent:
         return _by_column(Batch(rows=batch.critic)), Batch(rows=0)  # type: ignore[arg-type]
-    team = jax.tree.map(
-        lambda x: x[:, :, 0], batch.team
-    )  # the same for every critic, but for the context
+    # The team's rows are the same for every critic, but for the context.
+    team = jax.tree.map(lambda x: x[:, :, 0], batch.team)
     columns = _by_column(replace(batch, team=None))
     shared = jax.tree.map(lambda _: None, team)
-    axes: Any = dict(rows=0, team=replace(shared, context=0), begun=0, ended=0, contexts=0)
-    return replace(columns, team=replace(team, context=columns.contexts)), Batch(**axes)
+    axes: Any = dict(rows=0, team=replace(shared, context=0), begun=0, ended=0)
+    own = replace(team, context=columns.contexts)
+    return replace(columns, team=own, contexts=None), Batch(**axes)
 
 
 def values(

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple, Protocol
 
 from mavic.simulators.adapters import SimulatorError
 from mavic.simulators.description import Description
-from mavic.simulators.worker import Holder
+from mavic.simulators.worker import CLOSING_SECONDS, Holder
 
 START_SECONDS = 120.0  # for a worker to import the user's module
-CLOSING_SECONDS = 2.0  # for a worker to close its simulators
 _START = (
     "from mavic.simulators.worker import main; main()"  # not -m: answers must name their module
 )

@@ -23,7 +23,7 @@ from mavic.simulators.adapters import SimulatorError, SimulatorFailure
 from mavic.simulators.description import Description
 from mavic.simulators.macro_simulator import MacroSimulator, Row
 
-CLOSING_SECONDS = 10
+CLOSING_SECONDS = 2  # for a worker to close its simulators
 
 
 class Answer(NamedTuple):
