@@ -14,6 +14,7 @@ import argparse
 import hashlib
 import json
 import os
+import queue
 import re
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +170,7 @@ def main() -> None:
         "--only", default="", help="only mistakes whose file or description contains this text"
     )
     parser.add_argument("--again", action="store_true", help="run those that were alive once more")
+    parser.add_argument("--jobs", type=int, default=1, help="how many run at once (default 1)")
     asked = parser.parse_args()
     kept = json.loads(OUT.read_text(encoding="utf-8")) if OUT.exists() else {}
     every = list(named()) if asked.named else sample(asked.sample)
@@ -179,16 +182,35 @@ def main() -> None:
         if asked.only in f"{one.file} {one.what}"
         and (one.name not in done or (asked.again and done[one.name]["became"] == "alive"))
     ][: asked.most]
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder)
-        copy_of(ROOT, copy)
-        for number, mutant in enumerate(todo, 1):
-            done[mutant.name] = found = run(mutant, copy)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as pool:
+        copies: queue.SimpleQueue[Path] = queue.SimpleQueue()
+        for number in range(asked.jobs):
+            copy = Path(folder, str(number))
+            copy.mkdir()
+            copy_of(ROOT, copy)
+            copies.put(copy)
+        runs = {pool.submit(_run_in_one_of, copies, mutant): mutant for mutant in todo}
+        for number, ended in enumerate(as_completed(runs), 1):
+            mutant = runs[ended]
+            try:
+                done[mutant.name] = found = ended.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
             told = f"{mutant.file}:{mutant.line} {mutant.what}: {found['became']} {found.get('by', '')}"
             print(f"{number}/{len(todo)} {found['seconds']} s {told}", flush=True)
             kept[group] = _summary(every, done)
             OUT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(json.dumps(_summary(every, done)["counts"]))
+
+
+def _run_in_one_of(copies: queue.SimpleQueue[Path], mutant: Mutant) -> dict[str, Any]:
+    """Return what became of a mistake in a copy that is free."""
+    copy = copies.get()
+    try:
+        return run(mutant, copy)
+    finally:
+        copies.put(copy)
 
 
 def _summary(every: list[Mutant], done: dict[str, dict[str, Any]]) -> dict[str, Any]:
