@@ -102,7 +102,8 @@ def _ours(results: Path, found: Mapping[str, Any]) -> str:
     for world in WORLDS:
         preset = "default" if world in found else "tuned"
         rows = found[world] if world in found else _json(results / world / "table.json")[TUNED]
-        row, record = rows["mavic"], api.world(world)
+        row = rows["mavic-population" if "mavic-population" in rows else "mavic"]
+        record = api.world(world)
         assert record.optimum is not None
         best = record.optimum(record.make(), preset_of(preset, world).gamma, None)
         base, followed = number(row["base_mean"], 1), percent(row["compliance_mean"], 2)

@@ -119,8 +119,8 @@ def test_table1_has_three_blocks_and_the_papers_figures_beside_its_own_setting(t
     blocks = {name: studies.table1_rows(name, "box_pushing") for name in studies.TABLE1}
     few = tuple(
         one
-        for first, dual in blocks.values()
-        for one in (first.but(method=("mavic", "vanilla")), dual)
+        for first, *more in blocks.values()
+        for one in (first.but(method=("mavic", "vanilla")), *more)
     )
     study = Study(name="table1", shows="", trainings={"quick": few})
     fill(tmp_path / "jobs", study)
@@ -135,7 +135,8 @@ def test_table1_has_three_blocks_and_the_papers_figures_beside_its_own_setting(t
     assert max(line.count("|") for line in text.splitlines()) <= 6 + 1
     found = json.loads((tmp_path / "table1.json").read_text())
     assert list(found) == ["paper_conditions", "paper_literal", "ours"]
-    assert set(found["ours"]["box_pushing"]) == {"mavic", "vanilla", "dual"}
+    assert set(found["ours"]["box_pushing"]) == {"mavic", "vanilla", "dual", "mavic-population"}
+    assert "| MAVIC, 8 members | " in ours
     entry = found["paper_conditions"]["box_pushing"]["mavic"]
     assert list(entry)[:4] == ["base_mean", "base_std", "compliance_mean", "compliance_std"]
     assert (entry["base_mean"], entry["compliance_mean"], entry["seeds"]) == (90.5, 0.9, [0, 1])
@@ -144,7 +145,7 @@ def test_table1_has_three_blocks_and_the_papers_figures_beside_its_own_setting(t
 
 
 def test_a_block_of_table1_without_records_says_so(tmp_path):
-    first, _ = studies.table1_rows("paper_literal", "warehouse")
+    first, *_ = studies.table1_rows("paper_literal", "warehouse")
     study = Study(name="table1", shows="", trainings={"quick": (first.but(method="mavic"),)})
     fill(tmp_path / "jobs", study)
     made = pages.draw(study, "quick", tmp_path / "jobs", None, tmp_path)

@@ -42,10 +42,12 @@ BLOCKS: Mapping[str, _Block] = {
     ),
     "ours": _Block(
         "Our recipe",
-        "Instructions come and go, every kind has our rewards, and the preset is `default` with a population of 8.",
+        "Instructions come and go, every kind has our rewards, and the preset is `default`. All methods train alone; "
+        "MAVIC also with a population.",
         beside_paper=False,
     ),
 }
+_ALONE = "+population1"  # of a network's name; the text of the block says it
 METRIC_NAMES = {"base": "base", "compliance": "compliance", "live": "live", "value_bias": "leak"}
 
 
@@ -86,7 +88,14 @@ def _rows(found: Sequence[TrainingRows], block: str) -> dict[str, list[Row]]:
 
 
 def _method(row: Row) -> str:
-    return "dual" if styles.is_dual(row.config) else row.config.method
+    """Return the key of a row in JSON."""
+    name = "dual" if styles.is_dual(row.config) else row.config.method
+    return f"{name}-population" if row.config.population > 1 else name
+
+
+def _label(row: Row) -> str:
+    members = row.config.population
+    return f"{page.label(row)}, {members} members" if members > 1 else page.label(row)
 
 
 def _numbers(row: Row) -> dict[str, Any]:
@@ -109,9 +118,10 @@ def _papers(block: str, row: Row) -> dict[str, Any]:
 def _part(block: str, world: str, rows: Sequence[Row]) -> str:
     """Return the tables of a world in a block."""
     record, beside = api.known(world), BLOCKS[block].beside_paper
+    setting = page.setting(rows[0]).replace(_ALONE, "").capitalize()
     parts = [
         f"### {record.title or world}\n",
-        f"{page.setting(rows[0]).capitalize()}; dual has the network `protected`. {page.seeds_text(rows)}\n",
+        f"{setting}; dual has the network `protected`. {page.seeds_text(rows)}\n",
         _table(rows, beside),
     ]
     if beside and record.paper_note:
@@ -126,7 +136,7 @@ def _part(block: str, world: str, rows: Sequence[Row]) -> str:
 
 
 def _table(rows: Sequence[Row], beside: bool) -> str:
-    header, columns = ["method"], [[page.label(row) for row in rows]]
+    header, columns = ["method"], [[_label(row) for row in rows]]
     shown = (("base", "base", _paper_base), ("compliance", "followed", _paper_followed))
     for metric, title, of_paper in shown:
         header.append(title)
