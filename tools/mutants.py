@@ -4,8 +4,9 @@
     python -m tools.mutants --sample 400 --most 30 a fixed random sample; 30 of those that were not run yet
 
 Each mistake is made in a copy of the tree, where the tests that cover its module run to the first failure. The results
-are kept (`results/mutants.json`), so a later call goes on. A mistake that no test finds but that changes nothing can be
-listed in tools/mistakes.toml as equivalent, with the reason.
+are kept (`results/mutants.json`), so a later call goes on. `--again` runs what was alive once more, and with `--long`
+the long tests too. A mistake that no test finds but that changes nothing can be listed in tools/mistakes.toml as
+equivalent, with the reason.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ ROOT = Path(__file__).parents[1]
 OUT = ROOT / "results" / "mutants.json"
 MISTAKES = ROOT / "tools" / "mistakes.toml"
 SEED, LIMIT = 36, 900.0  # of the sample; seconds for the tests of one mistake
+NO_TESTS = 5  # how pytest ends if it finds none, such as no long ones
 MODULES = (  # where mistakes of the sample are made
     *("mavic/learn/*.py", "mavic/instruct/*.py", "mavic/rollout/*.py", "mavic/evaluation/*.py"),
     *("mavic/experiment/records.py", "mavic/reporting/stats.py"),
@@ -42,7 +44,7 @@ COVERED_BY = {  # the first pattern that fits a module names its tests; those be
     "mavic/learn/returns.py": "learn/test_returns.py theory/test_sampled_targets.py",
     "mavic/learn/transitions.py": "learn/test_transitions.py",
     "mavic/learn/act.py": "learn/test_two_at_once.py learn/test_networks.py learn/test_views.py",
-    "mavic/learn/acac.py": "learn/test_acac.py",
+    "mavic/learn/acac.py": "learn/test_acac.py | learn/test_views.py",
     "mavic/learn/": "learn/test_places.py learn/test_numbers.py | learn/test_whole_updates.py learn/test_networks.py "
     "learn/test_views.py learn/test_two_at_once.py learn/test_acac.py learn/test_update.py golden/test_updates.py",
     "mavic/instruct/": "instruct | rollout/test_pairs.py rollout/test_predicates.py rollout/test_step.py",
@@ -118,8 +120,8 @@ def tests_of(file: str) -> list[list[str]]:
     return [[f"tests/{name}" for name in stage.split()] for stage in found.split("|")]
 
 
-def run(mutant: Mutant, copy: Path) -> dict[str, Any]:
-    """Return what became of a mistake: `killed` by a test, `slow` (the tests hung), or `alive`."""
+def run(mutant: Mutant, copy: Path, long: bool) -> dict[str, Any]:
+    """Return what became of a mistake: `killed`, `killed by a long test`, `slow` (the tests hung), or `alive`."""
     path, began = copy / mutant.file, time.time()
     text = (ROOT / mutant.file).read_text(encoding="utf-8")
     told = {
@@ -128,10 +130,12 @@ def run(mutant: Mutant, copy: Path) -> dict[str, Any]:
     }  # fmt: skip
     path.write_text(mutant.apply(text), encoding="utf-8")
     try:
-        found = next(
-            filter(None, (_first_failure(stage, copy) for stage in tests_of(mutant.file))), ""
-        )
+        stages = tests_of(mutant.file)
+        found = next(filter(None, (_first_failure(stage, copy) for stage in stages)), "")
         became = {"became": "killed", "by": found} if found else {"became": "alive"}
+        every = [test for stage in stages for test in stage]
+        if long and not found and (found := _first_failure(every, copy, "-m", "long")):
+            became = {"became": "killed by a long test", "by": found}
     except subprocess.TimeoutExpired:
         became = {"became": "slow"}
     finally:
@@ -139,10 +143,10 @@ def run(mutant: Mutant, copy: Path) -> dict[str, Any]:
     return {**told, **became, "seconds": round(time.time() - began)}
 
 
-def _first_failure(tests: list[str], copy: Path) -> str:
+def _first_failure(tests: list[str], copy: Path, *options: str) -> str:
     """Return the first test that fails in a copy of the tree; empty if none does."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests],
+        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *options, *tests],
         cwd=copy,
         env={**os.environ, "PYTHONPATH": str(copy), "JAX_PLATFORMS": "cpu"},
         capture_output=True,
@@ -151,7 +155,7 @@ def _first_failure(tests: list[str], copy: Path) -> str:
         check=False,
     )
     found = FAILED.search(done.stdout)
-    if done.returncode and not found:
+    if done.returncode not in (0, NO_TESTS) and not found:
         raise RuntimeError(f"pytest itself failed: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     return found[1] if found else ""
 
@@ -170,6 +174,7 @@ def main() -> None:
         "--only", default="", help="only mistakes whose file or description contains this text"
     )
     parser.add_argument("--again", action="store_true", help="run those that were alive once more")
+    parser.add_argument("--long", action="store_true", help="run long tests if the fast ones pass")
     parser.add_argument("--jobs", type=int, default=1, help="how many run at once (default 1)")
     asked = parser.parse_args()
     kept = json.loads(OUT.read_text(encoding="utf-8")) if OUT.exists() else {}
@@ -189,7 +194,7 @@ def main() -> None:
             copy.mkdir()
             copy_of(ROOT, copy)
             copies.put(copy)
-        runs = {pool.submit(_run_in_one_of, copies, mutant): mutant for mutant in todo}
+        runs = {pool.submit(_run_in_one_of, copies, mutant, asked.long): mutant for mutant in todo}
         for number, ended in enumerate(as_completed(runs), 1):
             mutant = runs[ended]
             try:
@@ -204,11 +209,11 @@ def main() -> None:
     print(json.dumps(_summary(every, done)["counts"]))
 
 
-def _run_in_one_of(copies: queue.SimpleQueue[Path], mutant: Mutant) -> dict[str, Any]:
+def _run_in_one_of(copies: queue.SimpleQueue[Path], mutant: Mutant, long: bool) -> dict[str, Any]:
     """Return what became of a mistake in a copy that is free."""
     copy = copies.get()
     try:
-        return run(mutant, copy)
+        return run(mutant, copy, long)
     finally:
         copies.put(copy)
 
