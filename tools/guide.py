@@ -86,7 +86,8 @@ def _cell(rows: Mapping[str, Any], method: str, best: tuple[str, str]) -> str:
     )
     spread = "" if row["base_std"] is None else f" ± {number(row['base_std'], 1)}"
     hears = method != "vanilla"
-    return f"{base}{spread}{f' · {followed}' if hears else ''}<br>{_paper(row['paper'])}"
+    ours = f"{base}{spread}{f' · {followed}' if hears else ''}"
+    return f"{ours}<br>{_paper(row['paper'])}".replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _paper(figures: Mapping[str, Any]) -> str:
