@@ -35,7 +35,7 @@ from typing import Any
 
 from mavic.envs import api
 from mavic.experiment.config import ExperimentConfig
-from mavic.experiment.methods import METHODS
+from mavic.experiment.methods import JUDGED, METHODS
 from mavic.reporting import styles
 from mavic.reporting.formats import hundredths, number, percent
 from tools import backbones, definitions, guide, speed
@@ -84,6 +84,8 @@ def _method(line: _Row) -> str:
     label = "dual (naive)" if _is_dual(line.name, line.group) else styles.look(line.method).label
     if line.name != line.method:
         return f"{label} + shield"
+    if METHODS[line.method].judged:
+        return f"{label.removeprefix(JUDGED)} (not trained)"
     return label if METHODS[line.method].hears else f"{label} {styles.HEARS_NOTHING}"
 
 
@@ -109,7 +111,7 @@ def _exact(value: float) -> str:
 
 COLUMNS: dict[str, Callable[[_Row], str]] = {
     "method": _method,
-    "network": lambda line: line.network,
+    "network": lambda line: "—" if METHODS[line.method].judged else line.network,
     "base return": lambda line: _spread("base", number, line),
     "worst seed's base": lambda line: number(line.get("base_min")),
     "of optimum": lambda line: percent(line.get("share_of_optimum")),
