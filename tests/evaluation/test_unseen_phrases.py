@@ -19,6 +19,7 @@ from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import preset_of
 from mavic.experiment.task import task_of
 from mavic.language.reader import read
+from mavic.language.reader.phrase_file import Example
 from mavic.training import train
 from mavic.training.groups import Group
 from mavic.training.runs import Run, make_run
@@ -46,6 +47,12 @@ def untrained():
     )
 
 
+@pytest.fixture
+def hollow(monkeypatch):
+    """Runs, groups and lexicons are stand-ins, which annotations would refuse."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
 def test_the_schedule_draws_understood_phrases_of_the_meant_kind():
     unseen = Unseen(
         kinds=(1, 2, 2), texts=("a", "b", "c"), understood=(True, True, False), trained=(5, 6, 7)
@@ -71,6 +78,31 @@ def test_phrases_of_kinds_that_are_not_given_do_not_count():
         assert found == {"phrases": phrases, "understood": understood}
 
 
+@pytest.mark.usefixtures("hollow")
+def test_a_phrase_stands_for_the_closest_one_of_the_kind_that_is_heard(monkeypatch):
+    """The reader is sure of walk, unsure between nothing and hurry, and hears an end that may be a ring."""
+    heard = (("walk", "walk"), ("none", "hurry"), ("end", "ring"))
+    answers = [
+        SimpleNamespace(asked=lambda obey_anyway=False, said=said: said[obey_anyway])
+        for said in heard
+    ]
+    monkeypatch.setattr(read, "understand_all", lambda lexicon, texts: answers)
+    monkeypatch.setattr(unseen_phrases, "vectors", lambda texts, encoder: [10, 20, 30])
+    lexicon = SimpleNamespace(
+        names=("none", "walk", "hurry", "ring"),
+        encoder="words",
+        closest=lambda vector, kind: vector + kind,
+    )
+    meant = (("a", "hurry"), ("b", "walk"), ("c", "ring"))
+    examples = [Example(text=text, kind=kind, group="") for text, kind in meant]
+    assert unseen_phrases._read(lexicon, examples) == Unseen(
+        kinds=(HURRY, WALK, RING),
+        texts=("a", "b", "c"),
+        understood=(True, False, False),
+        trained=(11, 22, 33),
+    )
+
+
 TWO_SETS = {
     "held-out": Unseen(
         kinds=(WALK, HURRY), texts=("a", "b"), understood=(True, True), trained=(1, 4)
@@ -82,12 +114,6 @@ TWO_SETS = {
         trained=(5, 0, 6, 4),
     ),
 }
-
-
-@pytest.fixture
-def hollow(monkeypatch):
-    """Runs and groups are stand-ins, which annotations would refuse."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 def group(*methods: str) -> SimpleNamespace:

@@ -45,7 +45,7 @@ def totals(base: float = 0.0) -> evaluate._Totals:
         m.name: Ratio(by_kind, hundred) if m.counts or m.key == "obeyed" else Ratio(number, ones)
         for m in metrics.measured(evaluate.PLAYED)
     }
-    return evaluate._Totals(episodes=np.full(RUNS, 8.0), ratios=ratios)
+    return evaluate._Totals(episodes=8.0 + np.arange(RUNS), ratios=ratios)
 
 
 def rules(replaces=()) -> object:
@@ -62,7 +62,7 @@ def test_each_method_has_its_own_seeds_and_each_kind_its_own_optimum(monkeypatch
 
     def play(section, **which):
         asked.append((section, which))
-        return totals(100.0 * which.get("kind", 0))
+        return totals(100.0 * which.get("kind", 0) + 0.5 * which.get("shield", False))
 
     evaluation = SimpleNamespace(
         totals=play,
@@ -82,10 +82,11 @@ def test_each_method_has_its_own_seeds_and_each_kind_its_own_optimum(monkeypatch
         state=SimpleNamespace(episodes=[64]),
         diverged=lambda config: [None, None],
     )
-    scores = evaluate.evaluate(trained, shield=False)
+    scores = evaluate.evaluate(trained)
     for config, own in zip(configs, ([0, 1], [2, 3]), strict=True):
         score, run = scores[config], np.array(own)
         assert score["base"]["discounted"].tolist() == own
+        assert score["base"]["episodes"] == 8 + own[0]  # the fewest of its seeds
         assert score["leak"]["hurry"].tolist() == (1000 * HURRY + run).tolist()
         assert score["compliance"]["followed"]["ring"].tolist() == (10 * RING + run).tolist()
         assert score[UNDER]["hurry"]["task"].tolist() == (100 * HURRY + run).tolist()
@@ -94,8 +95,50 @@ def test_each_method_has_its_own_seeds_and_each_kind_its_own_optimum(monkeypatch
         assert np.isnan(score[UNDER]["ring"]["twin"]).all()  # it has no twin
         assert score["optimum"] == 500.0
         assert score["optima"] == {"hurry": 50.0, "ring": 5.0, "hurry+ring": 1.0}
+        shielded = score["shield"]
+        assert set(shielded) == {"compliance", "compliance_greedy", UNDER, PAIRS}
+        assert shielded["compliance"]["discounted"].tolist() == (0.5 + run).tolist()
+        assert shielded[UNDER]["ring"]["task"].tolist() == (100 * RING + 0.5 + run).tolist()
+        assert shielded[UNDER]["ring"]["use_uninstructed"].tolist() == own
     assert (PAIRS, dict(kind=HURRY, also=RING, shield=False)) in asked
+    assert (PAIRS, dict(kind=HURRY, also=RING, shield=True)) in asked
+    asked.clear()
+    brief = evaluate.evaluate(trained, shield=False)
     assert not any(which.get("shield") for _, which in asked)
+    assert all("shield" not in score for score in brief.values())
+
+
+def test_a_value_bias_needs_a_critic_and_ears():
+    for method, known in (("mavic", ["none", "ring"]), ("vanilla", ["none"]), ("random", [])):
+        leak = {"none": np.arange(4.0), "ring": 10 + np.arange(4.0)}
+        found = evaluate._of_config(ExperimentConfig(method=method), {"leak": leak}, slice(2, 4))
+        wanted = {"none": [2, 3], "ring": [12, 13]}
+        for kind, errors in found["leak"].items():
+            assert list(errors) == (wanted[kind] if kind in known else [None, None])
+
+
+def test_on_a_cpu_few_environments_play_if_few_episodes_are_enough(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert evaluate.usual_envs(0.01) == 256
+    monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
+    assert [evaluate.usual_envs(scale) for scale in (1.0, 0.5, 0.25, 0.01)] == [64, 64, 32, 2]
+
+
+def test_a_kind_that_replaces_the_task_in_some_runs_has_no_task_there():
+    """In all runs ring does, and in the first alone hurry."""
+    evaluation = SimpleNamespace(
+        totals=lambda section, **which: totals(),
+        kinds={"hurry": HURRY, "ring": RING},
+        pairs={},
+        runs=SimpleNamespace(test_env=SimpleNamespace(rules=rules(replaces=[RING]))),
+        twins=np.zeros((KINDS, 2, 5), bool),
+    )
+    evaluation.runs.test_env.rules.replaces[0, HURRY] = True
+    evaluation.twins[HURRY, 0, 0] = True  # one macro is enough for a twin
+    found = evaluate._sections(evaluation, {}, totals())[UNDER]
+    assert list(found) == ["hurry"]
+    for name in ("task", "twin"):
+        np.testing.assert_array_equal(found["hurry"][name], [np.nan, 1, 2, 3])
 
 
 def test_a_pair_has_no_task_if_either_replaces_it():
