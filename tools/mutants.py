@@ -55,6 +55,7 @@ COVERED_BY = {  # the first pattern that fits a module names its tests; those be
     " | rollout",
     "mavic/evaluation/merit.py": "evaluation/test_whose.py training/test_population.py",
     "mavic/evaluation/judge.py": "evaluation/test_judge.py",
+    "mavic/evaluation/unseen_phrases.py": "evaluation/test_unseen_phrases.py",
     "mavic/evaluation/": "evaluation/test_whose.py evaluation/test_metrics.py evaluation/test_collapse.py | evaluation "
     "session/test_runner.py",
     "mavic/experiment/records.py": "reporting/test_report_rows.py session/test_reliability.py | session/test_runner.py",

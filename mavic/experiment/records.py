@@ -101,8 +101,7 @@ def write(path: Path, lines: Iterable[dict[str, Any]]) -> None:
         lines: its lines, the run first.
     """
     made = [plain(line) for line in lines]
-    if made and made[0].get("type") == "run":
-        made[0]["sha256"] = _digest(made)
+    made[0]["sha256"] = _digest(made)
     files.write_text(path, "".join(json.dumps(line) + "\n" for line in made))
 
 

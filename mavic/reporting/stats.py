@@ -57,6 +57,7 @@ def interval(*samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     point = _contrast(*samples, axis=0)
     finite = np.all([np.isfinite(s).all(0) for s in samples], axis=0)
+    # A column with a missing number is one of zeros here. Its mean is nan.
     constant = np.all([np.ptp(np.where(finite, s, 0.0), axis=0) == 0 for s in samples], axis=0)
     if constant.all():
         return point, point
@@ -72,8 +73,8 @@ def interval(*samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         vectorized=True,
         rng=np.random.default_rng(BOOTSTRAP_SEED),
     )
-    bounds, fixed = found.confidence_interval, constant | ~finite
-    return np.where(fixed, point, bounds.low), np.where(fixed, point, bounds.high)
+    bounds = found.confidence_interval  # of equal numbers they miss the mean by rounding
+    return np.where(constant, point, bounds.low), np.where(constant, point, bounds.high)
 
 
 def _contrast(*samples: np.ndarray, axis: int = 0) -> np.ndarray:

@@ -26,6 +26,8 @@ def test_without_a_planner_the_base_return_is_the_measure():
     assert collapse.collapses(score) == {}
     assert collapse.shares_of_base(score, 0) == {FIRST: pytest.approx(0.9)}
     assert collapse.shares_of_base(score, 1) == {}
+    score["under"][FIRST]["task"] = [None, 15.0]
+    assert collapse.collapses(score, 1) == {FIRST: pytest.approx(15 / 60)}
 
 
 def test_what_obeying_must_cost_is_no_collapse():

@@ -6,14 +6,20 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import jaxtyping
 import numpy as np
 import pytest
+from corridor import RULES
 from model_server import serving
 
 import mavic
+from mavic.envs import api
+from mavic.evaluation import evaluate, judge
 from mavic.experiment import records
 from mavic.experiment.methods import METHODS
+from mavic.instruct.spec import InstructionFile
 from mavic.reporting.rows import table
 from mavic.reporting.tables import group_tables
 from mavic.session import session
@@ -163,6 +169,12 @@ def test_the_example_names_its_agents_and_a_person_may_leave(tmp_path):
     assert not list(tmp_path.rglob("*.jsonl"))
 
 
+def phrases_of(name: str) -> tuple[str, ...]:
+    """The training phrases of a kind of box pushing."""
+    file = InstructionFile.read(api.world("box_pushing").instructions)
+    return next(kind.train for kind in file.kinds if kind.name == name)
+
+
 def test_the_agent_sees_what_is_asked_and_has_a_memory_of_its_own():
     times = []
 
@@ -178,8 +190,16 @@ def test_the_agent_sees_what_is_asked_and_has_a_memory_of_its_own():
     assert begins and all(
         calls == 1 and running == (None, None) for _, calls, *_, running in begins
     )
-    said = {(kind, text is not None) for _, _, (kind, _), (text, _), _ in times}
-    assert said == {(None, False), ("stay", True)}
+    said = {
+        (kind, text)
+        for _, _, kinds, texts, _ in times
+        for kind, text in zip(kinds, texts, strict=True)
+    }
+    phrases = phrases_of("stay")
+    assert (None, None) in said and len(said) > 1
+    assert all(kind == "stay" and text in phrases for kind, text in said - {(None, None)})
+    later = {running for time, *_, running in times if time}
+    assert later == {("GO_SMALL_BOX_0", "GO_SMALL_BOX_0")}  # macro 0
 
 
 @pytest.mark.parametrize(
@@ -210,6 +230,48 @@ def test_a_wrong_choice_is_one_line(agent, said):
 def test_wrong_arguments_are_one_line(wrong, said):
     with pytest.raises(ValueError, match=said):
         mavic.judge(lambda seen: [0, 0], "box_pushing", **wrong)
+
+
+def test_an_agent_that_asks_back_waits_in_the_way_of_its_world(monkeypatch):
+    """The first agent rests with its last macro, and the second has no macro for it. Only the first is told."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # what is seen is hollow
+    play = SimpleNamespace(
+        macros=(("GO", "STAY"), ("GO", "PUSH")), rest=[[1], []], asked=0, unsure=0
+    )
+
+    def chosen(agent, choice, *available):
+        seen = SimpleNamespace(
+            kind=("stay", None),
+            available=np.array([[m in available for m in range(2)]] * 2),
+            agents=("one", "two"),
+        )
+        return judge._Play._number(play, agent, choice, seen)
+
+    assert chosen(0, None, 0, 1) == chosen(0, "unsure", 0, 1) == 1
+    assert chosen(0, "unsure", 0) == 0  # it cannot rest
+    assert chosen(1, None, 0, 1) == 0 and chosen(1, "unsure", 1) == 1
+    assert (play.asked, play.unsure) == (3, 3)
+    assert chosen(0, "STAY", 0, 1) == chosen(1, np.int32(1), 0, 1) == 1
+    assert (play.asked, play.unsure) == (4, 3)
+
+
+@pytest.mark.parametrize("whose", ["teams", "agents"])
+def test_a_kind_names_what_it_asks_for_or_forbids(whose, monkeypatch):
+    """The corridor's walk asks for macro 1, hurry forbids macro 0, and ring forbids left macro 1."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # the runs are hollow
+    test, hyper = SimpleNamespace(rules=RULES), SimpleNamespace(gamma=0.5)
+    if whose == "teams":
+        which = SimpleNamespace(twins="twins")
+        tally = evaluate._tally(SimpleNamespace(test_env=test, hyper=hyper), "rows", which)
+    else:
+        monkeypatch.setattr(judge, "_sums", lambda measured, tally: tally)
+        play = SimpleNamespace(test=test, gamma=hyper.gamma, twins="twins")
+        tally = judge._Play._measure(play, "rows")
+    none, walk, hurry = [0, 0, 0, 0, 0], [0, 1, 0, 0, 0], [1, 0, 0, 0, 0]
+    named = [[none, none], [walk, walk], [hurry, hurry], [walk, none]]
+    assert tally.named.astype(int).tolist() == named
+    assert (tally.rows, tally.twins, tally.gamma, tally.kinds) == ("rows", "twins", 0.5, 4)
+    assert tally.addressed.tolist() == RULES.addressed.tolist()
 
 
 def test_a_judged_agent_cannot_be_trained():

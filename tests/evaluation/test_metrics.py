@@ -107,6 +107,8 @@ def test_two_instructions_count_as_obeyed_if_both_were_followed():
     found = obeyed([0, 2, 0, 1, 1], [False, True, False, True, True])
     assert (float(found.numerator), float(found.denominator)) == (1, 2)
     assert float(obeyed([0, 2, 0, 1, 1], [False, True, False, False, True]).numerator) == 0
+    # the second goes on where the first is counted
+    assert float(obeyed([0, 2, 0, 0, 1], [False, True, False, True, True]).numerator) == 0
     with pytest.raises(ValueError, match="two instructions"):
         metrics.measure([METRICS["pairs_obeyed"]], every)
 

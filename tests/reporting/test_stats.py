@@ -41,7 +41,7 @@ def test_the_interval_of_equal_seeds_or_one_seed_is_the_mean(tmp_path, values):
 
 def test_columns_do_not_influence_each_other():
     tied, varied, missing = estimates(
-        np.array([[0.1, 1.0, np.nan], [0.1, 2.0, 1.0], [0.1, 3.0, 1.0]])
+        np.array([[0.63, 1.0, np.nan], [0.63, 2.0, 1.0], [0.63, 3.0, 1.0]])
     )
     assert tied.low == tied.high == tied.mean
     assert varied.low < varied.mean < varied.high

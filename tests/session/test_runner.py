@@ -5,11 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
 from rich.console import Console
@@ -600,19 +598,6 @@ def test_the_optimum_is_known_for_the_discount_it_was_found_with(world, best):
 def test_shares_of_nothing_are_no_number():
     shares = metrics.Ratio(np.array([1.0, 0.0]), np.array([2.0, 0.0])).value()
     assert records.plain(shares) == [0.5, None]
-
-
-def test_no_compliance_is_known_where_nothing_was_asked(monkeypatch):
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # the runs are hollow
-    ones, none = np.ones(2), np.zeros((2, 3))
-    ratios = dict.fromkeys(("base", "live"), metrics.Ratio(3 * ones, ones))
-    ratios["compliance"] = metrics.Ratio(none, none)
-    totals = evaluate._Totals(episodes=ones, ratios=ratios)
-    monkeypatch.setattr(evaluate, "_play", lambda *_: totals)
-    rules = SimpleNamespace(allowed=np.ones((2, 3, 2, 4), bool))
-    runs = SimpleNamespace(test_env=SimpleNamespace(rules=rules))
-    point = evaluate.progress(None, 4, None, runs, None)
-    assert np.isnan(point["compliance"]).all() and point["base"].tolist() == [3.0, 3.0]
 
 
 def test_progress_tells_every_method_by_itself():
