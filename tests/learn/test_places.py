@@ -13,13 +13,15 @@ import jaxtyping
 import numpy as np
 import pytest
 
-from mavic.learn import act, backbones, batches, bptt, losses, update
+from mavic.learn import acac, act, backbones, batches, bptt, cells, gru, losses, update
 from mavic.learn.batches import Batch
 from mavic.learn.losses import ActorOutputs, ActorRows, ClippedRows
 from mavic.learn.networks import Shape
+from mavic.learn.popart import Scale
 from mavic.learn.update import CriticOutputs
 from mavic.learn.values import Values
-from mavic.types import MacroTransitions
+from mavic.learn.views import VIEWS
+from mavic.types import MacroTransitions, replace
 
 
 @pytest.fixture(autouse=True)
@@ -337,3 +339,43 @@ def test_one_network_that_hears_everybody_stands_for_the_team(hears_each, copies
         observation=1, macros=2, agents=2, embedding=1, hears_each=hears_each, copies=copies
     )
     assert shape.joint == (hears_each and copies == 1)
+
+
+def test_the_first_batch_replaces_a_constant_scale_where_it_has_rows():
+    scale = Scale.of(5.0)
+    assert scale.centre().tolist() == [0, 0] and scale.spread().tolist() == pytest.approx([5, 5])
+    target, head = column(2, 4, 1000), column(0, 0, 0, kind=jnp.int32)
+    for size in (0.5, 0.25):
+        moved = scale.track(target, head, column(1, 1, 0), jnp.float32(size))
+        assert moved.weight.tolist() == pytest.approx([size, 0], abs=2e-6)
+        assert moved.centre().tolist() == pytest.approx([3, 0], abs=1e-4)
+        assert moved.spread().tolist() == pytest.approx([(10 - 3**2) ** 0.5, 5], abs=1e-3)
+    kept = scale.track(target, head, column(1, 1, 0), jnp.float32(0))
+    assert kept.spread().tolist() == pytest.approx([5, 5]) and not kept.centre().any()
+
+
+@pytest.mark.parametrize("size", [0.0, 0.5])
+def test_a_scale_that_grows_keeps_the_largest_targets_and_no_mean(size):
+    scale, head = Scale.of(0.0), column(0, 1, kind=jnp.int32)
+    for target, spread in (((3, -4), (3, 4)), ((-2, 5), (3, 5)), ((6, 1), (6, 5))):
+        scale = scale.track(column(*target), head, column(1, 1), jnp.float32(size))
+        assert scale.spread().tolist() == pytest.approx(spread)
+        assert not scale.centre().any() and scale.weight.tolist() == [1, 1]
+    assert scale.track(column(9, 9), head, column(0, 1), 0.0).spread().tolist() == [6, 9]
+
+
+def test_only_the_critic_of_acac_attends_and_only_its_networks_are_its_own(monkeypatch):
+    shape = Shape(observation=1, macros=2, agents=2, embedding=1, macro_counts=(2, 2))
+    makes = {name: backbones.networks_of(name, shape) for name in backbones.BACKBONES}
+    actor, critic = makes["acac"]
+    assert critic is acac.critic(VIEWS["tokens"].widen(shape))
+    for made in (actor, *(each for name in makes if name != "acac" for each in makes[name])):
+        assert made is None or made.init is gru._init
+    monkeypatch.setitem(cells.CELLS, "mine", cells.Cell(init=None, step=None))
+    for name in makes:
+        if name == "acac":
+            with pytest.raises(ValueError, match="has networks of its own"):
+                backbones.networks_of(name, replace(shape, cell="mine"))
+        else:
+            made, _ = backbones.networks_of(name, replace(shape, cell="mine"))
+            assert made.init is not gru._init
