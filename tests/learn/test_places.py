@@ -282,7 +282,8 @@ def test_a_step_goes_against_the_gradient():
     assert after["w"].tolist() == pytest.approx([0.75, 1.25, 1.0])
 
 
-BLOCKS, LANES = 3, 2  # of rows, the last of which is beyond what is in use
+LANES = 2
+BLOCKS, IN_USE = 4, 24  # the last block of eight rows is not in use
 
 
 def test_blocks_follow_one_another_up_to_the_last():
@@ -292,9 +293,9 @@ def test_blocks_follow_one_another_up_to_the_last():
         total = carry[None] + jnp.cumsum(block, axis=0)
         return total[-1], total
 
-    found = bptt.forward(segment, jnp.asarray([1000, 2000]), rows, jnp.int32(2))
+    found = bptt.forward(segment, jnp.asarray([1000, 2000]), rows, jnp.int32(3))
     want = np.asarray([[1000, 2000]]) + np.cumsum(rows, axis=0)
-    assert found[:16].tolist() == want[:16].tolist() and not found[16:].any()
+    assert found[:IN_USE].tolist() == want[:IN_USE].tolist() and not found[IN_USE:].any()
 
 
 def test_the_gradient_in_blocks_is_the_gradient_of_all_rows():
@@ -313,14 +314,14 @@ def test_the_gradient_in_blocks_is_the_gradient_of_all_rows():
         found = run(share, memory, block)
         return found[-1], (found**2).sum(), found - known + 7
 
-    in_use = rows[:16]
+    in_use = rows[:IN_USE]
     memory = jnp.concatenate([run(share, start, in_use), jnp.full((8, LANES), 1000.0)])
-    grads, total, outputs = bptt.gradient(segment, share, start, rows, memory, jnp.int32(2))
+    grads, total, outputs = bptt.gradient(segment, share, start, rows, memory, jnp.int32(3))
     want, slope = jax.value_and_grad(lambda share: (run(share, start, in_use) ** 2).sum())(share)
     assert total == pytest.approx(float(want), rel=1e-5)
     assert grads == pytest.approx(float(slope), rel=1e-5)
-    np.testing.assert_allclose(outputs[:16], 7, atol=1e-5)
-    assert not outputs[16:].any()
+    np.testing.assert_allclose(outputs[:IN_USE], 7, atol=1e-5)
+    assert not outputs[IN_USE:].any()
 
 
 def test_a_function_of_some_rows_stands_in_these_rows():
