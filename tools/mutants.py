@@ -50,6 +50,9 @@ COVERED_BY = {  # the first pattern that fits a module names its tests; those be
     "mavic/learn/gru.py": "learn/test_numbers.py | learn/test_networks.py learn/test_views.py golden/test_updates.py",
     "mavic/learn/networks.py": "learn/test_networks.py learn/test_numbers.py | learn/test_places.py learn/test_views.py"
     " golden/test_updates.py",
+    "mavic/learn/kind_heads.py": "learn/test_networks.py | learn/test_numbers.py learn/test_whole_updates.py",
+    "mavic/learn/update.py": "learn/test_numbers.py learn/test_places.py | learn/test_views.py learn/test_acac.py "
+    "learn/test_update.py golden/test_updates.py learn/test_whole_updates.py",
     "mavic/learn/cells.py": "learn/test_networks.py learn/test_acac.py | learn/test_views.py learn/test_two_at_once.py",
     "mavic/learn/": "learn/test_places.py learn/test_numbers.py | learn/test_networks.py learn/test_views.py "
     "learn/test_two_at_once.py learn/test_acac.py learn/test_update.py golden/test_updates.py "

@@ -128,6 +128,15 @@ def test_the_critic_of_acac_has_an_encoder_of_each_agents_inputs():
     assert size["cell/mlp_out/w"] == (1, 24, 6) and size["cell/attend/w"] == (1, 6, 18)
 
 
+@pytest.mark.parametrize("hears_each", [False, True])
+@pytest.mark.parametrize("copies", [None, 1, 2])
+def test_one_network_that_hears_everybody_stands_for_the_team(hears_each, copies):
+    shape = Shape(
+        observation=1, macros=2, agents=2, embedding=1, hears_each=hears_each, copies=copies
+    )
+    assert shape.joint == (hears_each and copies == 1)
+
+
 def test_a_norm_shifts_and_scales_each_row_by_itself():
     norm = {"gain": jnp.asarray([0.5, 1.0]), "b": jnp.asarray([0.25, -1.0])}
     found = gru.normed(norm, jnp.asarray([[1.0, 3.0], [30.0, 10.0], [4.0, 4.0]]))

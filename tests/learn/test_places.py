@@ -333,15 +333,6 @@ def test_a_function_of_some_rows_stands_in_these_rows():
     assert found.tolist() == np.where(wanted, 10.0 * rows + lanes + 1, 0).tolist()
 
 
-@pytest.mark.parametrize("hears_each", [False, True])
-@pytest.mark.parametrize("copies", [None, 1, 2])
-def test_one_network_that_hears_everybody_stands_for_the_team(hears_each, copies):
-    shape = Shape(
-        observation=1, macros=2, agents=2, embedding=1, hears_each=hears_each, copies=copies
-    )
-    assert shape.joint == (hears_each and copies == 1)
-
-
 def test_the_first_batch_replaces_a_constant_scale_where_it_has_rows():
     scale = Scale.of(5.0)
     assert scale.centre().tolist() == [0, 0] and scale.spread().tolist() == pytest.approx([5, 5])
