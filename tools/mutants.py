@@ -43,10 +43,20 @@ MODULES = (  # where mistakes of the sample are made
 COVERED_BY = {  # the first pattern that fits a module names its tests; those behind a bar run if the others pass
     "mavic/learn/returns.py": "learn/test_returns.py theory/test_sampled_targets.py",
     "mavic/learn/transitions.py": "learn/test_transitions.py",
-    "mavic/learn/act.py": "learn/test_two_at_once.py learn/test_networks.py learn/test_views.py",
-    "mavic/learn/acac.py": "learn/test_acac.py | learn/test_views.py",
-    "mavic/learn/": "learn/test_places.py learn/test_numbers.py | learn/test_whole_updates.py learn/test_networks.py "
-    "learn/test_views.py learn/test_two_at_once.py learn/test_acac.py learn/test_update.py golden/test_updates.py",
+    "mavic/learn/act.py": "learn/test_places.py learn/test_two_at_once.py learn/test_views.py | learn/test_networks.py",
+    "mavic/learn/acac.py": "learn/test_acac.py | learn/test_networks.py learn/test_views.py",
+    "mavic/learn/views.py": "learn/test_views.py learn/test_acac.py | learn/test_places.py golden/test_updates.py",
+    "mavic/learn/bptt.py": "learn/test_places.py learn/test_numbers.py | learn/test_update.py golden/test_updates.py",
+    "mavic/learn/gru.py": "learn/test_numbers.py | learn/test_networks.py learn/test_views.py golden/test_updates.py",
+    "mavic/learn/networks.py": "learn/test_networks.py learn/test_numbers.py | learn/test_places.py learn/test_views.py"
+    " golden/test_updates.py",
+    "mavic/learn/kind_heads.py": "learn/test_networks.py | learn/test_numbers.py learn/test_whole_updates.py",
+    "mavic/learn/update.py": "learn/test_numbers.py learn/test_places.py | learn/test_views.py learn/test_acac.py "
+    "learn/test_update.py golden/test_updates.py learn/test_whole_updates.py",
+    "mavic/learn/cells.py": "learn/test_networks.py learn/test_acac.py | learn/test_views.py learn/test_two_at_once.py",
+    "mavic/learn/": "learn/test_places.py learn/test_numbers.py | learn/test_networks.py learn/test_views.py "
+    "learn/test_two_at_once.py learn/test_acac.py learn/test_update.py golden/test_updates.py "
+    "learn/test_whole_updates.py",
     "mavic/instruct/": "instruct | rollout/test_pairs.py rollout/test_predicates.py rollout/test_step.py",
     "mavic/rollout/plan.py": "rollout/test_plan.py",
     "mavic/rollout/trial.py": "rollout/test_step.py experiment/test_check.py",

@@ -22,7 +22,7 @@ class Scale:
 
     mean: Array  # [VALUE_HEADS]
     square: Array  # [VALUE_HEADS]
-    weight: Array  # [VALUE_HEADS] how much has been averaged, for debiasing; 1 if the scale grows
+    weight: Array  # [VALUE_HEADS] how much has been averaged, for debiasing, never 0; 1 if the scale grows
 
     @classmethod
     def of(cls, size: Array | float) -> Scale:
@@ -35,16 +35,14 @@ class Scale:
 
     def centre(self) -> Array:
         """Return the mean [VALUE_HEADS] that values are shifted by."""
-        return jnp.where(self.weight > 0, self.mean / jnp.maximum(self.weight, 1e-8), 0.0)
+        return self.mean / self.weight
 
     def spread(self) -> Array:
         """Return the standard deviation [VALUE_HEADS] that values are divided by."""
-        square = self.square / jnp.maximum(self.weight, 1e-8)
         least = jnp.where(
             self.weight < 1, 1e-2, 1e-30
         )  # a scale that grows has no units of its own
-        variance = jnp.maximum(square - self.centre() ** 2, least)
-        return jnp.where(self.weight > 0, jnp.sqrt(variance), 1.0)
+        return jnp.sqrt(jnp.maximum(self.square / self.weight - self.centre() ** 2, least))
 
     def unscale(self, raw: Array, head: Array) -> Array:
         """Return the value that the output of a `head` stands for."""

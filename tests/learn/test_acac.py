@@ -13,6 +13,7 @@ import small_ticks
 
 from mavic.experiment.methods import hyperparams_of, static_config_of
 from mavic.learn import backbones, batches, update
+from mavic.learn.networks import Seen
 from mavic.learn.returns import CORRECTIONS, targets
 from mavic.learn.transitions import as_played
 from mavic.preset import ACAC, Preset
@@ -199,6 +200,33 @@ def values(critic, rows, stats):
                 value_heads(params, at)[:, asked] * stats.spread[asked] + stats.centre[asked]
             )
     return np.stack(here, 1), np.stack(later, 1)
+
+
+def test_each_agents_memory_steps_where_its_observation_is_new_and_the_value_attends_to_all():
+    """Five rows by the network's own steps, and by the independent ones."""
+    network, random = static_config().critic, np.random.default_rng(0)
+    shape = network.shape
+    like = jax.eval_shape(lambda: network.init(jax.random.key(0), shape, "critic"))
+    params = jax.tree.map(lambda x: jnp.float32(random.normal(0, 0.5, x.shape)), like)
+    net = network.project(params, jnp.asarray(VECTORS, jnp.float32))
+    copies = plain._part(plain.stacked(plain.float64(params)), 0)
+    memory, theirs = network.empty(1), np.zeros((1, AGENTS, HIDDEN))
+    rows = small_ticks.team_rows(small_ticks.ticks_of(5), 0)[:5]
+    assert {row["new"].all() for row in rows} == {True, False}
+    for row in rows:
+        timed = np.concatenate([row["seen"], clock(np.array(row["received"], float))], -1)
+        observation = np.concatenate([timed.reshape(-1), row["new"]])[None]
+        seen = Seen(
+            observation=jnp.asarray(observation, jnp.float32),
+            last_macro=jnp.full(1, -1),
+            phrases=jnp.asarray(row["phrase"])[None],
+        )
+        memory, heads = network.step(shape, net, memory, seen)
+        theirs = encode(copies, row, False, theirs)
+        np.testing.assert_allclose(memory[0, 0], theirs[0].reshape(-1), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            heads[0, 0], value_heads(copies, theirs)[0], rtol=1e-4, atol=1e-4
+        )
 
 
 @cache

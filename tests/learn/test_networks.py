@@ -18,10 +18,11 @@ from small_team import (
     team,
 )
 
-from mavic.learn import cells, gru, networks
+from mavic.learn import acac, cells, gru, networks
 from mavic.learn.kind_heads import KindHeads
-from mavic.learn.networks import Net, Seen
+from mavic.learn.networks import Net, Seen, Shape
 from mavic.learn.popart import Scale
+from mavic.learn.views import VIEWS
 from mavic.types import replace
 
 NETWORKS = [
@@ -43,6 +44,113 @@ def regret(logits, rows):
     """How far the taken macro's logit lies below the best: 0 where the replay agrees with the rollout."""
     taken = jnp.take_along_axis(logits, rows.macro[..., None], axis=-1)[..., 0]
     return jnp.where(rows.valid, logits.max(-1) - taken, 0.0)
+
+
+@pytest.fixture
+def largest(monkeypatch):
+    """Draw the largest number of a uniform distribution, and one standard deviation of a normal one."""
+    monkeypatch.setattr(
+        jax.random, "uniform", lambda _, size=(), minval=0.0, maxval=1.0: jnp.full(size, maxval)
+    )
+    monkeypatch.setattr(jax.random, "normal", lambda _, size=(): jnp.ones(size))
+
+
+SMALL = Shape(
+    observation=5, macros=4, agents=3, embedding=2, hidden=6, projected=7, parts=1, kind_heads=True
+)
+BEFORE_RECTIFIER = (2 / (1 + 0.01**2)) ** 0.5
+
+
+def of_one_part(params):
+    """Return the only number of each array, by its place; and the array's size."""
+    paths = jax.tree_util.tree_leaves_with_path(params)
+    for path, leaf in paths:
+        assert len(np.unique(leaf)) == 1, path
+    named = {"/".join(str(key.key) for key in path): leaf for path, leaf in paths}
+    return {k: v.ravel()[0] for k, v in named.items()}, {k: v.shape for k, v in named.items()}
+
+
+def xavier(inputs, outputs):
+    return (6 / (inputs + outputs)) ** 0.5
+
+
+@pytest.mark.parametrize(
+    "role, changes, inputs, phrases",
+    [
+        ("actor", {}, 5 + 7 + 1, 0),
+        ("critic", {}, 5 + 7 + 7, 0),
+        ("actor", dict(last_macro=True), 5 + 4 + 7 + 1, 0),
+        ("critic", dict(hears_each=True, copies=1), 5 + 3 * 7, 3 * 7),
+    ],
+)
+@pytest.mark.parametrize("make", [gru.network, lambda shape: cells.from_cell(shape, *CELL)])
+@pytest.mark.usefixtures("largest")
+def test_untrained_weights_are_as_large_as_inputs_and_outputs_ask(
+    make, role, changes, inputs, phrases
+):
+    shape = replace(SMALL, **changes)
+    outputs = 4 if role == "actor" else 2
+    bound, size = of_one_part(make(shape).init(jax.random.key(0), shape, role))
+    assert size["head/w"] == (1, 6, outputs) and bound["head/w"] == pytest.approx(
+        xavier(6, outputs)
+    )
+    for name in shape.inputs(role)[0]:
+        assert size[f"project/{name}"] == (1, 2, 7)
+        assert bound[f"project/{name}"] == pytest.approx(xavier(2, 7))
+    assert size["kind_heads/w"] == (2, 6, outputs) and size["kind_heads/b"] == (2, outputs)
+    assert bound["kind_heads/w"] == bound["kind_heads/b"] == bound["head/b"] == 0
+    if "cell" in size:  # a user's cell is told its sizes
+        assert size["cell"] == (1, inputs + 6, 6)
+        return
+    assert size["first/w"] == (1, inputs - phrases, 6) and size["second/w"] == (1, 6, 6)
+    first = BEFORE_RECTIFIER * xavier(inputs, 6)
+    assert bound["first/w"] == pytest.approx(first)
+    if phrases:
+        assert size["heard/w"] == (1, 3, 7, 6) and bound["heard/w"] == pytest.approx(first)
+    for name in ("second/w", "third/w"):
+        assert bound[name] == pytest.approx(BEFORE_RECTIFIER * xavier(6, 6))
+    assert size["gru/wi"] == size["gru/wh"] == (1, 6, 18)
+    for name in ("wi", "wh", "bi", "bh"):
+        assert bound[f"gru/{name}"] == pytest.approx(6**-0.5)
+
+
+@pytest.mark.usefixtures("largest")
+def test_the_critic_of_acac_has_an_encoder_of_each_agents_inputs():
+    shape = VIEWS["tokens"].widen(replace(SMALL, macro_counts=(4, 4, 4), kind_heads=False))
+    bound, size = of_one_part(acac.critic(shape).init(jax.random.key(0), shape, "critic"))
+    own = 5 + 2 + 7  # an observation, two numbers of the time, a phrase
+    assert size["cell/first/w"] == (1, 3, own, 6)
+    assert bound["cell/first/w"] == pytest.approx(BEFORE_RECTIFIER * xavier(own, 6))
+    assert bound["cell/second/w"] == pytest.approx(BEFORE_RECTIFIER * xavier(6, 6))
+    assert bound["cell/gru/wi"] == bound["cell/gru/bh"] == pytest.approx(6**-0.5)
+    assert bound["cell/attend/w"] == bound["cell/mlp/w"] == pytest.approx(0.02)
+    assert bound["cell/attended/w"] == pytest.approx(0.02 / 2**0.5)
+    assert size["cell/mlp_out/w"] == (1, 24, 6) and size["cell/attend/w"] == (1, 6, 18)
+
+
+@pytest.mark.parametrize("hears_each", [False, True])
+@pytest.mark.parametrize("copies", [None, 1, 2])
+def test_one_network_that_hears_everybody_stands_for_the_team(hears_each, copies):
+    shape = Shape(
+        observation=1, macros=2, agents=2, embedding=1, hears_each=hears_each, copies=copies
+    )
+    assert shape.joint == (hears_each and copies == 1)
+
+
+def test_a_norm_shifts_and_scales_each_row_by_itself():
+    norm = {"gain": jnp.asarray([0.5, 1.0]), "b": jnp.asarray([0.25, -1.0])}
+    found = gru.normed(norm, jnp.asarray([[1.0, 3.0], [30.0, 10.0], [4.0, 4.0]]))
+    want = [[-1.5 + 0.25, 2 - 1], [1.5 + 0.25, -2 - 1], [0.25, -1]]
+    np.testing.assert_allclose(found, want, atol=2e-5)
+
+
+@pytest.mark.parametrize("device, rows", [("cpu", 1), ("gpu", 8)])
+def test_a_gpu_takes_several_rows_at_once_and_a_cpu_is_kept_from_computing_twice(
+    monkeypatch, device, rows
+):
+    monkeypatch.setattr(jax, "default_backend", lambda: device)
+    assert gru._unrolled() == rows
+    assert ("barrier" in str(jax.make_jaxpr(lambda x: gru._once(x))(1.0))) == (device == "cpu")
 
 
 @pytest.mark.long
@@ -77,8 +185,11 @@ def test_the_first_layer_takes_the_concatenated_inputs(role):
         phrases=jnp.array(pairs),
     )
     net = gru._with_phrases(params, VECTORS)
+    users = cells.from_cell(shape, *CELL).project({**params, "cell": None}, VECTORS)
     for part in (0, 1):
-        trunk, plain = jax.tree.map(lambda x, part=part: x[part], (net.trunk, params))
+        trunk, plain, table = jax.tree.map(
+            lambda x, part=part: x[part], (net.trunk, params, users.table)
+        )
         hears = shape.hears[part]
         got = gru._first(shape, trunk, hears * gru._heard(shape, net.table, seen), seen)
         heard = VECTORS[seen.phrases] * (part == 1)
@@ -88,6 +199,8 @@ def test_the_first_layer_takes_the_concatenated_inputs(role):
             pieces.append(heard[:, 1] @ plain["project"]["team"])
         else:
             pieces.append((seen.phrases[:, 1:] > 0) * float(part == 1))
+        entered = cells._inputs(shape, table, hears, seen)
+        np.testing.assert_allclose(entered, jnp.concatenate(pieces, -1), rtol=1e-4, atol=1e-4)
         want = jnp.concatenate(pieces, -1) @ plain["first"]["w"] + plain["first"]["b"][None]
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 

@@ -13,11 +13,15 @@ import jaxtyping
 import numpy as np
 import pytest
 
-from mavic.learn import act, backbones, batches, losses, update
+from mavic.learn import acac, act, backbones, batches, bptt, cells, gru, losses, update
 from mavic.learn.batches import Batch
-from mavic.learn.losses import ActorRows, ClippedRows
+from mavic.learn.losses import ActorOutputs, ActorRows, ClippedRows
+from mavic.learn.networks import Shape
+from mavic.learn.popart import Scale
+from mavic.learn.update import CriticOutputs
 from mavic.learn.values import Values
-from mavic.types import MacroTransitions
+from mavic.learn.views import VIEWS
+from mavic.types import MacroTransitions, replace
 
 
 @pytest.fixture(autouse=True)
@@ -206,3 +210,164 @@ def test_one_critic_of_the_team_has_the_largest_context_and_several_have_their_a
     monkeypatch.setattr(act.networks, "value", lambda heads, context, scale: 10 * context)
     found = act.values(None, None, jnp.zeros(heads), None, None, jnp.asarray([[1, 2]]), None)
     assert found.tolist() == expected
+
+
+def test_who_is_busy_keeps_the_macro_and_others_take_the_likeliest_available_one(monkeypatch):
+    logits = jnp.log(jnp.asarray([[[1.0, 2.0, 4.0]], [[1.0, 4.0, 2.0]], [[4.0, 2.0, 1.0]]]))
+    monkeypatch.setattr(act, "_policy_logits", lambda *_: (logits, "after"))
+    observed = act.Observed(
+        observation=jnp.zeros((1, 3, 1)), last_macro=jnp.asarray([[0, 0, 2]]), phrase=jnp.zeros((1, 3), int)
+    )  # fmt: skip
+    idle, available = jnp.asarray([[True, True, False]]), jnp.ones((1, 3, 3), bool)
+    found, memory = act.decide(
+        network(joint=False), None, None, observed, idle, available.at[0, 0, 2].set(False),
+        jnp.zeros((1, 1)), jnp.zeros((1, 3)), True,
+    )  # fmt: skip
+    assert found.tolist() == [[1, 1, 2]] and memory == "after"
+
+
+def test_a_draw_falls_on_the_available_macros_only_also_at_its_ends():
+    """Chances of 1/4 and 3/4 beside a macro that is not available. A draw that was rounded to 1 takes the last one."""
+    logits = jnp.log(jnp.asarray([1.0, 9.0, 3.0]))
+    for places, chances in (((0, 2), (True, False, True)), ((1, 2), (False, True, True))):
+        wide = logits if places[0] == 0 else jnp.log(jnp.asarray([9.0, 1.0, 3.0]))
+        draws = jnp.asarray([0.0, 0.24, 0.26, 1.0])
+        every = (jnp.broadcast_to(jnp.asarray(x), (4, 3)) for x in (wide, chances))
+        found = act._choose(*every, jnp.zeros(4), draws, jnp.asarray(False))
+        assert found.tolist() == [places[0], places[0], places[1], places[1]]
+
+
+def test_a_draw_that_was_rounded_to_one_takes_the_last_combination():
+    found = act._choose_jointly(
+        (2, 3), jnp.zeros((2, 2), int), jnp.ones((2, 2), bool), jnp.zeros((2, 6)), jnp.ones((2, 2, 3), bool),
+        jnp.zeros(2), jnp.asarray([0.0, 1.0]), False,
+    )  # fmt: skip
+    assert found.tolist() == [[0, 0], [1, 2]]
+
+
+def test_the_metrics_are_means_over_agents_of_their_uninstructed_and_instructed_rows():
+    """Two critics of four rows, and two actors of two. What does not count is a thousand."""
+
+    def wide(*agents, kind=jnp.float32):
+        return jnp.asarray(agents, kind)[:, :, None]
+
+    value = wide([1, 2, 4, 1000], [3, 1000, 5, 7])
+    critic = CriticOutputs(
+        target=10 * value, valid=wide([1, 1, 1, 0], [1, 0, 1, 1]), value=value, advantage=value,
+        loss=jnp.asarray([2.0, 6.0]),
+    )  # fmt: skip
+    entropy = wide([1, 5], [2, 1000])
+    found = backbones._Learnt(
+        kind=wide([0, 1, 2, 1], kind=int),
+        rows=SimpleNamespace(
+            kind=wide([0, 2], [1, 0], kind=int), valid=wide([1, 1], [1, 0], kind=bool)
+        ),
+        critic=critic,
+        advantage=value,
+        actor=ActorOutputs(log_prob=entropy, entropy=entropy),
+    ).metrics()
+    assert found.value.tolist() == [(1 + 3) / 2, (3 + 6) / 2]
+    assert found.target.tolist() == [20, 45]
+    assert found.entropy.tolist() == [(1 + 0) / 2, (5 + 2) / 2]
+    assert found.rows.tolist() == [(1 + 0) / 2, (1 + 1) / 2]
+    assert found.critic_loss == 4
+
+
+def test_a_step_goes_against_the_gradient():
+    """Adam's first step has the size asked for, whatever the gradient's."""
+    params = {"w": jnp.asarray([1.0, 1.0, 1.0])}
+    start = update._optimizer(1.0, 0.9).init(params)
+    grads, hyper = {"w": jnp.asarray([2.0, -0.5, 0.0])}, SimpleNamespace(adam_b2=0.9)
+    after, _ = update._descend(grads, params, start, jnp.float32(0.25), hyper)
+    assert after["w"].tolist() == pytest.approx([0.75, 1.25, 1.0])
+
+
+LANES = 2
+BLOCKS, IN_USE = 4, 24  # the last block of eight rows is not in use
+
+
+def test_blocks_follow_one_another_up_to_the_last():
+    rows = jnp.arange(BLOCKS * bptt._BLOCK * LANES).reshape(-1, LANES)
+
+    def segment(carry, block):
+        total = carry[None] + jnp.cumsum(block, axis=0)
+        return total[-1], total
+
+    found = bptt.forward(segment, jnp.asarray([1000, 2000]), rows, jnp.int32(3))
+    want = np.asarray([[1000, 2000]]) + np.cumsum(rows, axis=0)
+    assert found[:IN_USE].tolist() == want[:IN_USE].tolist() and not found[IN_USE:].any()
+
+
+def test_the_gradient_in_blocks_is_the_gradient_of_all_rows():
+    """A memory that fades: each row keeps a share of the one before and adds its own number."""
+    rows = jnp.sin(jnp.arange(BLOCKS * bptt._BLOCK * LANES)).reshape(-1, LANES)
+    start, share = jnp.asarray([5.0, -4.0]), jnp.float32(0.9)
+
+    def run(share, memory, rows):
+        def step(memory, row):
+            memory = share * memory + row
+            return memory, memory
+
+        return jax.lax.scan(step, memory, rows)[1]
+
+    def segment(share, memory, block, known):
+        found = run(share, memory, block)
+        return found[-1], (found**2).sum(), found - known + 7
+
+    in_use = rows[:IN_USE]
+    memory = jnp.concatenate([run(share, start, in_use), jnp.full((8, LANES), 1000.0)])
+    grads, total, outputs = bptt.gradient(segment, share, start, rows, memory, jnp.int32(3))
+    want, slope = jax.value_and_grad(lambda share: (run(share, start, in_use) ** 2).sum())(share)
+    assert total == pytest.approx(float(want), rel=1e-5)
+    assert grads == pytest.approx(float(slope), rel=1e-5)
+    np.testing.assert_allclose(outputs[:IN_USE], 7, atol=1e-5)
+    assert not outputs[IN_USE:].any()
+
+
+def test_a_function_of_some_rows_stands_in_these_rows():
+    wanted = jnp.asarray(np.random.default_rng(0).random((5, 7)) < 0.4)
+    chunks = bptt._chunks_for(wanted)
+    assert chunks == -(-int(wanted.sum()) // 3)  # a sixteenth of 35 rows each
+    found = bptt.map_where(wanted, lambda k, w: 10.0 * k + w + 1, chunks)
+    rows, lanes = np.arange(5)[:, None], np.arange(7)[None]
+    assert found.tolist() == np.where(wanted, 10.0 * rows + lanes + 1, 0).tolist()
+
+
+def test_the_first_batch_replaces_a_constant_scale_where_it_has_rows():
+    scale = Scale.of(5.0)
+    assert scale.centre().tolist() == [0, 0] and scale.spread().tolist() == pytest.approx([5, 5])
+    target, head = column(2, 4, 1000), column(0, 0, 0, kind=jnp.int32)
+    for size in (0.5, 0.25):
+        moved = scale.track(target, head, column(1, 1, 0), jnp.float32(size))
+        assert moved.weight.tolist() == pytest.approx([size, 0], abs=2e-6)
+        assert moved.centre().tolist() == pytest.approx([3, 0], abs=1e-4)
+        assert moved.spread().tolist() == pytest.approx([(10 - 3**2) ** 0.5, 5], abs=1e-3)
+    kept = scale.track(target, head, column(1, 1, 0), jnp.float32(0))
+    assert kept.spread().tolist() == pytest.approx([5, 5]) and not kept.centre().any()
+
+
+@pytest.mark.parametrize("size", [0.0, 0.5])
+def test_a_scale_that_grows_keeps_the_largest_targets_and_no_mean(size):
+    scale, head = Scale.of(0.0), column(0, 1, kind=jnp.int32)
+    for target, spread in (((3, -4), (3, 4)), ((-2, 5), (3, 5)), ((6, 1), (6, 5))):
+        scale = scale.track(column(*target), head, column(1, 1), jnp.float32(size))
+        assert scale.spread().tolist() == pytest.approx(spread)
+        assert not scale.centre().any() and scale.weight.tolist() == [1, 1]
+    assert scale.track(column(9, 9), head, column(0, 1), 0.0).spread().tolist() == [6, 9]
+
+
+def test_only_the_critic_of_acac_attends_and_only_its_networks_are_its_own(monkeypatch):
+    shape = Shape(observation=1, macros=2, agents=2, embedding=1, macro_counts=(2, 2))
+    makes = {name: backbones.networks_of(name, shape) for name in backbones.BACKBONES}
+    actor, critic = makes["acac"]
+    assert critic is acac.critic(VIEWS["tokens"].widen(shape))
+    for made in (actor, *(each for name in makes if name != "acac" for each in makes[name])):
+        assert made is None or made.init is gru._init
+    monkeypatch.setitem(cells.CELLS, "mine", cells.Cell(init=None, step=None))
+    for name in makes:
+        if name == "acac":
+            with pytest.raises(ValueError, match="has networks of its own"):
+                backbones.networks_of(name, replace(shape, cell="mine"))
+        else:
+            made, _ = backbones.networks_of(name, replace(shape, cell="mine"))
+            assert made.init is not gru._init

@@ -8,12 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import small_ticks
 
 from mavic.experiment.methods import preset_of, static_config_of
 from mavic.learn import act
 from mavic.learn.backbones import BACKBONES
-from mavic.learn.networks import NETWORKS
-from mavic.learn.views import _joint_macro, joint_available, split_macro
+from mavic.learn.networks import NETWORKS, Shape
+from mavic.learn.views import VIEWS, _joint_macro, joint_available, split_macro
 from mavic.types import replace
 
 COUNTS = (2, 3, 2)
@@ -60,6 +61,55 @@ def test_one_actor_chooses_as_if_busy_agents_had_been_drawn(greedy):
     if greedy:
         want[given.argmax()] = 1.0
     np.testing.assert_allclose(counted.reshape(-1), want.reshape(-1), atol=2e-3)
+
+
+def clock(number):
+    return [np.sin(number), np.cos(number)]
+
+
+@pytest.mark.parametrize("view, dropped", [("team", False), ("team", True), ("tokens", True)])
+def test_in_the_teams_ticks_all_agents_stand_side_by_side(view, dropped):
+    """Three agents in two environments. Every number is looked up tick by tick and agent by agent."""
+    agents, counts = 3, (3, 4, 5)
+    ticks = small_ticks.ticks_of(5, agents)
+    random = np.random.default_rng(0)
+    for name in ("available", "forbidden", "complied", "bootstraps_from_self"):
+        ticks[name] = random.random(ticks[name].shape) < 0.5
+    ticks["unfinished"] |= ticks["ended"] & (random.random(ticks["ended"].shape) < 0.3)
+    shape = Shape(
+        observation=2, macros=5, agents=agents, embedding=1, macro_counts=counts, last_macro=True
+    )
+    rows = jax.tree.map(jnp.asarray, small_ticks.timestep(ticks))
+    made = VIEWS[view].ticks(VIEWS[view].widen(shape), rows, dropped)
+    team_began = 0
+    for w, t in zip(*np.nonzero(ticks["alive"].T), strict=True):  # one environment after another
+        own = {name: x[t, w] for name, x in ticks.items()}
+        new = own["ended"] & ~own["unfinished"] if dropped else own["ended"]
+        team_began = t if own["fresh"].any() else team_began
+        seen, then = [], []
+        for i in range(agents):
+            began = max(s for s in range(t + 1) if ticks["fresh"][s, w, i])
+            received, now = ticks["time"][began, w] + 1, own["time"] + 2
+            time = clock(received) if view == "tokens" else []
+            later = (clock(now) if new[i] else time) if view == "tokens" else []
+            after = own["next_observation"][i] if new[i] else own["observation"][i]
+            macro = own["macro"][i] if new[i] else own["last_macro"][i]
+            seen += [*own["observation"][i], *time, *(own["last_macro"][i] == np.arange(5))]
+            then += [*after, *later, *(macro == np.arange(5))]
+        if view == "tokens":
+            seen, then = [*seen, *ticks["fresh"][team_began, w]], [*then, *new]
+        np.testing.assert_allclose(made.observation[t, w], [seen], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(made.next_observation[t, w], [then], rtol=1e-4, atol=1e-5)
+        first, second, third = own["macro"]
+        for name, want in dict(
+            available=own["available"].reshape(-1), forbidden=own["forbidden"].reshape(-1),
+            macro=first * 20 + second * 5 + third, last_macro=-1, fresh=own["fresh"].any(),
+            context=own["context"].max(), complied=own["complied"].all(), ended=own["ended"].any(),
+            unfinished=own["unfinished"].all(), bootstraps_from_self=own["bootstraps_from_self"].any(),
+        ).items():  # fmt: skip
+            assert getattr(made, name)[t, w].tolist() == [np.asarray(want).tolist()], name
+        assert made.phrase[t, w].tolist() == own["phrase"].tolist()
+        assert made.reward[t, w].tolist() == pytest.approx([own["reward"].mean()], abs=1e-6)
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)
