@@ -16,6 +16,7 @@ from mavic.envs.overcooked.macros import Thing
 from mavic.envs.overcooked.state import Place
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import preset_of
+from mavic.instruct import reward
 from mavic.instruct.schedule import no_instruction
 from mavic.rollout import step as steps
 from mavic.rollout.rollout import Policy, rollout
@@ -90,6 +91,12 @@ def test_only_those_addressed_are_bound_and_something_is_always_left():
     found = choices_of(everything, place.env.reset(KEY), instruction_of(WALK))
     assert found.available.tolist() == found.forbidden.tolist()
     assert found.available.tolist() == place.env.available(None).tolist()
+
+
+def test_what_is_enforced_leaves_what_is_both_offered_and_allowed():
+    offered = jnp.array([[1, 1, 0], [1, 0, 0]], bool)
+    allowed = jnp.array([[0, 1, 1], [0, 1, 1]], bool)
+    assert reward.enforce(offered, allowed).tolist() == [[False, True, False], [True, False, False]]
 
 
 def test_a_persons_instruction_is_enforced_under_the_shield_alone():
