@@ -52,6 +52,17 @@ def test_a_drill_takes_away_what_is_forbidden_until_it_ends():
     assert not freed.forbidden.any()
 
 
+@pytest.mark.parametrize("shield", [False, True])
+def test_what_holds_from_the_start_binds_the_first_decision(shield):
+    place = shielded(instructed(from_start=1.0), shield)
+    hurry = replace(place, rules=replace(RULES, given=jnp.arange(4) == HURRY))
+    offered = np.asarray(place.env.available(None))
+    first = reset(hurry, KEY)
+    assert np.argwhere(first.forbidden).tolist() == [[0, Left.WAIT], [1, Right.WAIT]]
+    assert (offered & ~np.asarray(first.available)).tolist() == (first.forbidden & shield).tolist()
+    assert not reset(shielded(instructed(), shield), KEY).forbidden.any()
+
+
 def test_what_is_not_enforced_is_forbidden_and_available():
     place = instructed(**LASTING, drill_prob=0.0)
     state, _ = step(
