@@ -57,9 +57,10 @@ COVERED_BY = {  # the first pattern that fits a module names its tests; those be
     "mavic/learn/": "learn/test_places.py learn/test_numbers.py | learn/test_networks.py learn/test_views.py "
     "learn/test_two_at_once.py learn/test_acac.py learn/test_update.py golden/test_updates.py "
     "learn/test_whole_updates.py",
-    "mavic/instruct/": "instruct | rollout/test_pairs.py rollout/test_predicates.py rollout/test_step.py",
+    "mavic/instruct/": "instruct | rollout/test_pairs.py rollout/test_predicates.py rollout/test_step.py "
+    "rollout/test_enforced.py rollout/test_interrupt.py",
     "mavic/rollout/plan.py": "rollout/test_plan.py",
-    "mavic/rollout/trial.py": "rollout/test_step.py experiment/test_check.py",
+    "mavic/rollout/trial.py": "rollout/test_trial.py | rollout/test_step.py experiment/test_check.py",
     "mavic/rollout/threefry.py": "rollout/test_threefry.py",
     "mavic/rollout/": "rollout/test_step.py rollout/test_rollout.py rollout/test_interrupt.py rollout/test_enforced.py"
     " | rollout",

@@ -312,5 +312,5 @@ def _pay(
     kind = instruction.kind
     once = jnp.where(complied, rules.bonus[kind], rules.penalty[kind]) * fresh
     each_tick = jnp.where(complied, rules.pay[kind], -rules.pay[kind])
-    reward = jnp.where(rules.replaces[kind], 0.0, task) + jnp.where(kind > 0, each_tick + once, 0.0)
+    reward = jnp.where(rules.replaces[kind], 0.0, task) + (each_tick + once)  # kind 0 pays nothing
     return reward + rules.credit[kind] * verdict(kind, events, rules)

@@ -18,6 +18,7 @@ from mavic.types import replace
 EVERY = jnp.array([False, True, True, True])
 GO = jax.jit(schedule.advance)
 BEGIN = jax.jit(schedule.begin)
+GIVE = jax.jit(schedule.give)
 PAY = jax.jit(reward.pay)
 QUIET, BELL, CRASH = (0.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
@@ -292,6 +293,12 @@ def test_a_kind_whose_condition_fails_is_not_given():
     assert not bool(advance(no_instruction(2), clock, possible=nothing, **ARRIVES).changed)
 
 
+def test_where_no_kind_is_possible_an_episode_begins_in_silence():
+    clock = make_schedule(from_start=1.0, single_instruction=True)
+    first = BEGIN(draws(**ARRIVES), jnp.zeros(4, bool), RULES, clock, PHRASES)
+    assert (int(first.given), int(first.ticks_left), bool(first.uninstructed)) == (0, 0, False)
+
+
 def test_only_the_kinds_asked_for_are_given():
     file = InstructionFile.parse(FILE, "corridor.toml")
     rules = reward.rules_of(Corridor(), file, only=("hurry",))
@@ -437,6 +444,28 @@ def test_unresolved_it_counts_as_not_followed_from_40_ticks_on(held, closed):
         instruction_of(RING, ticks_held=held, decided=True, **RINGING), make_schedule(), over=True
     )
     assert (int(update.closed), bool(update.followed)) == (closed, False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "verdict"),
+    [
+        (WALK, dict(decided=True), (WALK, True)),
+        (WALK, dict(decided=True, obeyed=False), (WALK, False)),
+        (WALK, dict(decided=False, ticks_held=50), (0, False)),
+        (RING, dict(decided=True, ticks_held=39), (0, False)),  # its event could still have come
+        (RING, dict(decided=True, ticks_held=40), (RING, False)),
+        (0, dict(decided=True, ticks_held=50), (0, False)),
+    ],
+)
+def test_a_persons_word_judges_what_it_ends(kind, before, verdict):
+    to = jnp.array([True, False])
+    given = GIVE(
+        instruction_of(kind, **before), jnp.int32(HURRY), jnp.int32(4), to, jnp.int32(7), RULES
+    )
+    assert (int(given.closed), bool(given.followed)) == verdict
+    new = given.instruction
+    assert (new.kind.tolist(), new.phrase.tolist()) == ([HURRY, 0], [4, 0])
+    assert (int(new.ticks_left), int(new.ticks_held), int(new.given)) == (7, 0, 2)
 
 
 def test_a_spurious_interrupt_changes_no_instruction():

@@ -16,6 +16,7 @@ from mavic.envs.overcooked.macros import Thing
 from mavic.envs.overcooked.state import Place
 from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import preset_of
+from mavic.instruct import reward
 from mavic.instruct.schedule import no_instruction
 from mavic.rollout import step as steps
 from mavic.rollout.rollout import Policy, rollout
@@ -49,6 +50,17 @@ def test_a_drill_takes_away_what_is_forbidden_until_it_ends():
     freed, _ = interrupt(place, state, jnp.int32(0), jnp.int32(0), jnp.ones(2, bool), jnp.int32(1))
     assert freed.available.tolist() == place.env.available(None).tolist()
     assert not freed.forbidden.any()
+
+
+@pytest.mark.parametrize("shield", [False, True])
+def test_what_holds_from_the_start_binds_the_first_decision(shield):
+    place = shielded(instructed(from_start=1.0), shield)
+    hurry = replace(place, rules=replace(RULES, given=jnp.arange(4) == HURRY))
+    offered = np.asarray(place.env.available(None))
+    first = reset(hurry, KEY)
+    assert np.argwhere(first.forbidden).tolist() == [[0, Left.WAIT], [1, Right.WAIT]]
+    assert (offered & ~np.asarray(first.available)).tolist() == (first.forbidden & shield).tolist()
+    assert not reset(shielded(instructed(), shield), KEY).forbidden.any()
 
 
 def test_what_is_not_enforced_is_forbidden_and_available():
@@ -90,6 +102,12 @@ def test_only_those_addressed_are_bound_and_something_is_always_left():
     found = choices_of(everything, place.env.reset(KEY), instruction_of(WALK))
     assert found.available.tolist() == found.forbidden.tolist()
     assert found.available.tolist() == place.env.available(None).tolist()
+
+
+def test_what_is_enforced_leaves_what_is_both_offered_and_allowed():
+    offered = jnp.array([[1, 1, 0], [1, 0, 0]], bool)
+    allowed = jnp.array([[0, 1, 1], [0, 1, 1]], bool)
+    assert reward.enforce(offered, allowed).tolist() == [[False, True, False], [True, False, False]]
 
 
 def test_a_persons_instruction_is_enforced_under_the_shield_alone():

@@ -6,11 +6,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from corridor import ARRIVES, HURRY, RING, RULES, WALK, Corridor, Left, Right, draws, instructed
+from corridor import (
+    ARRIVES,
+    FILE,
+    HURRY,
+    RING,
+    RULES,
+    WALK,
+    Corridor,
+    Left,
+    Right,
+    draws,
+    instructed,
+)
 
 from mavic.envs import api
 from mavic.instruct import reward
 from mavic.instruct.pairs import conflict, prohibited_pairs
+from mavic.instruct.spec import InstructionFile
 from mavic.ranges import FOREVER
 from mavic.rollout import step as steps
 from mavic.rollout.step import shielded
@@ -57,6 +70,7 @@ def test_each_is_judged_on_its_own():
     state = under(place, (HURRY, WALK), holds=(1, 1))
     _, (row,) = play(place, state, (Left.RING, Right.WALK))  # not waiting, not walking either
     assert row.complied.tolist() == [True, True] and row.also.complied.tolist() == [False, True]
+    assert row.also.kind.tolist() == [WALK] * 2 and row.also.phrase.tolist() == [10 + WALK] * 2
     assert bool(row.followed) and not bool(row.also.followed)
     # One is fulfilled by an event, which concerns only the agent that it is meant for.
     state = under(place, (HURRY, RING), holds=(9, 9))
@@ -123,6 +137,27 @@ def test_what_cannot_hold_together_is_named():
     assert why == "walk and ring together leave left nothing to do"
     echo = replace(RULES, effect=RULES.effect.at[HURRY].set(1))
     assert "both change what the world does" in conflict(env, echo, [HURRY] * 2, [RING, 0])
+
+
+def test_pairs_are_of_prohibitions_alone_and_each_is_judged_by_its_own_kinds():
+    """`brisk` and `still` leave right nothing. Each kind from `command` on could hold beside `silent`, but is none."""
+    crash = {"rule": "add", "forbid": ["CRASH"]}
+    kinds = {
+        "brisk": {"rule": "add", "forbid": ["WAIT"]},
+        "silent": {"rule": "add", "forbid": ["RING"]},
+        "still": {"rule": "add", "forbid": ["WALK"]},
+        "command": {**crash, "rule": "replace"},
+        "listed": {"rule": "add", "allow": ["WAIT", "WALK"]},
+        "until": {**crash, "resolved_by": {"bell": 1}},
+        "echoing": {**crash, "effect": "echo"},
+        "rare": {**crash, "extra": True},
+    }
+    raw = {**FILE, "kinds": {name: {**one, "train": [name]} for name, one in kinds.items()}}
+    rules = reward.rules_of(Corridor(), InstructionFile.parse(raw, "corridor.toml"))
+    found = prohibited_pairs(Corridor(), rules)
+    assert found == {"brisk+silent": (1, 2), "silent+still": (2, 3)}
+    found = prohibited_pairs(Corridor(), rules, [("still", "silent")])
+    assert found == {"brisk+silent": (1, 2)}
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+from functools import partial
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 import yard
+from corridor import HURRY, RING, RULES, Corridor, Left, Right
 
 import mavic
 from mavic.envs import api
 from mavic.envs.box_pushing.optimum import best_return
-from mavic.rollout.plan import plan, searched
-from mavic.types import record, replace
+from mavic.rollout import plan as search
+from mavic.rollout.plan import Plan, _Asked, _distinct, _Move, _move, plan, searched
+from mavic.types import Tick, record, replace
 
 GAMMA = 0.9
 KINDS = {
@@ -82,11 +88,117 @@ def test_a_narrow_search_says_that_it_is_not_exact():
     assert unknown.bound == float("inf") and not unknown.exact
 
 
+class Only(IntEnum):
+    WAIT = 0
+    TAKE = 1
+
+
+@record
+class Treasure(Corridor):
+    """A treasure that grows: who takes it in tick 0, 1 or 2 has 1, 8 or 12, and the episode ends."""
+
+    agents = ("only",)
+    macros = (Only,)
+    events = ()
+
+    def reset(self, key):
+        return jnp.int32(0)
+
+    def tick(self, key, state, macro, fresh, effect):
+        takes = macro[0] == Only.TAKE
+        return Tick(
+            state=state + 1,
+            reward=jnp.where(takes, jnp.array([1.0, 8.0, 12.0])[state], 0.0)[None],
+            ended=jnp.ones(1, bool),
+            terminal=takes,
+            events=jnp.zeros(0),
+            effective_macro=macro,
+        )
+
+    def available(self, state):
+        return jnp.ones((1, 2), bool)
+
+
+def test_what_can_still_be_earned_keeps_a_situation_that_earned_nothing_yet():
+    """At a discount of a half the treasure is worth 1, 4 or 3. Taking it at once is found first."""
+    found = plan(Treasure(horizon=3), gamma=0.5, most=12.0)
+    assert (found.value, found.bound, found.exact) == (4.0, 4.0, True)
+    assert found.macros == (("WAIT",), ("TAKE",))
+
+
+def test_a_move_tells_the_world_what_is_asked_and_judges_only_what_still_holds():
+    """Ring, which changes what the world does, is meant for left alone. Hurry forbids to wait."""
+    env, fresh = Corridor(), jnp.ones(2, bool)
+    first, wait = env.reset(None), jnp.array([Left.WAIT, Right.WAIT])
+    asked = _Asked(rules=RULES, kinds=np.array([RING, HURRY], np.int32))
+    move = jax.jit(partial(_move, env, asked))
+    alone = jax.jit(partial(_move, env, None))(first, wait, fresh, jnp.zeros(0, bool))
+    assert alone.state.heard.tolist() == [0, 0] and not bool(alone.broken)
+    for held, heard, broken in (
+        ([True, False], [1, 0], False),
+        ([True, True], [1, 0], True),
+        ([False, False], [0, 0], False),
+    ):
+        moved = move(first, wait, fresh, jnp.array(held))
+        assert (moved.state.heard.tolist(), bool(moved.broken)) == (heard, broken)
+        assert moved.held.tolist() == held and float(moved.reward) == 5.5
+
+
+def test_of_the_same_situations_the_one_that_earned_most_is_kept():
+    """Row 1 may not go on. Rows 0 and 3 are the same situation. In row 2 the agent goes on with another macro."""
+    idle = np.array([[True], [True], [False], [True]])
+    moved = _Move(np.full(4, 7), np.zeros(4), idle, np.zeros((4, 0), bool), idle[:, 0], idle[:, 0])
+    macro, value = np.array([[0], [0], [1], [1]]), np.array([2.0, 9.0, 1.0, 3.0])
+    nodes, rows = _distinct(moved, macro, value, np.array([0, 2, 3]))
+    assert rows.tolist() == [3, 2] and nodes.value.tolist() == [3.0, 1.0]
+    nodes, rows = _distinct(moved, macro, value, np.arange(0))
+    assert not len(rows) and not len(nodes.value)
+
+
+def test_an_optimum_is_searched_once_and_only_one_that_is_exact_counts(monkeypatch, world):
+    """By the kind: the file may change, and so may the options. A world without a file has an optimum too."""
+    found = {None: (1.23456, True), "narrow": (5.0, False), "quiet": (4.0, True)}
+    asked = []
+
+    def stand_in(env, kind, **more):
+        asked.append((env.name, kind, more["gamma"], more["most"], more["width"]))
+        return None if kind == "stay" else Plan(*found[kind], bound=9.0, macros=())
+
+    monkeypatch.setattr(search, "plan", stand_in)
+    optimum = searched(most=100.0, width=8)
+    for _ in range(2):
+        assert optimum(yard.Yard(), 0.5) == 1.2346
+        assert optimum(yard.Yard(), 0.5, "narrow") is None
+        assert optimum(yard.Yard(), 0.5, "stay") is None
+    kinds = [None, "narrow", "stay"]
+    assert asked == [("yard", kind, 0.5, 100.0, 8) for kind in kinds]
+    optimum(yard.Yard(length=4), 0.5)
+    optimum(yard.Yard(), 0.25)
+    world.write_text(world.read_text() + "# changed")
+    optimum(yard.Yard(), 0.5)
+    assert len(asked) == 6
+    api.register("corridor", Corridor)
+    assert optimum(Corridor(), 0.5, "quiet") == 4.0
+
+
 @record
 class Lottery(yard.Yard):
     def tick(self, key, state, macro, fresh, effect):
         tick = yard.Yard.tick(self, key, state, macro, fresh, effect)
         return replace(tick, reward=tick.reward + jax.random.uniform(key))
+
+
+@record
+class Blind(yard.Yard):
+    """What digs in vain moves by chance."""
+
+    def available(self, state):
+        return jnp.ones((2, len(yard.Macro)), bool)
+
+    def tick(self, key, state, macro, fresh, effect):
+        tick = yard.Yard.tick(self, key, state, macro, fresh, effect)
+        moved = jnp.where(macro == yard.Macro.DIG, jax.random.uniform(key), 0.0)
+        return replace(tick, reward=tick.reward + moved)
 
 
 @record
@@ -97,7 +209,12 @@ class Anywhere(yard.Yard):
 
 
 @pytest.mark.parametrize(
-    ("env", "why"), [(Lottery(), "a tick of yard"), (Anywhere(), "the first state of yard")]
+    ("env", "why"),
+    [
+        (Lottery(), "a tick of yard"),
+        (Blind(), "a tick of yard"),
+        (Anywhere(), "the first state of yard"),
+    ],
 )
 def test_a_world_of_chance_is_refused(env, why):
     with pytest.raises(ValueError, match=f"{why} is random"):

@@ -25,6 +25,7 @@ FILE = InstructionFile.parse(crossing.kinds(), "crossing.toml")
 RULES = reward.rules_of(ENV, FILE)
 KIND = {name: number for number, name in enumerate(RULES.names)}
 NO_DRAWS = jnp.full(schedule.DRAWS, 0.99)
+ALLOWED = jax.jit(reward.allowed_macros)
 
 
 def instructed(**clock) -> InstructedEnv:
@@ -62,6 +63,25 @@ def test_a_choice_is_forbidden_only_where_its_predicate_says_so():
     assert state.forbidden.all(-1).tolist() == [True, False]
     _, state = told("go-south", NORTH)
     assert (~state.forbidden).tolist() == [[False, True, False, False], [False] * 4]
+
+
+@pytest.mark.parametrize(
+    ("kind", "forbidden"),
+    [
+        ("south-only", [(1, Macro.CROSS)]),
+        ("dont-carry-over", [(0, Macro.CROSS)]),
+        ("hands-free", [(0, macro) for macro in Macro]),
+        ("go-south", [(agent, macro) for agent in (0, 1) for macro in Macro if (agent, macro) != (0, 1)]),
+        ("wait", [(agent, macro) for agent in (0, 1) for macro in Macro if macro != Macro.WAIT]),
+    ],
+)  # fmt: skip
+def test_a_predicate_decides_about_what_its_kind_lists_and_about_nothing_else(kind, forbidden):
+    """Robot a is in the north and has the load."""
+    addressed = jnp.where(RULES.addressed[KIND[kind]], KIND[kind], 0)
+    instruction = replace(schedule.no_instruction(2), kind=addressed)
+    macros = jnp.broadcast_to(jnp.arange(len(Macro)), (2, len(Macro)))
+    allowed = ALLOWED(instruction, macros, RULES, ENV.holds(NORTH))
+    assert np.argwhere(~np.asarray(allowed)).tolist() == [list(choice) for choice in forbidden]
 
 
 def test_the_shield_and_drills_take_away_what_the_predicate_forbids():

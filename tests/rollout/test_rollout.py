@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,14 +13,147 @@ import numpy as np
 import pytest
 from corridor import LIVE, RAMBLING, Corridor, instructed
 
-from mavic.instruct.schedule import make_schedule
-from mavic.rollout.rollout import rollout
+from mavic.instruct.schedule import DRAWS, make_schedule
+from mavic.rollout import rollout as rollouts
+from mavic.rollout.rollout import Policy, _first_finished, numbers_used, rollout
 from mavic.run_axis import RUNS
-from mavic.types import replace
+from mavic.types import Array, InstructedState, Timestep, record, replace
 
 EPISODES = 7
 KEY = jax.random.key(5)
 PLACE = replace(instructed(Corridor(horizon=12)), schedule=LIVE)
+
+
+LENGTHS = jnp.array([4, 1, 2, 1, 2, 3, 1, 1, 1, 1])  # ticks of stand-in episodes, by number
+
+
+class _Drawn(NamedTuple):
+    state: Array  # the number of the episode
+
+
+@record
+class Simulated(Corridor):
+    """A world with simulators. Episode 2 fails at its end. -1: the simulator was not started anew."""
+
+    def restart(self, number, before, wanted):
+        return jnp.where(wanted, number, -1)
+
+
+def record_of(cls, **fields):
+    return cls(**dict.fromkeys((field.name for field in dataclasses.fields(cls)), None) | fields)
+
+
+def begin(instructed, drawn, state=None):
+    state = drawn.state if state is None else state
+    return record_of(InstructedState, state=state, macro=jnp.zeros(1, jnp.int32), time=jnp.int32(0))
+
+
+def step(instructed, state, choice, draws):
+    """Odd episodes are cut. A tick is told the number of its episode, and its choice."""
+    number, over = state.state, state.time + 1 >= LENGTHS[state.state]
+    fails = over & (number == 2) & hasattr(instructed.env, "restart")
+    row = record_of(
+        Timestep,
+        phrase=number,
+        time=state.time,
+        macro=choice,
+        events=draws,
+        alive=jnp.asarray(True),
+        terminal=over & (number % 2 == 0),
+        truncated=over & (number % 2 == 1),
+        task_reward=jnp.where(fails, jnp.nan, 1.0 + number),
+        reward=jnp.full(2, jnp.where(fails, jnp.nan, 1.0 + number)),
+    )
+    return replace(state, time=state.time + 1), row
+
+
+def draws_for(state):
+    return jnp.concatenate([state.time[None] * 1.0, jnp.full(DRAWS, state.state * 1.0)])
+
+
+COUNTS = Policy(
+    start=lambda num_envs: jnp.zeros(num_envs),
+    act=lambda memory, state, draws: ((draws + memory[:, None]).astype(jnp.int32), memory + 10),
+)
+
+
+@pytest.fixture
+def queue(monkeypatch):
+    """Play stand-in episodes. Returns the ticks in use, and the number of the episode of each; -1: not alive."""
+    loop = jax.lax.while_loop
+
+    def bounded(going, tick, carry):  # a queue that never ends fails, and does not hang
+        return loop(lambda carry: going(carry) & (carry[0] < 30), tick, carry)
+
+    def play(env=None, **options):
+        place = instructed(env or Corridor())
+        found = jax.jit(lambda: rollout(place, COUNTS, KEY, **options))()
+        rows = jax.tree.map(lambda leaf: np.asarray(leaf)[: int(found.ticks)], found.rows)
+        return rows, np.where(rows.alive, rows.phrase, -1).tolist()
+
+    for name, stand_in in (
+        ("threefry", SimpleNamespace(fold_in=lambda key, number: number)),
+        ("draw_episode", _Drawn),
+        ("begin", begin),
+        ("step", step),
+        ("draws_for", draws_for),
+    ):
+        monkeypatch.setattr(rollouts, name, stand_in)
+    monkeypatch.setattr(jax.lax, "while_loop", bounded)
+    return play
+
+
+def test_who_finishes_takes_the_next_of_the_queue(queue):
+    """Episodes 0 and 3 end in the same tick. Of two environments the first takes the lower number."""
+    rows, numbers = queue(episodes=6, num_envs=2)
+    assert numbers == [[0, 1], [0, 2], [0, 2], [0, 3], [4, 5], [4, 5], [-1, 5]]
+    assert rows.time.tolist() == [[0, 0], [1, 0], [2, 1], [3, 0], [0, 0], [1, 1], [0, 2]]
+    # The team chose by its own number, the time, and by its memory. The rest are the clock's numbers.
+    assert rows.macro[..., 0].tolist() == (rows.time + 10 * np.arange(7)[:, None]).tolist()
+    assert (rows.events == rows.phrase[..., None]).all() and rows.events.shape == (7, 2, DRAWS)
+
+
+def test_no_more_environments_than_episodes_or_simulators(queue):
+    assert queue(episodes=2, num_envs=5)[1] == [[0, 1], [0, -1], [0, -1], [0, -1]]
+    few = Corridor()
+    object.__setattr__(few, "side_by_side", 1)
+    assert queue(few, episodes=3, num_envs=2, first=1)[1] == [[1], [2], [2], [3]]
+
+
+@pytest.mark.parametrize(
+    ("episodes", "numbers"),
+    [
+        (2, [[-1, 1], [-1, 2], [-1, 2]]),  # episode 0 is too long
+        (3, [[0, -1], [0, 2], [0, 2], [0, 3]]),  # four ended: 1 did first and is left out
+        (5, [[0, 1], [0, 2], [0, 2], [0, 3], [4, -1], [4, -1]]),  # 5 still runs
+    ],
+)
+def test_the_first_to_finish_are_kept(queue, episodes, numbers):
+    assert queue(episodes=episodes, num_envs=2, first_to_finish=True)[1] == numbers
+
+
+def test_a_failed_episode_does_not_count_and_no_simulator_starts_for_nothing(queue):
+    rows, numbers = queue(Simulated(), episodes=6, num_envs=2)
+    assert numbers == [[0, 1], [0, -1], [0, -1], [0, 3], [4, 5], [4, 5], [-1, 5]]
+    assert rows.phrase[6, 0] == -1  # the queue was empty
+    paid = 1.0 + rows.phrase
+    paid[2, 1] = 0.0  # instead of nan
+    np.testing.assert_array_equal(rows.task_reward, paid)
+    np.testing.assert_array_equal(rows.reward, np.stack([paid, paid], -1))
+    rows, _ = queue(Simulated(), episodes=4, num_envs=2, first_to_finish=True)
+    assert rows.phrase.tolist()[3] == [0, 3]
+
+
+def test_of_those_that_finished_the_last_are_kept():
+    """Three episodes end up to the second tick. The fourth ends when enough have."""
+    over = jnp.array([[0, 1], [1, 1], [0, 0], [1, 0]], bool)
+    kept = jax.jit(_first_finished, static_argnums=1)(over, 2)
+    assert kept.tolist() == [[True, False], [True, True], [False, False], [False, False]]
+
+
+def test_there_are_numbers_for_all_that_may_start():
+    """Of 5 episodes 4 have ended. Then 3 environments finish at once, and each starts another: 3 + 4 + 3 numbers."""
+    assert numbers_used(5, 3) == 11
 
 
 def playing(num_envs):
