@@ -39,7 +39,9 @@ def _short(trainings: tuple[Training, ...], seeds: int, **numbers: Any) -> tuple
     )
 
 
-TABLE1: dict[str, dict[str, Any]] = {  # the blocks of the paper's Table 1, each trained in every world
+TABLE1: dict[
+    str, dict[str, Any]
+] = {  # the blocks of the paper's Table 1, each trained in every world
     "paper_conditions": {"preset": "paper-tuned", "network": "shared", "condition": ("paper/add",)},
     "paper_literal": {"preset": "paper", "network": "shared", "condition": ("paper/add",)},
     "ours": {
