@@ -308,7 +308,7 @@ def test_a_point_of_the_curve_is_of_episodes_of_its_own(monkeypatch):
 
     def play(static, num_envs, episodes, measured, vectors, runs, state, key, first, which):
         asked.append((episodes, int(first), bool(which.instructed), int(which.kind)))
-        assert not which.twins.any()
+        assert which.twins.shape == (KINDS, 2, 5) and not which.twins.any()
         assert same_keys(key, 20_260_001)  # so that points of all trainings can be compared
         tens = 10.0 if which.instructed else 0.0
         ratios = {
@@ -407,7 +407,7 @@ def test_merit_takes_the_better_of_sampled_and_greedy_and_only_prohibitions(monk
 
     def play(static, num_envs, episodes, measured, vectors, runs, state, key, first, which):
         asked.append(key)
-        assert which.twins.shape == (4, 2, 5)
+        assert which.twins.shape == (4, 2, 5) and not which.twins.any()
         kind, greedy = int(which.kind), bool(which.greedy)
         base = np.array([100.0, 200.0]) - 10 * kind + (5 if greedy == (kind % 2 == 0) else 0)
         followed = Ratio(np.array([[0, 6.0], [0, 8.0]]), np.array([[0, 8.0], [0, 8.0]]))
@@ -534,6 +534,7 @@ def test_a_choice_counts_while_the_request_holds(monkeypatch, kind, wanted):
     ((*given, first, which, epsilon),) = asked
     assert (tuple(given), first, epsilon.tolist()) == (common, 0, [0.25] * 3)
     assert int(which.kind) == kind and not which.instructed and which.also is None
+    assert which.twins.shape == (KINDS, 2, 3)
 
 
 def test_each_method_that_hears_has_its_own_choices_under_each_request(monkeypatch):
