@@ -162,12 +162,16 @@ def test_each_method_that_hears_has_its_own_seeds_in_each_set(monkeypatch):
 @pytest.mark.usefixtures("hollow")
 def test_unseen_phrases_are_said_in_place_of_the_schedules_own(monkeypatch):
     """The phrases lie behind seven rows. Of a kind without a phrase that is said, nothing is given."""
-    two = jax.tree.map(lambda *leaves: np.stack(leaves), *[instructed()] * 2)
+    two, two_of_training = (
+        jax.tree.map(lambda *leaves: np.stack(leaves), *[instructed(rate=rate)] * 2)
+        for rate in (0.25, 0.5)
+    )
     given = np.array([[False, True, True, True], [False, True, False, True]])
     test = replace(two, rules=replace(two.rules, given=given))
     runs = Run(
-        hyper=None, correction=None, key=None, eval_epsilon=None, train_env=two, test_env=test
-    )
+        hyper=None, correction=None, key=None, eval_epsilon=None,
+        train_env=two_of_training, test_env=test,
+    )  # fmt: skip
     played = []
 
     def until_enough(*args):
@@ -197,6 +201,7 @@ def test_unseen_phrases_are_said_in_place_of_the_schedules_own(monkeypatch):
         assert which.instructed and which.twins.shape == (4, 2, 5)
         assert enough == 2000 * 0.5 * 2 / 4  # as many for each of the four phrases
         env = played_runs.test_env
+        assert env.schedule.rate.tolist() == [0.25, 0.25]
         assert env.phrases.table.shape == (2, 4, 3) and env.phrases.count.shape == (2, 4)
         said.append((env.phrases.table[:, :, 0].tolist(), env.rules.given.tolist()))
     nobody = [False] * 4

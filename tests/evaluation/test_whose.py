@@ -145,12 +145,13 @@ def test_a_pair_has_no_task_if_either_replaces_it():
     evaluation = SimpleNamespace(
         totals=lambda section, **which: totals(),
         kinds={},
-        pairs={"walk+hurry": (WALK, HURRY), "hurry+ring": (HURRY, RING)},
+        pairs={"walk+hurry": (WALK, HURRY), "ring+walk": (RING, WALK), "hurry+ring": (HURRY, RING)},
         runs=SimpleNamespace(test_env=SimpleNamespace(rules=rules(replaces=[WALK]))),
         twins=np.zeros((KINDS, 2, 5), bool),
     )
     found = evaluate._sections(evaluation, {}, totals())
-    assert np.isnan(found[PAIRS]["walk+hurry"]["task"]).all()
+    for name in ("walk+hurry", "ring+walk"):
+        assert np.isnan(found[PAIRS][name]["task"]).all()
     assert found[PAIRS]["hurry+ring"]["task"].tolist() == [0, 1, 2, 3]
 
 
@@ -307,6 +308,7 @@ def test_a_point_of_the_curve_is_of_episodes_of_its_own(monkeypatch):
 
     def play(static, num_envs, episodes, measured, vectors, runs, state, key, first, which):
         asked.append((episodes, int(first), bool(which.instructed), int(which.kind)))
+        assert which.twins.shape == (KINDS, 2, 5) and not which.twins.any()
         assert same_keys(key, 20_260_001)  # so that points of all trainings can be compared
         tens = 10.0 if which.instructed else 0.0
         ratios = {
@@ -375,18 +377,18 @@ def test_further_episodes_are_played_until_every_run_has_enough(monkeypatch):
 
 
 def test_the_value_bias_counts_decisions_under_the_kind(monkeypatch):
-    """One agent, three rows of one tick: two under kind 2, then one without an instruction."""
-    column = {name: jnp.zeros((1, 3, 1)) for name in MacroTransitions.__dataclass_fields__}
+    """One agent, rows of one tick: two under kind 2, one without an instruction, and one that is no decision."""
+    column = {name: jnp.zeros((1, 4, 1)) for name in MacroTransitions.__dataclass_fields__}
     flags = dict(
-        valid=jnp.array([[[True], [True], [True]]]),
-        switched=jnp.zeros((1, 3, 1), bool),
-        last=jnp.array([[[False], [False], [True]]]),
-        kind=jnp.array([[[2], [2], [0]]]),
-        reward=jnp.array([[[1.0], [2.0], [4.0]]]),
-        discount=jnp.array([[[0.5], [0.5], [0.0]]]),
+        valid=jnp.array([[[True], [True], [True], [False]]]),
+        switched=jnp.zeros((1, 4, 1), bool),
+        last=jnp.array([[[False], [False], [True], [True]]]),
+        kind=jnp.array([[[2], [2], [0], [2]]]),
+        reward=jnp.array([[[1.0], [2.0], [4.0], [8.0]]]),
+        discount=jnp.array([[[0.5], [0.5], [0.0], [0.0]]]),
     )
     rows = MacroTransitions(**{**column, **flags})
-    value = jnp.array([[[10.0], [20.0], [30.0]]])
+    value = jnp.array([[[10.0], [20.0], [30.0], [40.0]]])
     found = Values(
         value=value, v_same_instruction=value, v_next_instruction=value, memory=jnp.zeros(1)
     )
@@ -405,7 +407,7 @@ def test_merit_takes_the_better_of_sampled_and_greedy_and_only_prohibitions(monk
 
     def play(static, num_envs, episodes, measured, vectors, runs, state, key, first, which):
         asked.append(key)
-        assert which.twins.shape == (4, 2, 5)
+        assert which.twins.shape == (4, 2, 5) and not which.twins.any()
         kind, greedy = int(which.kind), bool(which.greedy)
         base = np.array([100.0, 200.0]) - 10 * kind + (5 if greedy == (kind % 2 == 0) else 0)
         followed = Ratio(np.array([[0, 6.0], [0, 8.0]]), np.array([[0, 8.0], [0, 8.0]]))
@@ -532,6 +534,7 @@ def test_a_choice_counts_while_the_request_holds(monkeypatch, kind, wanted):
     ((*given, first, which, epsilon),) = asked
     assert (tuple(given), first, epsilon.tolist()) == (common, 0, [0.25] * 3)
     assert int(which.kind) == kind and not which.instructed and which.also is None
+    assert which.twins.shape == (KINDS, 2, 3)
 
 
 def test_each_method_that_hears_has_its_own_choices_under_each_request(monkeypatch):
@@ -548,6 +551,7 @@ def test_each_method_that_hears_has_its_own_choices_under_each_request(monkeypat
     def choices(static, num_envs, episodes, vectors, runs, state, key, kind):
         (row,) = np.unique(runs.test_env.phrases.table)
         assert runs.test_env.phrases.count.tolist() == [[1] * KINDS] * RUNS
+        assert runs.test_env.rules.given.tolist() == given.tolist()
         assert (static, state, num_envs, episodes) == ("static", "state", 32, 128)
         assert vectors.tolist() == [[0.0]] * 7 + [[1.0], [2.0], [3.0], [4.0], [5.0]]
         assert same_keys(key, evaluate.EVALUATION_KEY)

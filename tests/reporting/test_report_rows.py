@@ -216,10 +216,20 @@ def test_a_record_that_cannot_be_is_refused_even_with_a_right_hash(tmp_path, edi
         read(tmp_path / "a.jsonl")
 
 
-def test_an_edited_number_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"discounted": [1, 2]', '"discounted": [1, 3]'),
+        ('"base": [0.25, 0.5]', '"base": [0.25, 0.75]'),  # the first point of the curve
+        ('"seeds": [0, 1]', '"seeds": [0, 2]'),
+    ],
+)
+def test_an_edited_number_is_refused(tmp_path, before, after):
     path = tmp_path / "a.jsonl"
     write(path, lines_of(config_of(), [1, 2], [1, 1], [0, 0]))
-    path.write_text(path.read_text().replace('"discounted": [1, 2]', '"discounted": [1, 3]'))
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
     with pytest.raises(RecordError, match=r"damaged or edited \(its hash differs\)"):
         read(path)
 
