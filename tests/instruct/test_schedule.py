@@ -276,6 +276,12 @@ def test_the_context_tells_whether_the_task_goes_on(kind, context):
         assert given.instruction.context.tolist() == found
 
 
+def test_the_contexts_of_many_teams_are_each_their_own():
+    targets = jnp.array([[True, False], [True, False], [False, False]])
+    found = schedule.contexts_of(targets, jnp.array([True, False, True]))
+    assert found.tolist() == [[2, 1], [1, 1], [0, 0]]
+
+
 def test_without_from_start_an_episode_begins_in_silence():
     clock = make_schedule(rate=1.0, hold_min=5, hold_max=5)
     assert BEGIN(draws(arrival=0.0), EVERY, RULES, clock, PHRASES).kind.tolist() == [0, 0]
@@ -466,6 +472,14 @@ def test_a_persons_word_judges_what_it_ends(kind, before, verdict):
     new = given.instruction
     assert (new.kind.tolist(), new.phrase.tolist()) == ([HURRY, 0], [4, 0])
     assert (int(new.ticks_left), int(new.ticks_held), int(new.given)) == (7, 0, 2)
+    assert bool(given.changed) and not bool(new.enforced)
+
+
+def test_under_the_shield_silence_enforces_nothing():
+    to, hold = jnp.ones(2, bool), jnp.int32(7)
+    for kind in (0, WALK):
+        given = GIVE(no_instruction(2), jnp.int32(kind), jnp.int32(1), to, hold, RULES, True)
+        assert bool(given.instruction.enforced) is bool(given.changed) is (kind > 0)
 
 
 def test_a_spurious_interrupt_changes_no_instruction():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import IntEnum
 from functools import partial
 
@@ -16,7 +17,7 @@ import mavic
 from mavic.envs import api
 from mavic.envs.box_pushing.optimum import best_return
 from mavic.rollout import plan as search
-from mavic.rollout.plan import Plan, _Asked, _distinct, _Move, _move, plan, searched
+from mavic.rollout.plan import Plan, _Asked, _distinct, _Move, _move, _search, plan, searched
 from mavic.types import Tick, record, replace
 
 GAMMA = 0.9
@@ -126,6 +127,14 @@ def test_what_can_still_be_earned_keeps_a_situation_that_earned_nothing_yet():
     assert found.macros == (("WAIT",), ("TAKE",))
 
 
+def test_a_search_that_finds_nothing_better_returns_the_plan_that_is_known():
+    known = Plan(value=100.0, exact=False, bound=math.inf, macros=(("TAKE",),))
+    found = _search(
+        Treasure(horizon=3), None, 0.5, lambda state, gamma: jnp.float32(12.0), 9, known
+    )
+    assert found == known._replace(exact=True, bound=100.0)
+
+
 def test_a_move_tells_the_world_what_is_asked_and_judges_only_what_still_holds():
     """Ring, which changes what the world does, is meant for left alone. Hurry forbids to wait."""
     env, fresh = Corridor(), jnp.ones(2, bool)
@@ -142,6 +151,9 @@ def test_a_move_tells_the_world_what_is_asked_and_judges_only_what_still_holds()
         moved = move(first, wait, fresh, jnp.array(held))
         assert (moved.state.heard.tolist(), bool(moved.broken)) == (heard, broken)
         assert moved.held.tolist() == held and float(moved.reward) == 5.5
+    # The bell ends ring, and with it right's macro too.
+    moved = move(first, jnp.array([Left.RING, Right.WALK]), fresh, jnp.array([True, True]))
+    assert (moved.held.tolist(), moved.idle.tolist()) == ([False, True], [True, True])
 
 
 def test_of_the_same_situations_the_one_that_earned_most_is_kept():

@@ -230,6 +230,9 @@ def test_what_did_not_quite_the_same_in_one_tick_is_no_way_round(changes):
         # Resting brings the event too.
         (dict(rings=[1, 1, 1, 0, 0], pays=[5, 5, 5, 0, 0]), False),
         (dict(rings=[0, 1, 1, 1, 1], pays=[0, 5, 5, 5, 5]), True),  # resting does not
+        # Most others ring too and are paid less, or are paid the same without the event.
+        (dict(rests=False, rings=[0, 1, 1, 1, 1], pays=[0, 5, 4, 4, 4]), True),
+        (dict(rests=False, rings=[0, 1, 0, 0, 0], pays=[0, 5, 5, 5, 5]), True),
         # Nobody can rest: most other choices bring the event, or half of them, or most of those that are offered.
         (dict(rests=False, rings=[0, 1, 1, 1, 1], pays=[0, 5, 5, 5, 5]), False),
         (dict(rests=False, rings=[0, 1, 1, 1, 0], pays=[0, 5, 5, 5, 0]), True),
