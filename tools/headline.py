@@ -38,7 +38,7 @@ from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import JUDGED, METHODS
 from mavic.reporting import styles
 from mavic.reporting.formats import hundredths, number, percent
-from tools import backbones, definitions, guide, speed
+from tools import backbones, definitions, guide, mutants, speed
 
 HEADLINE = "headline.json"
 SHIELD = "+shield"
@@ -230,6 +230,7 @@ BLOCKS: dict[str, Callable[[Path, str], str]] = {
     "definitions": definitions.markdown,
     "figure": guide.figure,
     "headline": markdown,
+    "mutants": mutants.markdown,
     "speed": speed.markdown,
     "studies": guide.studies,
     "study": _study,

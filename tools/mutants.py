@@ -77,6 +77,7 @@ COVERED_BY = {  # the first pattern that fits a module names its tests; those be
     "mavic/simulators/": "simulators/test_macro_layer.py | simulators",
     "mavic/runtime/": "runtime/test_team.py runtime/test_endpoint.py",
 }
+BECAME = ("killed", "killed by a long test", "equivalent", "slow", "alive")
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
@@ -170,6 +171,28 @@ def _first_failure(tests: list[str], copy: Path, *options: str) -> str:
     if done.returncode not in (0, NO_TESTS) and not found:
         raise RuntimeError(f"pytest itself failed: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     return found[1] if found else ""
+
+
+def markdown(results: Path, _: str = "") -> str:
+    """Return what became of the mistakes of each room, and of all, in Markdown.
+
+    Args:
+        results: The folder of results.
+    """
+    kept = json.loads((results / OUT.name).read_text(encoding="utf-8"))
+    rooms: dict[str, Counter[str]] = {}
+    for one in kept["sample"]["mistakes"]:
+        room = "/".join(one["file"].split("/")[:2])
+        rooms.setdefault(room, Counter())[one["became"]] += 1
+    parts = {f"`{room}`": rooms[room] for room in sorted(rooms)}
+    parts["all of the sample"] = sum(rooms.values(), Counter())
+    parts["chosen by hand"] = Counter(one["became"] for one in kept["named"]["mistakes"])
+    lines = [
+        f"| {part} | {counts.total()} | " + " | ".join(str(counts[name]) for name in BECAME) + " |"
+        for part, counts in parts.items()
+    ]
+    header = f"| where | mistakes | {' | '.join(BECAME)} |\n|{'---|' * (2 + len(BECAME))}\n"
+    return header + "\n".join(lines) + "\n"
 
 
 def main() -> None:
