@@ -346,6 +346,19 @@ def test_the_first_batch_replaces_a_constant_scale_where_it_has_rows():
     assert kept.spread().tolist() == pytest.approx([5, 5]) and not kept.centre().any()
 
 
+def test_a_critic_gives_the_same_values_under_its_new_scale():
+    """Means 2 and -4 and spreads 4 and 3 become means 1 and 10 and spreads 2 and 1/2."""
+    old = Scale(mean=jnp.asarray([1.0, -2.0]), square=jnp.asarray([10.0, 12.5]), weight=jnp.full(2, 0.5))  # fmt: skip
+    new = Scale(mean=jnp.asarray([0.5, 5.0]), square=jnp.asarray([2.5, 50.125]), weight=jnp.full(2, 0.5))  # fmt: skip
+    weight, bias = jnp.asarray([[[1.0, 2.0], [3.0, 4.0]]]), jnp.asarray([[5.0, 6.0]])
+    layer = {"w": weight, "b": bias}
+    moved = old.rescale({"head": layer, "kind_heads": layer}, new)
+    assert moved["head"]["w"].tolist() == [[[1 * 4 / 2, 2 * 3 * 2], [3 * 4 / 2, 4 * 3 * 2]]]
+    assert moved["head"]["b"].tolist() == [[(5 * 4 + 2 - 1) / 2, (6 * 3 - 4 - 10) * 2]]
+    assert moved["kind_heads"]["w"].tolist() == moved["head"]["w"].tolist()
+    assert moved["kind_heads"]["b"].tolist() == [[5 * 4 / 2, 6 * 3 * 2]]
+
+
 @pytest.mark.parametrize("size", [0.0, 0.5])
 def test_a_scale_that_grows_keeps_the_largest_targets_and_no_mean(size):
     scale, head = Scale.of(0.0), column(0, 1, kind=jnp.int32)
