@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 from typing import Any
 
@@ -85,7 +86,7 @@ class Crashing(Line):
         if self.how == "blind":
             return [[float("inf")] * 3] * 2, reward, ended, cut
         if self.how == "random":
-            return [[time.perf_counter()] * 3] * 2, reward, ended, cut
+            return [[random.random()] * 3] * 2, reward, ended, cut
         if self.how == "short":
             return [[0.0], [0.0]], reward, ended, cut
         if self.how == "alone":
