@@ -40,8 +40,9 @@ def untrained(
     random = np.random.default_rng(seed)
     some = jax.tree.map(lambda leaf: random.normal(0, 0.1, leaf.shape), blank.actor)
     more = jax.tree.map(lambda leaf: random.normal(0, 0.1, leaf.shape), blank.critic)
-    none = jax.tree.map(lambda leaf: np.zeros(leaf.shape), blank.scale)
-    state = dataclasses.replace(blank, actor=some, critic=more, scale=none)
+    ones = np.ones(blank.scale.weight.shape)
+    plain = dataclasses.replace(blank.scale, mean=0 * ones, square=ones, weight=ones)
+    state = dataclasses.replace(blank, actor=some, critic=more, scale=plain)
     trained = Trained(
         group=Group(configs=(config,), seeds=(seed,), preset=preset),
         task=task,
