@@ -39,9 +39,8 @@ def _short(trainings: tuple[Training, ...], seeds: int, **numbers: Any) -> tuple
     )
 
 
-TABLE1: dict[
-    str, dict[str, Any]
-] = {  # the blocks of the paper's Table 1, each trained in every world
+# The blocks of the paper's Table 1, each trained in every world.
+TABLE1: dict[str, dict[str, Any]] = {
     "paper_conditions": {"preset": "paper-tuned", "network": "shared", "condition": ("paper/add",)},
     "paper_literal": {"preset": "paper", "network": "shared", "condition": ("paper/add",)},
     "ours": {

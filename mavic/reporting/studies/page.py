@@ -95,7 +95,7 @@ def setting(row: Row) -> str:
     config = row.config
     backbone = "" if config.backbone == "mac-iac" else f", backbone {config.backbone}"
     return (
-        f"preset `{config.preset}`, network `{row.network}`, hears {config.hear}, condition "
+        f"preset `{config.preset}`, network `{config.network}`, hears {config.hear}, condition "
         f"`{config.condition()}`{backbone}"
     )
 

@@ -47,7 +47,6 @@ BLOCKS: Mapping[str, _Block] = {
         beside_paper=False,
     ),
 }
-_ALONE = "+population1"  # of a network's name; the text of the block says it
 METRIC_NAMES = {"base": "base", "compliance": "compliance", "live": "live", "value_bias": "leak"}
 
 
@@ -94,8 +93,8 @@ def _method(row: Row) -> str:
 
 
 def _label(row: Row) -> str:
-    members = row.config.population
-    return f"{page.label(row)}, {members} members" if members > 1 else page.label(row)
+    label, members = page.label(row), row.config.population
+    return f"{label}, {members} members" if members > 1 else label
 
 
 def _numbers(row: Row) -> dict[str, Any]:
@@ -118,10 +117,9 @@ def _papers(block: str, row: Row) -> dict[str, Any]:
 def _part(block: str, world: str, rows: Sequence[Row]) -> str:
     """Return the tables of a world in a block."""
     record, beside = api.known(world), BLOCKS[block].beside_paper
-    setting = page.setting(rows[0]).replace(_ALONE, "").capitalize()
     parts = [
         f"### {record.title or world}\n",
-        f"{setting}; dual has the network `protected`. {page.seeds_text(rows)}\n",
+        f"{page.setting(rows[0]).capitalize()}; dual has the network `protected`. {page.seeds_text(rows)}\n",
         _table(rows, beside),
     ]
     if beside and record.paper_note:
