@@ -112,9 +112,12 @@ def _weights(path: Path, facts: dict[str, Any]) -> Weights:
         )
     try:
         blank = jax.eval_shape(lambda: _blank(Networks.of(facts)))
-        return unflatten(parse_weights(data), blank)
+        found = unflatten(parse_weights(data), blank)
     except (*UNREADABLE, SafetensorError) as error:
         raise PolicyError(f"{path}: does not hold this network's weights ({error})") from None
+    if not (found.scale.weight > 0).all():  # values are divided by it
+        raise PolicyError(f"{path}: the weight of the scale of values must be above 0")
+    return found
 
 
 def _blank(team: Networks) -> Weights:

@@ -17,8 +17,10 @@ from mavic.language import heard
 from mavic.language.vectors import vectors as vectors_of
 from mavic.learn import act
 from mavic.teams import facts as policy_facts
+from mavic.teams import file as policy_file
 from mavic.teams.facts import PolicyError
 from mavic.teams.stage import Stage
+from mavic.types import replace
 
 SHIPPED = Path(__file__).parents[2] / "policies"
 TEXTS = ["don't push", None, "go to the small boxes", "stay where you are"]
@@ -101,6 +103,15 @@ def test_shipped_teams_carry_the_hashes_of_their_files(name):
     facts = json.loads(name.read_text())
     assert len(facts["weights_sha256"]) == len(facts["sha256"]) == 64
     policy_facts.read_facts(name.with_suffix(""))
+
+
+def test_a_scale_of_values_that_rests_on_nothing_is_refused(listener, tmp_path):
+    """Values would be no numbers."""
+    weights = listener.weights
+    scale = replace(weights.scale, weight=0 * weights.scale.weight)
+    path = policy_file.save(tmp_path / "team", replace(weights, scale=scale), listener.facts)
+    with pytest.raises(PolicyError, match="the weight of the scale of values must be above 0"):
+        mavic.load_policy(path)
 
 
 def test_a_guest_joins_only_a_team_that_sees_and_does_the_same_beside_one():
