@@ -36,14 +36,14 @@ def group_of(points: int, population: int = 1, **changes) -> Group:
 
 
 def init_states(static, runs):
-    """A state of the right shapes, drawn from a fixed seed."""
+    """A state of the right shapes, drawn from a fixed seed. No number is below 0: a scale's weight never is."""
     shapes = jax.eval_shape(lambda key: update.init(key, static), jax.random.key(0))
     count, random = len(runs.key), np.random.default_rng(0)
 
     def leaf(shape):
         if not jnp.issubdtype(shape.dtype, jnp.floating):
             return jnp.zeros((count, *shape.shape), shape.dtype)
-        return jnp.asarray(random.normal(size=(count, *shape.shape)).astype(np.float32))
+        return jnp.asarray(np.abs(random.normal(size=(count, *shape.shape))).astype(np.float32))
 
     return jax.tree.map(leaf, shapes)
 
@@ -56,7 +56,7 @@ def train_updates(static, num_envs, updates, vectors, runs, state):
     def leaf(old):
         if not jnp.issubdtype(old.dtype, jnp.floating):
             return old
-        drawn = np.random.default_rng(number).normal(size=old.shape)
+        drawn = np.abs(np.random.default_rng(number).normal(size=old.shape))
         return jnp.asarray((np.asarray(old) * 0.9 + drawn).astype(np.float32))
 
     state = jax.tree.map(leaf, state)
