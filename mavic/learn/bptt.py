@@ -20,6 +20,7 @@ from mavic.run_axis import max_over_runs
 from mavic.types import Array, Bool, Float, Int, assert_rank
 
 _BLOCK = 8  # rows
+_CPU_BLOCK = 16  # fewer and larger products: 7 % more steps/s in Box Pushing
 # A GPU's time goes by the number of kernels, and each block adds some. So lanes of one long episode each have larger
 # blocks there. With lanes of several short episodes (Box Pushing) the program would compile three times as long.
 _LONG_BLOCK, _LONG_LANE = 40, 200
@@ -28,8 +29,10 @@ _CHUNKS = 16  # into which `map_where` divides all rows
 
 def _block_size(length: int) -> int:
     """Return the rows of a block on the present device, for lanes of `length` rows, padded or not."""
+    if jax.default_backend() == "cpu":
+        return _CPU_BLOCK
     fits = length % _LONG_BLOCK == 0 and length <= _LONG_LANE
-    return _LONG_BLOCK if fits and jax.default_backend() != "cpu" else _BLOCK
+    return _LONG_BLOCK if fits else _BLOCK
 
 
 def lengths(valid: Bool[Array, "K L N"], wanted: Bool[Array, "K L N"]) -> tuple[Array, Array]:

@@ -51,7 +51,7 @@ def default_num_envs(batch: int, horizon: int) -> int:
         horizon: the most ticks of an episode.
     """
     if jax.default_backend() == "cpu":
-        return min(batch, max(16, batch // 8))
+        return min(batch, max(8, batch // (8 if horizon > train.SHORT_HORIZON else 16)))
     return batch if horizon > train.SHORT_HORIZON else max(1, batch // 4)
 
 

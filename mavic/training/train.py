@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -20,7 +21,6 @@ from mavic.training.devices import over_runs
 from mavic.training.runs import Run, rollout_policy
 from mavic.types import Array, Timestep, record
 
-SMALL_FRACTION = 4  # most batches fit into a quarter of the largest possible number of rows
 SHORT_HORIZON = 100  # ticks; with such a horizon, trained teams end most episodes far earlier
 LARGE = 256  # rows; for more, a second, smaller program for the update is worth its compilation
 
@@ -49,15 +49,16 @@ def _init_states(
     return over_runs(one_run)(keys, scales, init_scales)
 
 
-def _packing(num_envs: int, horizon: int) -> tuple[int, int]:
-    """Return the number of lanes to learn from, and f: most batches fit into 1/f of the largest number of rows.
+def _packing(num_envs: int, horizon: int) -> tuple[int, float]:
+    """Return the number of lanes to learn from, and the share of the largest number of rows that most batches fit into.
 
-    Learning takes at least as many steps as the longest episode has rows. Where most episodes are far shorter, fewer
-    and fuller lanes take no more steps. On a GPU only the number of steps counts.
+    Learning takes at least as many steps as the longest episode has rows, and every lane takes them. Where most
+    episodes are far shorter, few lanes are full and many would be nearly empty. On a GPU only the number of steps
+    counts.
     """
-    if jax.default_backend() == "cpu" and horizon <= SHORT_HORIZON:
-        return max(1, num_envs * 3 // 4), 2 * SMALL_FRACTION
-    return num_envs, SMALL_FRACTION
+    if jax.default_backend() != "cpu":
+        return num_envs, 1 / 4
+    return (max(1, num_envs // 2), 1 / 12) if horizon <= SHORT_HORIZON else (num_envs, 0.4)
 
 
 def play(
@@ -102,7 +103,7 @@ def arranged(static: StaticConfig, run: Run, played: Timestep) -> Arranged:
         played: from `play`.
     """
     num_envs = played.alive.shape[1]
-    lanes, fraction = _packing(num_envs, run.train_env.env.horizon)
+    lanes, share = _packing(num_envs, run.train_env.env.horizon)
     # With one episode per environment, packing would change no lane.
     arrange: Callable[..., Array] = as_played
     if num_envs < static.batch:
@@ -112,7 +113,7 @@ def arranged(static: StaticConfig, run: Run, played: Timestep) -> Arranged:
     )
     ends = [arrange(view, drop_unfinished=static.drop_unfinished) for view in views]
     fullest = jnp.stack([(each >= 0).sum(0).max() for each in ends]).max()
-    return Arranged(views=views, ends=ends, small=-(-len(ends[0]) // fraction), fullest=fullest)
+    return Arranged(views=views, ends=ends, small=math.ceil(len(ends[0]) * share), fullest=fullest)
 
 
 def one_update(

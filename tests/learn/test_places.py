@@ -283,11 +283,12 @@ def test_a_step_goes_against_the_gradient():
 
 
 LANES = 2
-BLOCKS, IN_USE = 4, 24  # the last block of eight rows is not in use
+BLOCK = bptt._CPU_BLOCK
+BLOCKS, IN_USE = 4, 3 * BLOCK  # the last block is not in use
 
 
 def test_blocks_follow_one_another_up_to_the_last():
-    rows = jnp.arange(BLOCKS * bptt._BLOCK * LANES).reshape(-1, LANES)
+    rows = jnp.arange(BLOCKS * BLOCK * LANES).reshape(-1, LANES)
 
     def segment(carry, block):
         total = carry[None] + jnp.cumsum(block, axis=0)
@@ -300,7 +301,7 @@ def test_blocks_follow_one_another_up_to_the_last():
 
 def test_the_gradient_in_blocks_is_the_gradient_of_all_rows():
     """A memory that fades: each row keeps a share of the one before and adds its own number."""
-    rows = jnp.sin(jnp.arange(BLOCKS * bptt._BLOCK * LANES)).reshape(-1, LANES)
+    rows = jnp.sin(jnp.arange(BLOCKS * BLOCK * LANES)).reshape(-1, LANES)
     start, share = jnp.asarray([5.0, -4.0]), jnp.float32(0.9)
 
     def run(share, memory, rows):
@@ -315,7 +316,7 @@ def test_the_gradient_in_blocks_is_the_gradient_of_all_rows():
         return found[-1], (found**2).sum(), found - known + 7
 
     in_use = rows[:IN_USE]
-    memory = jnp.concatenate([run(share, start, in_use), jnp.full((8, LANES), 1000.0)])
+    memory = jnp.concatenate([run(share, start, in_use), jnp.full((BLOCK, LANES), 1000.0)])
     grads, total, outputs = bptt.gradient(segment, share, start, rows, memory, jnp.int32(3))
     want, slope = jax.value_and_grad(lambda share: (run(share, start, in_use) ** 2).sum())(share)
     assert total == pytest.approx(float(want), rel=1e-5)
