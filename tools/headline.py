@@ -5,9 +5,9 @@
 rewrites every block between `<!-- headline: WORLD -->` and `<!-- end -->` on these pages. A world may have several
 entries, such as `<!-- headline: overcooked extras -->`. Other blocks are `<!-- study: NAME -->` (the page of a study,
 `results/NAME.md`), `<!-- bias: WORLD -->` (the critics' errors under all conditions), `<!-- speed -->`,
-`<!-- speed: backbones -->`, `<!-- backbones -->`, `<!-- definitions -->` (the table of metrics), and those of
-`tools.guide`: `<!-- table1: BLOCK -->`, `<!-- figure: NAME -->`, `<!-- studies -->` and
-`<!-- times -->`. BLOCKS has a row for each.
+`<!-- speed: backbones -->`, `<!-- speed: parts -->`, `<!-- backbones -->`, `<!-- definitions -->` (the table of
+metrics), `<!-- mutants -->`, `<!-- apart -->`, and those of `tools.guide`: `<!-- table1: BLOCK -->`,
+`<!-- figure: NAME -->`, `<!-- studies -->` and `<!-- times -->`. BLOCKS has a row for each.
 
 An entry of `headline.json` looks like this:
 
@@ -38,7 +38,7 @@ from mavic.experiment.config import ExperimentConfig
 from mavic.experiment.methods import JUDGED, METHODS
 from mavic.reporting import styles
 from mavic.reporting.formats import hundredths, number, percent
-from tools import backbones, definitions, guide, mutants, speed
+from tools import apart, backbones, definitions, guide, mutants, speed
 
 HEADLINE = "headline.json"
 SHIELD = "+shield"
@@ -225,6 +225,7 @@ def _study(results: Path, name: str) -> str:
 
 
 BLOCKS: dict[str, Callable[[Path, str], str]] = {
+    "apart": apart.markdown,
     "backbones": backbones.markdown,
     "bias": _bias,
     "definitions": definitions.markdown,

@@ -22,8 +22,7 @@ COLUMNS = {  # title → file, entry
     "reference: environment": ("reference.json", "environment alone"),
     "reference: training": ("reference.json", "training"),
     "two cores: environment": ("bench-cpu.json", "environment alone"),
-    "training, shared": ("bench-cpu.json", "training, shared"),
-    "training, protected": ("bench-cpu.json", "training, protected"),
+    "training": ("bench-cpu.json", "training, residual"),
     "one H200: training, shared": ("bench-gpu.json", "training, shared"),
     "protected": ("bench-gpu.json", "training, protected"),
     "residual": ("bench-gpu.json", "training, residual"),
@@ -33,7 +32,7 @@ GUIDE = {
     title: COLUMNS[title]
     for title in (
         "two cores: environment",
-        "training, shared",
+        "training",
         "one H200: training, shared",
         "protected",
     )
@@ -50,10 +49,13 @@ def markdown(results: Path, of: str = "") -> str:
 
     Args:
         results: The folder of results.
-        of: Empty for the table of worlds, "guide" for some of its columns, "backbones" for that of backbones.
+        of: Empty for the table of worlds, "guide" for some of its columns, "backbones" for that of backbones, "parts"
+            for what a training spends its time on.
     """
     if of == "backbones":
         return _by_backbone(results)
+    if of == "parts":
+        return _by_part(results)
     return _by_world(results, {"": COLUMNS, "guide": GUIDE}[of])
 
 
@@ -65,6 +67,23 @@ def _by_world(results: Path, columns: Mapping[str, tuple[str, str]]) -> str:
         for world in api.BUILT_IN
     }
     return _table(tuple(columns), rows)
+
+
+def _by_part(results: Path) -> str:
+    """Return what each part of a training costs on two cores, and how long it compiles."""
+    found = {
+        world: json.loads((results / world / "bench-cpu.json").read_text(encoding="utf-8"))
+        for world in api.BUILT_IN
+    }
+    parts = next(iter(found.values()))["microseconds_a_tick"]
+    rows = {
+        f"{part}, µs a tick": [f"{one['microseconds_a_tick'][part]:.2f}" for one in found.values()]
+        for part in parts
+    }
+    calls = {"compilation": "compile_seconds", "if compiled before": "cached_compile_seconds"}
+    for name, entry in calls.items():
+        rows[f"{name}, s"] = [f"{one['training, residual'][entry]:.1f}" for one in found.values()]
+    return _table([api.world(world).title for world in found], rows, first="training, two cores")
 
 
 def _by_backbone(results: Path) -> str:
@@ -79,8 +98,10 @@ def _by_backbone(results: Path) -> str:
     return _table(columns, rows)
 
 
-def _table(columns: Sequence[str], rows: Mapping[str, Iterable[str]]) -> str:
-    lines = ["| steps/s | " + " | ".join(columns) + " |", "|" + "---|" * (1 + len(columns))]
+def _table(
+    columns: Sequence[str], rows: Mapping[str, Iterable[str]], first: str = "steps/s"
+) -> str:
+    lines = [f"| {first} | " + " | ".join(columns) + " |", "|" + "---|" * (1 + len(columns))]
     lines += [f"| {name} | " + " | ".join(cells) + " |" for name, cells in rows.items()]
     return "\n".join(lines) + "\n"
 

@@ -125,11 +125,11 @@ def training(name: str, world: str, **given: Any) -> Training:
 
 
 # What the worlds cost, for estimates: the mean length of a training episode in ticks, and training steps per second on
-# two cores (results/box_pushing/bench-backbones-cpu.json; the other worlds in proportion to their bench-cpu.json) and
-# on one H200 that trains dozens of runs at once (bench-gpu.json).
+# two cores (bench-cpu.json of each world; for Overcooked a mean of early and trained episodes, lab 151) and on one H200
+# that trains dozens of runs at once (bench-gpu.json).
 TICKS = {"box_pushing": 20, "warehouse": 120, "overcooked": 130}
 STEPS = {
-    "cpu": {"box_pushing": 66_000, "warehouse": 74_000, "overcooked": 44_000},
+    "cpu": {"box_pushing": 130_000, "warehouse": 159_000, "overcooked": 90_000},
     "gpu": {"box_pushing": 3_000_000, "warehouse": 5_000_000, "overcooked": 5_000_000},
 }
 COMPILING = {  # seconds

@@ -34,8 +34,8 @@ class Bench(Command):
     """The networks to train."""
     backbone: Annotated[tuple[str, ...], Some()] = ("mac-iac",)
     """The backbones to train, each with every network."""
-    seeds: Annotated[int, Range(1, 1_000)] = 5
-    """The number of seeds that train at once."""
+    seeds: Annotated[int, Range(1, 1_000)] = 4
+    """The number of seeds that train at once. A multiple of the number of cores leaves none idle."""
     population: Annotated[int, Range(1, 1_000)] = 1
     """The number of members of each seed."""
     repeats: Annotated[int, Range(1, 1_000)] = 3
