@@ -37,7 +37,7 @@ def test_the_page_of_studies_holds_what_was_published():
 
 def test_other_blocks_are_speed_and_the_errors_of_critics():
     table = headline.speed.markdown(RESULTS).splitlines()
-    assert len(table) == 5 and "| 49,000 | 1,400 | 10,800,000 |" in table[2]
+    assert len(table) == 5 and "| 49,000 | 1,400 | 10,600,000 | 130,000 |" in table[2]
     assert "5,900,000 (90 at once)" in table[4]
     by_backbone = headline.speed.markdown(RESULTS, "backbones").splitlines()
     assert [line.split()[1] for line in by_backbone[2:]] == [f"`{name}`" for name in BACKBONES]
