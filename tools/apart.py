@@ -46,7 +46,7 @@ class Found(NamedTuple):
 
     what: str
     mine: float
-    count: int
+    episodes: int
     theirs: float
     errors: float
     """How many standard errors lie between the two."""
@@ -107,7 +107,7 @@ class Loop:
     def complies(self, said: Said, agent: int, macros: tuple[int, int]) -> bool:
         """A macro counts by its name and by the work that it does."""
         named = [self.env.macros[agent](number).name for number in macros]
-        lists = said.kind.get("allow") or said.kind.get("forbid")
+        lists: Any = said.kind.get("allow") or said.kind.get("forbid")
         if isinstance(lists, dict):
             lists = lists.get(self.env.agents[agent])
             if lists is None:  # agents that are not named may do anything
@@ -141,7 +141,7 @@ class Loop:
         decided_from = seen.copy()
         while True:
             decided_from[idle] = seen[idle]
-            more = {"also": self.sentences(said, 1)} if len(said) > 1 else {}
+            more: dict[str, Any] = {"also": self.sentences(said, 1)} if len(said) > 1 else {}
             key = jax.random.key(draw.getrandbits(31))
             text = self.sentences(said, 0)
             chosen, carry = self.team.act(

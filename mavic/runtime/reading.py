@@ -117,14 +117,12 @@ class RemoteReader:
 
     def read(self, text: str) -> Reading:
         """Return what a sentence asks for. What cannot be understood is unsure."""
-        kind = self._endpoint.read(text)
+        kind, why = self._endpoint.explain(text)
         shares = np.zeros(len(self._kinds) - 1, np.float32)
         if kind in self._kinds[1:]:
             shares[self._kinds.index(kind) - 1] = 1
         unsure = kind in (UNSURE, NONE)
-        return Reading(
-            kind=NONE if unsure else kind, unsure=unsure, shares=shares, note=self._endpoint.why
-        )
+        return Reading(kind=NONE if unsure else kind, unsure=unsure, shares=shares, note=why)
 
 
 def reader_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,20 @@ def test_timeouts_and_nonsense_are_unsure(answer, why):
     with serving(answer) as (url, _):
         endpoint = Endpoint(url, KINDS, seconds=0.3)
         assert endpoint.read("hold it") == "unsure"
-        assert why in endpoint.why and "\n" not in endpoint.why
+        answer, found = endpoint.explain("hold it")
+        assert answer == "unsure" and why in found and "\n" not in found
+
+
+def test_sentences_at_once_get_their_own_reasons():
+    def answer(body):
+        said = body["messages"][1]["content"]
+        return slow(body) if said == "one" else f"{said}!"
+
+    with serving(answer) as (url, _), ThreadPoolExecutor() as pool:
+        endpoint = Endpoint(url, KINDS, seconds=0.3)
+        one, two, three = pool.map(endpoint.explain, ["one", "two", "three"])
+    assert "did not answer in time" in one[1]
+    assert (two[1], three[1]) == ("the reader answered 'two!'", "the reader answered 'three!'")
 
 
 def test_an_answer_that_comes_byte_by_byte_has_one_deadline():
@@ -56,18 +70,19 @@ def test_an_answer_that_comes_byte_by_byte_has_one_deadline():
 
     with serving(drip) as (url, _):
         endpoint, begun = Endpoint(url, KINDS, seconds=0.2), time.monotonic()
-        assert endpoint.read("hold it") == "unsure" and "did not answer in time" in endpoint.why
+        assert "did not answer in time" in endpoint.explain("hold it")[1]
         assert time.monotonic() - begun < 0.6
 
 
 def test_a_reader_that_is_down_is_unsure_and_is_asked_again_later(monkeypatch):
     endpoint = Endpoint("http://127.0.0.1:9", KINDS, seconds=0.3)
-    assert endpoint.read("hold it") == "unsure" and "cannot be reached" in endpoint.why
+    answer, why = endpoint.explain("hold it")
+    assert answer == "unsure" and "cannot be reached" in why
     with serving(lambda body: "stay") as (url, asked):
         endpoint.url = f"{url}/chat/completions"
         assert endpoint.read("hold it") == "unsure" and asked == []  # not at every decision
         monkeypatch.setattr("mavic.language.reader.endpoint.RETRY_SECONDS", 0.0)
-        assert endpoint.read("hold it") == "stay" and endpoint.why == ""
+        assert endpoint.explain("hold it") == ("stay", "")
         assert endpoint.read("hold it") == "stay" and len(asked) == 1
 
 

@@ -29,7 +29,7 @@ SCHEMES = ("http://", "https://")
 
 
 class Endpoint:
-    """A reader behind an address. `why` says why the last answer was unsure; "" if the model said so itself."""
+    """A reader behind an address."""
 
     def __init__(
         self,
@@ -53,37 +53,42 @@ class Endpoint:
             raise ValueError(f"reader {url!r} is no address; it begins with http:// or https://")
         self.url = url.rstrip("/").removesuffix("/chat/completions") + "/chat/completions"
         self.kinds, self.model, self.seconds = dict(kinds), model, seconds
-        self._key, self.why = key, ""
+        self._key = key
         self._known: dict[str, tuple[str, str, float]] = {}  # answer, why, when
 
     def read(self, text: str) -> str:
         """Return the kind that a sentence asks for, "end", "none" or "unsure".
 
+        Args:
+            text: the sentence. It is sent as data: one line, at most 400 characters.
+        """
+        return self.explain(text)[0]
+
+    def explain(self, text: str) -> tuple[str, str]:
+        """Return what `read` returns, and why it is unsure; "" if the model said so itself.
+
         An answer is kept, so that a team may ask at every decision. One that is unsure is kept for half a minute.
 
         Args:
-            text: the sentence. It is sent as data: one line, at most 400 characters.
+            text: the sentence, as for `read`.
         """
         now = time.monotonic()
         answer, why, when = self._known.get(text, (UNSURE, "", -math.inf))
         if answer == UNSURE and now - when >= RETRY_SECONDS:
-            answer = self._read(text)
-            why = self.why
+            answer, why = self._in_time(text)
             while len(self._known) >= CACHED_SENTENCES:
                 del self._known[next(iter(self._known))]
             self._known[text] = (answer, why, time.monotonic())
-        self.why = why
-        return answer
+        return answer, why
 
-    def _read(self, text: str) -> str:
+    def _in_time(self, text: str) -> tuple[str, str]:
         """Return an answer in time. A timeout of the socket holds for each read alone, so a thread does the asking."""
         made: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         threading.Thread(target=lambda: made.put(self._answer(text)), daemon=True).start()
         try:
-            answer, self.why = made.get(timeout=self.seconds)
+            return made.get(timeout=self.seconds)
         except queue.Empty:
-            answer, self.why = UNSURE, LATE
-        return answer
+            return UNSURE, LATE
 
     def _answer(self, text: str) -> tuple[str, str]:
         """Return the answer and, if it is unsure, why."""
