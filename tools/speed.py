@@ -70,7 +70,7 @@ def _by_world(results: Path, columns: Mapping[str, tuple[str, str]]) -> str:
 
 
 def _by_part(results: Path) -> str:
-    """Return what each part of a training costs on two cores, and how long it compiles."""
+    """Return what each part of a training costs on two cores."""
     found = {
         world: json.loads((results / world / "bench-cpu.json").read_text(encoding="utf-8"))
         for world in api.BUILT_IN
@@ -80,9 +80,6 @@ def _by_part(results: Path) -> str:
         f"{part}, µs a tick": [f"{one['microseconds_a_tick'][part]:.2f}" for one in found.values()]
         for part in parts
     }
-    calls = {"compilation": "compile_seconds", "if compiled before": "cached_compile_seconds"}
-    for name, entry in calls.items():
-        rows[f"{name}, s"] = [f"{one['training, residual'][entry]:.1f}" for one in found.values()]
     return _table([api.world(world).title for world in found], rows, first="training, two cores")
 
 

@@ -93,7 +93,7 @@ def _ticks_of_one(env: Any, key: Array, num_envs: int, ticks: int) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Job:
+class Job:
     """A training that is timed: `updates` further updates a call."""
 
     task: Task
@@ -162,12 +162,16 @@ def measure(
     if isinstance(env, PythonEnv):
         if len(networks) > 1 or len(backbones) > 1:
             raise ValueError(f"{world} is a Python world: give one network and one backbone")
-        job = _training(world, backbones[0], networks[0], seeds, population, changes, updates=1)
+        config = ExperimentConfig(world=world, network=networks[0], backbone=backbones[0])
+        job = job_of(config, seeds, population, changes, updates=1)
         return _measure_simulators(env, job, found, repeats, say, keep)
     with _empty_cache():
         jobs = {
-            entry_of(network, backbone): _training(
-                world, backbone, network, seeds, population, changes
+            entry_of(network, backbone): job_of(
+                ExperimentConfig(world=world, network=network, backbone=backbone),
+                seeds,
+                population,
+                changes,
             )
             for backbone in backbones
             for network in networks
@@ -188,7 +192,7 @@ def measure(
         for repeat in range(repeats):
             say(f"repeat {repeat + 1} of {repeats}")
             for name, timed in everything:
-                seconds, ticks = _seconds(timed)
+                seconds, ticks = seconds_of(timed)
                 entry = found[name]
                 entry["rates"].append(float(jnp.sum(ticks)) / seconds)
                 entry["steps_per_second"] = round(statistics.median(entry["rates"]))
@@ -234,7 +238,7 @@ def _empty_cache() -> Iterator[None]:
             compilation_cache.reset_cache()
 
 
-def _seconds(job: Callable[[], Any]) -> tuple[float, Any]:
+def seconds_of(job: Callable[[], Any]) -> tuple[float, Any]:
     """Return how long a call takes, and its result."""
     began = time.perf_counter()
     result = jax.block_until_ready(job())
@@ -243,7 +247,7 @@ def _seconds(job: Callable[[], Any]) -> tuple[float, Any]:
 
 def _compiling(job: Callable[[], Any]) -> float:
     """Return how much longer the first call takes than the next."""
-    first, following = _seconds(job)[0], _seconds(job)[0]
+    first, following = seconds_of(job)[0], seconds_of(job)[0]
     return round(max(first - following, 0.0), 4)
 
 
@@ -277,7 +281,7 @@ def _chosen(available: Array, draws: Array) -> Array:
     return (available & (place == wanted[..., None])).argmax(-1).astype(jnp.int32)
 
 
-def _parts(job: _Job, env: api.Env, repeats: int, say: Say) -> Iterator[tuple[str, float]]:
+def _parts(job: Job, env: api.Env, repeats: int, say: Say) -> Iterator[tuple[str, float]]:
     """Yield the parts of a training and what each costs, in microseconds a tick.
 
     Each program contains the one before: a rollout with random macros contains the environment, and so on. A part is
@@ -302,7 +306,7 @@ def _parts(job: _Job, env: api.Env, repeats: int, say: Say) -> Iterator[tuple[st
         say(f"{name}: compiling…")
         program = jax.jit(over_runs(program))
         jax.block_until_ready(program(*given))
-        times = [_seconds(lambda: program(*given)) for _ in range(repeats)]
+        times = [seconds_of(lambda: program(*given)) for _ in range(repeats)]
         return statistics.median(took for took, _ in times), times[-1][1]
 
     ticks = float(len(runs.key) * envs * ENV_TICKS)
@@ -343,17 +347,17 @@ def _parts(job: _Job, env: api.Env, repeats: int, say: Say) -> Iterator[tuple[st
     say("evaluation: compiling…")
     point = partial(evaluate.progress, static, num_envs, vectors, runs, state)
     point()  # compiles
-    took = statistics.median(_seconds(point)[0] for _ in range(repeats))
+    took = statistics.median(seconds_of(point)[0] for _ in range(repeats))
     episodes = job.preset.episodes / POINTS / static.batch
     yield "evaluation", 1e6 * took / (ticks * episodes)
     say("whole update: timing…")
-    times = [_seconds(job) for _ in range(repeats)]
+    times = [seconds_of(job) for _ in range(repeats)]
     yield "whole update", 1e6 * statistics.median(took / float(n.sum()) for took, n in times)
 
 
 def _measure_simulators(
     env: PythonEnv,
-    job: _Job,
+    job: Job,
     found: dict[str, Any],
     repeats: int,
     say: Say,
@@ -375,7 +379,7 @@ def _measure_simulators(
         rates["random actions"].append(env.pool.alone(SIMULATORS, ALONE_TICKS, macros=False))
         rates["random macros"].append(env.pool.alone(SIMULATORS, ALONE_TICKS, macros=True))
         before, busy = dict(env.pool.seconds), time.process_time()
-        took, played = _seconds(job)
+        took, played = seconds_of(job)
         ticks = float(played.sum())
         rates["training"].append(ticks / took)
         busy = time.process_time() - busy
@@ -465,20 +469,25 @@ def _warm_up(job: Callable[[], Any], updates: int, patience: float, label: str, 
     return made
 
 
-def _training(
-    world: str,
-    backbone: str,
-    network: str,
+def job_of(
+    config: ExperimentConfig,
     seeds: int,
     population: int,
     changes: Mapping[str, Any],
     updates: int | None = None,
-) -> _Job:
-    """Return a training of a world. Without a number of updates, a call makes as many as take about a second."""
-    config = ExperimentConfig(world=world, network=network, backbone=backbone)
-    preset = preset_of("default", world, backbone, **changes)
+) -> Job:
+    """Return a training that can be timed.
+
+    Args:
+        config: what is trained, with the preset `default`.
+        seeds: how many seeds train at once.
+        population: how many members each seed has.
+        changes: numbers of the preset.
+        updates: how many updates a call makes; None: as many as take about a second.
+    """
+    preset = preset_of("default", config.world, config.backbone, **changes)
     task = task_of(config)
-    static = task.static_config(preset, network, backbone)
+    static = task.static_config(preset, config.network, config.backbone)
     runs = [
         make_run(config, preset, task, seed, member)
         for seed in range(seeds)
@@ -486,7 +495,7 @@ def _training(
     ]
     stacked = Run.stack(runs)
     horizon = task.env.horizon
-    return _Job(
+    return Job(
         task=task,
         preset=preset,
         static=static,

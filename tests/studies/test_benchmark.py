@@ -11,6 +11,7 @@ import pytest
 import toy_simulators as toys
 
 from mavic.apps import cli
+from mavic.experiment.config import ExperimentConfig
 from mavic.simulators.worlds import python_world
 from mavic.studies import benchmark
 from mavic.training import train
@@ -83,10 +84,11 @@ def test_a_python_world_is_measured_with_the_training_that_was_asked_for(monkeyp
     env = python_world("line", toys.line, horizon=9, actions=toys.ACTIONS, workers=0)()
     monkeypatch.setattr(benchmark.api, "make", lambda world: env)
     asked = []
-    monkeypatch.setattr(benchmark, "_training", lambda *args, **more: asked.append(args))
+    monkeypatch.setattr(benchmark, "job_of", lambda *args, **more: asked.append(args))
     monkeypatch.setattr(benchmark, "_measure_simulators", lambda *args: {})
     benchmark.measure("line", networks=["shared"], backbones=["mac-cac"], seeds=2, population=3)
-    assert asked == [("line", "mac-cac", "shared", 2, 3, {})]
+    config = ExperimentConfig(world="line", backbone="mac-cac", network="shared")
+    assert asked == [(config, 2, 3, {})]
     with pytest.raises(ValueError, match="line is a Python world: give one network"):
         benchmark.measure("line", networks=["shared", "residual"])
 
