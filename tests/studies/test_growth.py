@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from mavic.envs import api
 from tools import growth
 
 
@@ -29,6 +30,7 @@ def test_every_robot_works_alone_and_an_episode_lasts_to_the_horizon():
     assert ended == [[1, 0, 0], [1, 1, 0], [1, 0, 0], [1, 1, 1]]
 
 
-def test_a_world_has_as_many_kinds_as_asked(tmp_path):
+def test_a_world_has_as_many_kinds_as_asked(tmp_path, monkeypatch):
+    monkeypatch.setattr(api, "REGISTERED", dict(api.REGISTERED))
     assert growth.world_of(3, tmp_path) == "field_3"
     assert (tmp_path / "field_3.toml").read_text().count("[kinds.") == 3
