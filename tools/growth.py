@@ -178,7 +178,7 @@ def exponent(points: list[tuple[int, float]]) -> float:
 
 def draw(found: dict[str, Any]) -> Any:
     """Return the figure: one panel for each number that grows."""
-    figure, panels = subplots(5.2, 2, 3)
+    figure, panels = subplots(5.2, 2, 3, sharey=True)
     for axes, (name, points) in zip(panels.flat, found["milliseconds"].items(), strict=True):
         sizes, costs = zip(*points, strict=True)
         axes.loglog(sizes, costs, "o-", color=PALETTE["blue"])
