@@ -137,8 +137,8 @@ def _unreliable(found: Json) -> str:
         found[f"{where}, unreliable, mavic"] for where in ("reliable", "unreliable")
     )
     return (
-        f"With unreliable macros MAVIC earns {_one(tested['base'])} if it was trained without them, "
-        f"{_one(practised['base'])} if with them."
+        f"With unreliable macros MAVIC earns {_one(tested['base'])} if trained without, "
+        f"{_one(practised['base'])} if trained with them."
     )
 
 
@@ -177,7 +177,7 @@ ANSWERS: dict[str, _Answer] = {
     "rare": _Answer("Rare instructions are hard (the paper's limitation)", _rare),
     "shaping": _Answer("The correction is not potential-based shaping", _shaping),
     "agents": _Answer("Instructions for one agent of several work too", _agents),
-    "unreliable": _Answer("Teams work where macros fail, slip and stop late", _unreliable),
+    "unreliable": _Answer("What macros that fail, slip and stop late cost", _unreliable),
     "atlas": _Answer("The correction matters where instructions are frequent or dear", _atlas),
     "ablation": _Answer("What each part of our recipe does", _ablation),
 }
