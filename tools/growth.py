@@ -1,4 +1,4 @@
-"""What an update costs as a training grows: `results/growth-cpu.json` and `.svg` (with --gpu `growth-gpu`).
+"""What an update costs as a training grows: `results/growth-cpu.json` with its figure, or `growth-gpu`.
 
     python -m tools.growth results
 
@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -198,11 +199,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("results", type=Path, help="the folder that gets the record and its figure")
-    parser.add_argument("--gpu", action="store_true", help="this machine trains on a GPU")
     given = parser.parse_args()
-    if not given.gpu:
-        use_cores()
-    stem = given.results / ("growth-gpu" if given.gpu else "growth-cpu")
+    use_cores()
+    stem = given.results / f"growth-{jax.default_backend()}"
     found: dict[str, Any] = {"versions": records.versions(), "base": BASE, "milliseconds": {}}
     with tempfile.TemporaryDirectory() as folder:
         for name, sizes in GROWING.items():

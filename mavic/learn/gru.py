@@ -250,7 +250,7 @@ def _step(shape: Shape, net: Net, carry: Array, seen: Seen) -> tuple[Array, Arra
         return carry, _head(part, carry)
 
     carry, left = jax.vmap(one)(net.trunk, shape.hears, carry)
-    return carry, net.with_kinds(seen, *left, None)
+    return carry, net.with_kinds(seen, *left, _product)
 
 
 def _unroll(

@@ -146,7 +146,7 @@ class Net(NamedTuple):
         seen: Seen,
         heads: Array,
         features: Array,
-        product: Callable[[Array, Array], Array] | None = jnp.matmul,
+        product: Callable[[Array, Array], Array] = jnp.matmul,
     ) -> Array:
         """Return heads [R, ..., out] plus the output of the heard kind's layers.
 
@@ -157,7 +157,7 @@ class Net(NamedTuple):
             seen: The input of the decision.
             heads: [R, ..., out].
             features: [R, ..., H], the inputs of the heads.
-            product: How to multiply rows by a matrix; None: look layers up (`KindHeads.add`).
+            product: How to multiply rows by a matrix.
         """
         if self.kinds is None:
             return heads

@@ -53,8 +53,8 @@ def _packing(num_envs: int, horizon: int) -> tuple[int, float]:
     """Return the number of lanes to learn from, and the share of the largest number of rows that most batches fit into.
 
     Learning takes at least as many steps as the longest episode has rows, and every lane takes them. Where most
-    episodes are far shorter, few lanes are full and many would be nearly empty. On a GPU only the number of steps
-    counts.
+    episodes are far shorter, a few lanes hold them all; most of many lanes would be empty. On a GPU only the number of
+    steps counts.
     """
     if jax.default_backend() != "cpu":
         return num_envs, 1 / 4

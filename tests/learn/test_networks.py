@@ -251,8 +251,7 @@ def test_popart_keeps_values_while_it_moves_the_scale():
         np.testing.assert_allclose(before, after, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize("product", [jnp.matmul, None])
-def test_the_layers_of_a_kind_add_to_the_part_that_hears(product):
+def test_the_layers_of_a_kind_add_to_the_part_that_hears():
     random = np.random.default_rng(0)
     weight, bias = random.normal(size=(3, 5, 4)), random.normal(size=(3, 4))
     vectors = np.array([[0, 0, 0], [1, 0, 0], [0.2, 0.5, 0.1]])  # silence, a kind, a reading
@@ -264,7 +263,7 @@ def test_the_layers_of_a_kind_add_to_the_part_that_hears(product):
     own, anyones = phrases[:, 0], phrases.max(1)
     for tables, said in (("own",), own), (("own", "team"), anyones), (("each",), anyones):
         net = Net(trunk=None, table=dict.fromkeys(tables), kinds=kinds)
-        found = net.with_kinds(seen, jnp.asarray(heads), jnp.asarray(features), product)
+        found = net.with_kinds(seen, jnp.asarray(heads), jnp.asarray(features))
         np.testing.assert_array_equal(found[0], np.float32(heads[0]))
         for row, number in enumerate(said):
             added = sum(
